@@ -1,0 +1,1 @@
+"""Operators that observe or disturb: they run in numpy between engine runs and vanish in deployment."""

@@ -1,0 +1,1 @@
+"""The program: window, command line and engine process."""

@@ -1,0 +1,56 @@
+"""What all panels share: the open document, the selection, the inspected layer and the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from app.ui.document import Document
+from designer.operators.registry import Registry
+
+if TYPE_CHECKING:
+    from app.ui.jobs.engine import EngineClient
+
+
+class Context(QObject):
+    """Panels get this one object. They never talk to each other directly."""
+
+    document_changed = Signal(object)  # Document: another document is shown now
+    selection_changed = Signal(object)  # tuple of layer names, in the order of selection
+    reveal_requested = Signal(str)  # show this layer on the canvas and select it
+    inspect_requested = Signal(str)  # open the Channel Inspector for this layer
+    message = Signal(str, str)  # severity ("info", "warning", "error"), text: shown in the status bar
+
+    def __init__(self, registry: Registry, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.registry = registry
+        self._document: Document | None = None
+        self._selection: tuple[str, ...] = ()
+        self.engine: EngineClient | None = None
+
+    @property
+    def document(self) -> Document:
+        if self._document is None:
+            raise RuntimeError("no document is open yet")
+        return self._document
+
+    @property
+    def has_document(self) -> bool:
+        return self._document is not None
+
+    def set_document(self, document: Document) -> None:
+        self._document = document
+        self._selection = ()
+        self.document_changed.emit(document)
+        self.selection_changed.emit(())
+
+    @property
+    def selection(self) -> tuple[str, ...]:
+        return self._selection
+
+    def select(self, names: tuple[str, ...]) -> None:
+        """Set the selection; tells listeners only when it is another one."""
+        if names != self._selection:
+            self._selection = names
+            self.selection_changed.emit(names)

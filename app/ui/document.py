@@ -1,0 +1,89 @@
+"""The open document: a graph with its history, inference, settings and path. User intent becomes edits here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import ChangeSet, Edit
+from designer.graph.graph import Graph
+from designer.graph.history import History
+from designer.graph.inference import Inference
+from designer.operators.registry import Registry
+
+
+class Document(QObject):
+    """One open network. Panels listen to its signals and ask for changes with `do`."""
+
+    changed = Signal(object)  # ChangeSet, after the graph and the inference are up to date
+    states_changed = Signal(object)  # frozenset of layer names whose inferred state is different
+    clean_changed = Signal(bool)
+    path_changed = Signal()
+    refused = Signal(object)  # tuple of Diagnostic: a wish that broke a rule
+
+    def __init__(
+        self,
+        graph: Graph,
+        registry: Registry,
+        path: Path | None = None,
+        reading: tuple[Diagnostic, ...] = (),
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.graph = graph
+        self.registry = registry
+        self.history = History(graph)
+        self.inference = Inference(graph, registry)
+        self.path = path
+        self.reading = reading  # findings of the reader, shown beside those of the inference
+        self._was_clean = True
+        self.history.subscribe(self._on_change)
+
+    def do(self, wish: Edit | Callable[[Graph], Edit]) -> bool:
+        """Commit an edit, or what a command makes of the graph. A refusal is told by `refused` and gives False."""
+        try:
+            edit = wish if isinstance(wish, Edit) else wish(self.graph)
+            self.history.commit(edit)
+        except DiagnosticError as error:
+            self.refused.emit(error.diagnostics)
+            return False
+        self._check_clean()
+        return True
+
+    def undo(self) -> None:
+        self.history.undo()
+        self._check_clean()
+
+    def redo(self) -> None:
+        self.history.redo()
+        self._check_clean()
+
+    def mark_saved(self, path: Path) -> None:
+        """The document now stands in `path`."""
+        self.path = path
+        self.history.mark_clean()
+        self.path_changed.emit()
+        self._check_clean()
+
+    @property
+    def title(self) -> str:
+        return self.path.name if self.path is not None else f"{self.graph.name} (not saved)"
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Findings of the reader and of the inference."""
+        return (*self.reading, *self.inference.diagnostics())
+
+    def _on_change(self, change: ChangeSet) -> None:
+        states = self.inference.update(change)
+        self.changed.emit(change)
+        if states or change.removed:
+            self.states_changed.emit(states)
+
+    def _check_clean(self) -> None:
+        clean = self.history.is_clean
+        if clean != self._was_clean:
+            self._was_clean = clean
+            self.clean_changed.emit(clean)

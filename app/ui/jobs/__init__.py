@@ -1,0 +1,1 @@
+"""Work outside the window thread: threads and the engine process."""

@@ -1,0 +1,1 @@
+"""Documents, settings and weights on disk."""

@@ -1,0 +1,1 @@
+"""The network as a value: types, layers, edits, history, shape inference, diagnostics."""

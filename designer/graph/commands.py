@@ -1,0 +1,199 @@
+"""What a person can do to a network, each as a function from graph and wish to an `Edit`.
+
+The functions change nothing. A wish that breaks a rule raises DiagnosticError with the rule and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Frame, Layer, Source, check_layer_name
+from designer.graph.naming import unique_name
+
+Layers = dict[str, tuple[Layer | None, Layer | None]]
+
+
+def add_layer(graph: Graph, layer: Layer) -> Edit:
+    """Add `layer`; its name must be legal and free."""
+    _check_free(graph, layer.name)
+    return Edit(f"Add {layer.name}", {layer.name: (None, layer)})
+
+
+def remove_layers(graph: Graph, names: Iterable[str], *, heal: bool = False) -> Edit:
+    """Remove layers and the links to them. `heal` connects each consumer to what the removed layer's first input read."""
+    gone = [n for n in dict.fromkeys(names) if n in graph]
+    removed = set(gone)
+    edits: Layers = {n: (graph[n], None) for n in gone}
+    for name in gone:
+        for consumer in graph.consumers(name):
+            if consumer in removed or consumer in edits:
+                continue
+            layer = graph[consumer]
+            inputs = tuple(_healed(graph, s, removed) if heal else _kept(s, removed) for s in layer.inputs)
+            edits[consumer] = (layer, replace(layer, inputs=_trim(inputs)))
+    return Edit(f"Delete {gone[0]}" if len(gone) == 1 else f"Delete {len(gone)} layers", edits)
+
+
+def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
+    """Let input `index` of `consumer` read `source`; replaces what was connected there. Refuses a cycle."""
+    _check_exists(graph, source.layer)
+    layer = _check_exists(graph, consumer)
+    if graph.reaches(consumer, source.layer):
+        raise DiagnosticError(
+            Diagnostic(
+                "cycle",
+                f"connecting '{source.layer}' to '{consumer}' would close a loop",
+                layer=consumer,
+                remedy="a network runs in one direction; connect to a layer that does not feed the producer",
+            )
+        )
+    return Edit(f"Connect {source} to {consumer}", {consumer: (layer, layer.with_input(index, source))})
+
+
+def disconnect(graph: Graph, consumer: str, index: int, *, close_gap: bool = False) -> Edit:
+    """Remove the link at input `index`; with `close_gap` (variadic ports) later inputs move up."""
+    layer = _check_exists(graph, consumer)
+    if index >= len(layer.inputs):
+        return Edit("Disconnect")
+    if close_gap:
+        inputs = layer.inputs[:index] + layer.inputs[index + 1 :]
+        after = replace(layer, inputs=_trim(inputs))
+    else:
+        after = layer.with_input(index, None)
+    return Edit(f"Disconnect {consumer}", {consumer: (layer, after)})
+
+
+def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edit:
+    """Add `layer` in the middle of the link that ends at input `index` of `consumer`."""
+    target = _check_exists(graph, consumer)
+    source = target.inputs[index] if index < len(target.inputs) else None
+    if source is None:
+        raise DiagnosticError(
+            Diagnostic(
+                "no-link", f"input {index} of '{consumer}' has no link", layer=consumer, remedy="connect it first"
+            )
+        )
+    added = add_layer(graph, layer.with_input(0, source))
+    wired = target.with_input(index, Source(layer.name))
+    return Edit(f"Insert {layer.name}", {**added.layers, consumer: (target, wired)})
+
+
+def rename_layer(graph: Graph, old: str, new: str) -> Edit:
+    """Give a layer another name; all links follow."""
+    layer = _check_exists(graph, old)
+    if old == new:
+        return Edit("Rename")
+    _check_free(graph, new)
+    edits: Layers = {old: (layer, None), new: (None, replace(layer, name=new))}
+    for consumer in graph.consumers(old):
+        reader = graph[consumer]
+        inputs = tuple(Source(new, s.port) if s is not None and s.layer == old else s for s in reader.inputs)
+        edits[consumer] = (reader, replace(reader, inputs=inputs))
+    return Edit(f"Rename {old} to {new}", edits)
+
+
+def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
+    """Put layers at positions (canvas units)."""
+    edits: Layers = {
+        n: (graph[n], replace(graph[n], position=p)) for n, p in positions.items() if graph[n].position != p
+    }
+    return Edit("Move" if len(edits) == 1 else f"Move {len(edits)} layers", edits)
+
+
+def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str]], *, merge_key: str = "") -> Edit:
+    """Set parameters, as canonical text, of one or many layers: {layer: {parameter: text}}."""
+    edits: Layers = {}
+    for name, params in texts.items():
+        layer = _check_exists(graph, name)
+        edits[name] = (layer, replace(layer, params={**layer.params, **params}))
+    names = sorted({p for params in texts.values() for p in params})
+    where = next(iter(texts)) if len(texts) == 1 else f"{len(texts)} layers"
+    return Edit(f"Change {', '.join(names)} of {where}", edits, merge_key=merge_key)
+
+
+def set_activation(graph: Graph, names: Iterable[str], spec: ActivationSpec | None, *, merge_key: str = "") -> Edit:
+    """Attach an activation to layers, or take it away."""
+    edits: Layers = {n: (graph[n], replace(graph[n], activation=spec)) for n in names}
+    return Edit("Set activation" if spec is not None else "Remove activation", edits, merge_key=merge_key)
+
+
+def set_property(graph: Graph, key: str, text: str) -> Edit:
+    """Set a property of the document, such as `name`."""
+    return Edit(f"Change {key}", properties={key: (graph.properties.get(key), text)})
+
+
+def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
+    """Add, change or remove (None) a comment frame."""
+    return Edit("Change frame", frames={frame_id: (graph.frames.get(frame_id), frame)})
+
+
+def paste(
+    graph: Graph, layers: Iterable[Layer], offset: tuple[int, int] = (32, 32), *, keep_links: bool = False
+) -> Edit:
+    """Add copies of `layers` under free names. Links among them follow; links from outside stay only with `keep_links`."""
+    copies = list(layers)
+    taken = set(graph.layers)
+    names: dict[str, str] = {}
+    for layer in copies:
+        new = layer.name if layer.name not in taken else unique_name(layer.name.rstrip("0123456789").rstrip("_"), taken)
+        names[layer.name] = new
+        taken.add(new)
+    edits: Layers = {}
+    for layer in copies:
+        inputs = tuple(_pasted(graph, s, names, keep_links) for s in layer.inputs)
+        x, y = layer.position
+        name = names[layer.name]
+        position = (x + offset[0], y + offset[1])
+        edits[name] = (None, replace(layer, name=name, inputs=_trim(inputs), position=position))
+    return Edit(f"Paste {len(edits)} layer{'s' if len(edits) != 1 else ''}", edits)
+
+
+def _pasted(graph: Graph, source: Source | None, names: Mapping[str, str], keep_links: bool) -> Source | None:
+    if source is None:
+        return None
+    if source.layer in names:
+        return Source(names[source.layer], source.port)
+    return source if keep_links and source.layer in graph else None
+
+
+def _healed(graph: Graph, source: Source | None, removed: set[str]) -> Source | None:
+    seen = set()
+    while source is not None and source.layer in removed and source.layer not in seen:
+        seen.add(source.layer)
+        inputs = graph[source.layer].inputs
+        source = next((s for s in inputs if s is not None), None)
+    return _kept(source, removed)
+
+
+def _kept(source: Source | None, removed: set[str]) -> Source | None:
+    return None if source is None or source.layer in removed else source
+
+
+def _trim(inputs: tuple[Source | None, ...]) -> tuple[Source | None, ...]:
+    end = len(inputs)
+    while end and inputs[end - 1] is None:
+        end -= 1
+    return inputs[:end]
+
+
+def _check_exists(graph: Graph, name: str) -> Layer:
+    layer = graph.get(name)
+    if layer is None:
+        raise DiagnosticError(
+            Diagnostic("no-such-layer", f"there is no layer '{name}'", layer=name, remedy="choose an existing layer")
+        )
+    return layer
+
+
+def _check_free(graph: Graph, name: str) -> None:
+    rule = check_layer_name(name)
+    if rule is not None:
+        raise DiagnosticError(Diagnostic("bad-name", rule, layer=name, remedy="choose another name"))
+    if name in graph:
+        raise DiagnosticError(
+            Diagnostic("duplicate-name", f"the name '{name}' is taken", layer=name, remedy="choose another name")
+        )

@@ -1,0 +1,63 @@
+"""Findings about a network or a file, as values: what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding.
+
+    `code` is a stable kebab-case name ("shape-mismatch"); `message` one sentence naming the thing and the rule;
+    `remedy` the thing to do; `layer`, `port` and `parameter` say where in the network, `file` and `line` where on disk.
+    """
+
+    code: str
+    message: str
+    severity: Severity = Severity.ERROR
+    layer: str | None = None
+    port: str | None = None
+    parameter: str | None = None
+    line: int | None = None
+    file: str | None = None
+    remedy: str = ""
+
+    def as_dict(self) -> dict[str, str | int | None]:
+        """Plain data for JSON; `severity` as text."""
+        return asdict(self) | {"severity": self.severity.value}
+
+    def __str__(self) -> str:
+        where = ""
+        if self.file is not None:
+            where = self.file
+        if self.line is not None:
+            where = f"{where or 'line '}{':' if where else ''}{self.line}"
+        if self.layer is not None:
+            where = f"{where}: layer '{self.layer}'" if where else f"layer '{self.layer}'"
+        if self.port is not None:
+            where += f", port '{self.port}'"
+        text = f"{self.severity.value} [{self.code}] {where + ': ' if where else ''}{self.message}"
+        return f"{text} - {self.remedy}" if self.remedy else text
+
+
+class DiagnosticError(Exception):
+    """Raised where work cannot go on; carries the findings, so that they can be shown as they are."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        found = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        super().__init__("; ".join(str(d) for d in found) or "failed without a finding")
+        self.diagnostics: tuple[Diagnostic, ...] = found
+
+
+def errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The findings that make a network not runnable."""
+    return tuple(d for d in diagnostics if d.severity is Severity.ERROR)

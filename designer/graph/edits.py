@@ -1,0 +1,137 @@
+"""An edit is a value: what a gesture changes, before and after. Reversing it is swapping the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from designer.graph.model import Frame, Layer
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One undoable step.
+
+    `layers`, `properties` and `frames` map a key to (before, after); None means "not there".
+    Edits with the same non-empty `merge_key` that follow each other become one undo step (a dragged slider).
+    """
+
+    title: str
+    layers: Mapping[str, tuple[Layer | None, Layer | None]] = field(default_factory=dict)
+    properties: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    frames: Mapping[str, tuple[Frame | None, Frame | None]] = field(default_factory=dict)
+    merge_key: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether the edit changes anything."""
+        groups: tuple[Mapping[str, tuple[object, object]], ...] = (self.layers, self.properties, self.frames)
+        return any(before != after for group in groups for before, after in group.values())
+
+    def reversed(self) -> Edit:
+        return Edit(
+            self.title,
+            {name: (after, before) for name, (before, after) in self.layers.items()},
+            {key: (after, before) for key, (before, after) in self.properties.items()},
+            {key: (after, before) for key, (before, after) in self.frames.items()},
+            self.merge_key,
+        )
+
+    def then(self, later: Edit, title: str | None = None) -> Edit:
+        """This edit followed by `later`, as one edit."""
+        return Edit(
+            title if title is not None else self.title,
+            _chain(self.layers, later.layers),
+            _chain(self.properties, later.properties),
+            _chain(self.frames, later.frames),
+            self.merge_key,
+        )
+
+
+def _chain(
+    first: Mapping[str, tuple[T | None, T | None]], second: Mapping[str, tuple[T | None, T | None]]
+) -> dict[str, tuple[T | None, T | None]]:
+    result = dict(first)
+    for key, (before, after) in second.items():
+        result[key] = (result[key][0] if key in result else before, after)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What listeners are told after an edit was applied. Names of layers, by kind of change.
+
+    A renamed layer is one `removed` and one `added`; `renamed` maps old to new so that views can keep their state.
+    `rewired`, `reconfigured` (parameters, type, activation) and `moved` may overlap.
+    """
+
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    rewired: frozenset[str] = frozenset()
+    reconfigured: frozenset[str] = frozenset()
+    moved: frozenset[str] = frozenset()
+    frames: frozenset[str] = frozenset()
+    properties: frozenset[str] = frozenset()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def computed(self) -> frozenset[str]:
+        """Layers that exist and whose result may differ now (a move does not count)."""
+        return self.added | self.rewired | self.reconfigured
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.added
+            or self.removed
+            or self.rewired
+            or self.reconfigured
+            or self.moved
+            or self.frames
+            or self.properties
+        )
+
+    @classmethod
+    def of(cls, edit: Edit) -> ChangeSet:
+        added, removed, rewired, reconfigured, moved = set(), set(), set(), set(), set()
+        for name, (before, after) in edit.layers.items():
+            if before is None and after is not None:
+                added.add(name)
+            elif after is None and before is not None:
+                removed.add(name)
+            elif before is not None and after is not None:
+                if before.inputs != after.inputs:
+                    rewired.add(name)
+                if (before.type, before.params, before.activation) != (after.type, after.params, after.activation):
+                    reconfigured.add(name)
+                if before.position != after.position:
+                    moved.add(name)
+        return cls(
+            frozenset(added),
+            frozenset(removed),
+            frozenset(rewired),
+            frozenset(reconfigured),
+            frozenset(moved),
+            frozenset(k for k, (b, a) in edit.frames.items() if b != a),
+            frozenset(k for k, (b, a) in edit.properties.items() if b != a),
+            _renames(edit, added, removed),
+        )
+
+
+def _renames(edit: Edit, added: set[str], removed: set[str]) -> dict[str, str]:
+    if not (added and removed):
+        return {}
+    by_place: dict[tuple[str, tuple[int, int]], list[str]] = {}
+    for name in removed:
+        layer = edit.layers[name][0]
+        assert layer is not None
+        by_place.setdefault((layer.type, layer.position), []).append(name)
+    renamed: dict[str, str] = {}
+    for name in sorted(added):
+        layer = edit.layers[name][1]
+        assert layer is not None
+        old = by_place.get((layer.type, layer.position))
+        if old:
+            renamed[old.pop()] = name
+    return renamed

@@ -1,0 +1,195 @@
+"""The network: layers by name, who reads from whom, and the order in which layers can run.
+
+A `Graph` is changed only by applying an `Edit` (see edits.py), and only `History` does that in the program.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from designer.graph.edits import ChangeSet, Edit
+from designer.graph.model import Foreign, Frame, Layer
+
+
+class Graph:
+    """Layers by name with an index of consumers. Equality compares everything that a file would hold."""
+
+    def __init__(
+        self,
+        layers: Iterable[Layer] = (),
+        *,
+        name: str = "network",
+        user_version_tag: str = "1",
+        attributes: Mapping[str, str] | None = None,
+        foreign: Iterable[Foreign] = (),
+        frames: Iterable[Frame] = (),
+    ) -> None:
+        self.properties: dict[str, str] = {"name": name, "user_version_tag": user_version_tag}
+        self.attributes: dict[str, str] = dict(attributes or {})
+        self.foreign: tuple[Foreign, ...] = tuple(foreign)
+        self.frames: dict[str, Frame] = {frame.id: frame for frame in frames}
+        self._layers: dict[str, Layer] = {}
+        self._consumers: dict[str, dict[str, None]] = {}
+        for layer in layers:
+            if layer.name in self._layers:
+                raise ValueError(f"layer name '{layer.name}' is used twice")
+            self._put(layer)
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.properties["name"]
+
+    @property
+    def layers(self) -> Mapping[str, Layer]:
+        """Layers by name, in the order they were added. Read only."""
+        return self._layers
+
+    def __len__(self) -> int:
+        return len(self._layers)
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._layers.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._layers
+
+    def __getitem__(self, name: str) -> Layer:
+        return self._layers[name]
+
+    def get(self, name: str) -> Layer | None:
+        return self._layers.get(name)
+
+    def consumers(self, name: str) -> tuple[str, ...]:
+        """Names of the layers that read from `name` (also when `name` itself does not exist)."""
+        return tuple(self._consumers.get(name, ()))
+
+    def links(self) -> Iterator[tuple[str, str, str, int]]:
+        """Every link as (producer, output port or "", consumer, input index)."""
+        for layer in self:
+            for index, source in enumerate(layer.inputs):
+                if source is not None:
+                    yield source.layer, source.port, layer.name, index
+
+    def upstream(self, names: Iterable[str]) -> set[str]:
+        """`names` and everything they depend on."""
+        return self._closure(names, lambda n: [p for p in self._layers[n].producers() if p in self._layers])
+
+    def downstream(self, names: Iterable[str]) -> set[str]:
+        """`names` and everything that depends on them."""
+        return self._closure(names, self.consumers)
+
+    def _closure(self, names: Iterable[str], step: Callable[[str], Iterable[str]]) -> set[str]:
+        found = {n for n in names if n in self._layers}
+        queue = deque(found)
+        while queue:
+            for other in step(queue.popleft()):
+                if other not in found:
+                    found.add(other)
+                    queue.append(other)
+        return found
+
+    def order(self, names: Iterable[str] | None = None) -> tuple[list[str], list[str]]:
+        """(sorted, cyclic): the layers in an order that respects the links, and those on or behind a cycle.
+
+        With `names` only these layers and the links among them count. Ties are broken by insertion order.
+        """
+        chosen = self._layers.keys() if names is None else [n for n in names if n in self._layers]
+        members = set(chosen)
+        waiting = {n: sum(1 for p in self._layers[n].producers() if p in members) for n in chosen}
+        ready = deque(n for n in chosen if waiting[n] == 0)
+        result: list[str] = []
+        while ready:
+            name = ready.popleft()
+            result.append(name)
+            for consumer in self._consumers.get(name, ()):
+                if consumer in members:
+                    waiting[consumer] -= 1
+                    if waiting[consumer] == 0:
+                        ready.append(consumer)
+        done = set(result)
+        return result, [n for n in chosen if n not in done]
+
+    def reaches(self, start: str, goal: str) -> bool:
+        """Whether a path of links leads from `start` to `goal` (a layer reaches itself)."""
+        seen = {start}
+        stack = [start]
+        while stack:
+            name = stack.pop()
+            if name == goal:
+                return True
+            for consumer in self._consumers.get(name, ()):
+                if consumer not in seen:
+                    seen.add(consumer)
+                    stack.append(consumer)
+        return False
+
+    def copy(self) -> Graph:
+        """An independent graph; layers are immutable and shared."""
+        return Graph(
+            self,
+            name=self.properties["name"],
+            user_version_tag=self.properties["user_version_tag"],
+            attributes=self.attributes,
+            foreign=self.foreign,
+            frames=self.frames.values(),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return (
+            self._layers == other._layers
+            and self.properties == other.properties
+            and self.attributes == other.attributes
+            and self.foreign == other.foreign
+            and self.frames == other.frames
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # --- changing ----------------------------------------------------------------------------------------------
+
+    def apply(self, edit: Edit) -> ChangeSet:
+        """Make `edit` true: put its `after` values. Returns what changed. Raises ValueError when `before` differs."""
+        for name, (before, _) in edit.layers.items():
+            if self._layers.get(name) != before:
+                raise ValueError(f"edit '{edit.title}' does not fit: layer '{name}' is not what it was")
+        for name, (_, after) in edit.layers.items():
+            if after is None:
+                self._drop(name)
+            else:
+                if after.name != name:
+                    raise ValueError(f"edit '{edit.title}' stores layer '{after.name}' under '{name}'")
+                self._put(after)
+        for key, (_, text) in edit.properties.items():
+            if text is None:
+                self.properties.pop(key, None)
+            else:
+                self.properties[key] = text
+        for frame_id, (_, frame) in edit.frames.items():
+            if frame is None:
+                self.frames.pop(frame_id, None)
+            else:
+                self.frames[frame_id] = frame
+        return ChangeSet.of(edit)
+
+    def _put(self, layer: Layer) -> None:
+        old = self._layers.get(layer.name)
+        if old is not None:
+            self._unlink(old)
+        self._layers[layer.name] = layer
+        for producer in sorted(layer.producers()):
+            self._consumers.setdefault(producer, {})[layer.name] = None
+
+    def _drop(self, name: str) -> None:
+        self._unlink(self._layers.pop(name))
+
+    def _unlink(self, layer: Layer) -> None:
+        for producer in layer.producers():
+            readers = self._consumers[producer]
+            del readers[layer.name]
+            if not readers:
+                del self._consumers[producer]

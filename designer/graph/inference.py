@@ -1,0 +1,253 @@
+"""Shapes and problems of a whole network, kept up to date after every edit.
+
+Only what lies downstream of a change is inferred again, and only as far as results differ. The module knows operators
+through the `Lookup` protocol alone: `designer.operators.registry.Registry` satisfies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
+from designer.graph.types import ShapeError, TensorType
+
+
+class PortLike(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def variadic(self) -> bool: ...
+    @property
+    def optional(self) -> bool: ...
+
+
+class OperatorLike(Protocol):
+    def input_ports(self) -> Sequence[PortLike]: ...
+    def output_ports(self) -> Sequence[PortLike]: ...
+    def infer_checked(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]: ...
+
+
+class ReadLike(Protocol):
+    @property
+    def operator(self) -> OperatorLike | None: ...
+    @property
+    def activation(self) -> OperatorLike | None: ...
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]: ...
+
+
+class Lookup(Protocol):
+    def read(self, layer: Layer) -> ReadLike: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LayerState:
+    """What is known of one layer.
+
+    `outputs` is None when its types cannot be known: because of its own `diagnostics`, or because of another layer, then
+    `because_of` names the first layer on the way up that has the problem. `inputs` are the types that arrived, one per
+    connected port, and `before_activation` the first output's type without the attached activation.
+    """
+
+    outputs: tuple[TensorType, ...] | None = None
+    inputs: tuple[TensorType, ...] = ()
+    before_activation: TensorType | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    because_of: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.outputs is not None
+
+
+@dataclass(slots=True)
+class _Parsed:
+    layer: Layer
+    read: ReadLike
+
+
+class Inference:
+    """The states of all layers of `graph`. Call `update` with every ChangeSet (for instance from `History.subscribe`)."""
+
+    def __init__(self, graph: Graph, lookup: Lookup) -> None:
+        self.graph = graph
+        self._lookup = lookup
+        self._parsed: dict[str, _Parsed] = {}
+        self.states: dict[str, LayerState] = {}
+        self.last_inferred = 0  # how many layers the last update looked at
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Infer everything from scratch."""
+        self._parsed.clear()
+        self.states.clear()
+        self._run(set(self.graph.layers), set())
+
+    def update(self, change: ChangeSet) -> frozenset[str]:
+        """Infer what `change` touched and what depends on it; returns the layers whose state is different now."""
+        for name in change.removed:
+            self._parsed.pop(name, None)
+            self.states.pop(name, None)
+        dirty = {n for n in change.computed if n in self.graph}
+        for name in change.removed | change.added:
+            dirty.update(n for n in self.graph.consumers(name) if n in self.graph)
+        return frozenset(self._run(dirty, set(dirty)))
+
+    def read(self, name: str) -> ReadLike:
+        """The typed operator of a layer; read again only when its text changed."""
+        layer = self.graph[name]
+        parsed = self._parsed.get(name)
+        if parsed is not None:
+            if parsed.layer is layer:
+                return parsed.read
+            old = parsed.layer
+            if (old.type, old.params, old.activation) == (layer.type, layer.params, layer.activation):
+                parsed.layer = layer
+                return parsed.read
+        read = self._lookup.read(layer)
+        self._parsed[name] = _Parsed(layer, read)
+        return read
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """All findings, errors first, then by layer name."""
+        rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+        found = [d for state in self.states.values() for d in state.diagnostics]
+        return tuple(sorted(found, key=lambda d: (rank[d.severity], d.layer or "", d.code)))
+
+    # --- the pass --------------------------------------------------------------------------------------------
+
+    def _run(self, dirty: set[str], forced: set[str]) -> set[str]:
+        everything = len(dirty) == len(self.graph)
+        region = dirty if everything else self.graph.downstream(dirty)
+        order, cyclic = self.graph.order(None if everything else region)
+        if cyclic and not everything:
+            # A cycle may leave through layers outside the region only if they are downstream, so the region is complete.
+            forced = forced | set(cyclic)
+        changed: set[str] = set()
+        self.last_inferred = 0
+        for name in order:
+            layer = self.graph[name]
+            if not everything and name not in forced and not (layer.producers() & changed):
+                continue
+            self.last_inferred += 1
+            self._store(name, self._infer(layer), changed)
+        loops = set(cyclic)
+        on_cycle = self._on_cycle(loops) if loops else set()
+        for name in cyclic:
+            self._store(name, self._cyclic(self.graph[name], on_cycle), changed)
+        return changed
+
+    def _store(self, name: str, state: LayerState, changed: set[str]) -> None:
+        if self.states.get(name) != state:
+            self.states[name] = state
+            changed.add(name)
+
+    def _on_cycle(self, members: set[str]) -> set[str]:
+        """Those of `members` that can reach themselves (the others only lie behind a cycle)."""
+        alive = set(members)
+        while True:
+            dead = {n for n in alive if not any(c in alive for c in self.graph.consumers(n))}
+            if not dead:
+                return alive
+            alive -= dead
+
+    def _cyclic(self, layer: Layer, on_cycle: set[str]) -> LayerState:
+        if layer.name in on_cycle:
+            finding = Diagnostic(
+                "cycle",
+                f"'{layer.name}' depends on its own output",
+                layer=layer.name,
+                remedy="remove one of the connections of the loop",
+            )
+            return LayerState(diagnostics=(*self.read(layer.name).diagnostics, finding))
+        cause = next((p for p in sorted(layer.producers()) if p in on_cycle), min(on_cycle, default=layer.name))
+        return LayerState(diagnostics=tuple(self.read(layer.name).diagnostics), because_of=cause)
+
+    def _infer(self, layer: Layer) -> LayerState:
+        read = self.read(layer.name)
+        found = list(read.diagnostics)
+        inputs, cause = self._inputs(layer, read.operator, found)
+        if read.operator is None or any(d.severity is Severity.ERROR for d in found):
+            return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
+        if cause is not None:
+            return LayerState(inputs=tuple(inputs), diagnostics=tuple(found), because_of=cause)
+        try:
+            outputs = read.operator.infer_checked(inputs)
+            before = outputs[0] if outputs else None
+            if read.activation is not None and outputs:
+                outputs = (read.activation.infer_checked(outputs[:1])[0], *outputs[1:])
+        except ShapeError as error:
+            missing = "missing-input" if error.message.endswith(f"needs its input '{error.port}'") else "shape-mismatch"
+            found.append(Diagnostic(missing, error.message, layer=layer.name, port=error.port, remedy=error.remedy))
+            return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
+        bad = next((t for t in outputs if any(isinstance(d, int) and d < 1 for d in t.shape)), None)
+        if bad is not None:
+            message = f"the output {bad} would have a dimension below 1"
+            found.append(
+                Diagnostic("empty-tensor", message, layer=layer.name, remedy="use a larger input or a smaller window")
+            )
+            return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
+        return LayerState(outputs, tuple(inputs), before, tuple(found))
+
+    def _inputs(
+        self, layer: Layer, operator: OperatorLike | None, found: list[Diagnostic]
+    ) -> tuple[list[TensorType], str | None]:
+        """Types that arrive, and the layer because of which one is unknown. Gaps and dangling links become findings."""
+        ports = operator.input_ports() if operator is not None else ()
+        types: list[TensorType] = []
+        cause: str | None = None
+        gap: str | None = None
+        for index, source in enumerate(layer.inputs):
+            port = ports[min(index, len(ports) - 1)].name if ports else f"input {index}"
+            if source is None:
+                gap = gap or port
+                continue
+            if gap is not None and ports:
+                found.append(_missing(layer.name, gap))
+                gap = None
+            state = self.states.get(source.layer)
+            if source.layer not in self.graph:
+                found.append(
+                    Diagnostic(
+                        "unknown-source",
+                        f"input '{port}' comes from '{source.layer}', which does not exist",
+                        layer=layer.name,
+                        port=port,
+                        remedy="connect the port to an existing layer",
+                    )
+                )
+            elif state is None or state.outputs is None:
+                cause = cause or (state.because_of if state is not None and state.because_of else source.layer)
+            else:
+                number = self._port_number(source.layer, source.port)
+                if number is None or number >= len(state.outputs):
+                    found.append(
+                        Diagnostic(
+                            "unknown-port",
+                            f"input '{port}' reads '{source}', but '{source.layer}' has no such output",
+                            layer=layer.name,
+                            port=port,
+                            remedy=f"connect one of the outputs of '{source.layer}'",
+                        )
+                    )
+                else:
+                    types.append(state.outputs[number])
+        return types, cause
+
+    def _port_number(self, layer: str, port: str) -> int | None:
+        if not port:
+            return 0
+        operator = self.read(layer).operator
+        names = [p.name for p in operator.output_ports()] if operator is not None else []
+        return names.index(port) if port in names else None
+
+
+def _missing(layer: str, port: str) -> Diagnostic:
+    return Diagnostic(
+        "missing-input", f"nothing is connected to '{port}'", layer=layer, port=port, remedy=f"connect '{port}'"
+    )

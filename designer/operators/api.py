@@ -1,0 +1,360 @@
+"""The declaration of an operator. This module, with types.py, is all that an operator's file imports."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+
+from designer.graph.types import DataType, ShapeError, Size2D, Size3D, Symbol, TensorType
+from designer.operators.onnx_data import OnnxConstant, OnnxInput, OnnxItem, OnnxNode, OnnxValue, OnnxWeight
+from designer.operators.params import Parameter, ParamInfo, Value, kind_of, param
+from designer.operators.torch_data import (
+    TorchCall,
+    TorchExpr,
+    TorchInput,
+    TorchItem,
+    TorchMethod,
+    TorchModule,
+    TorchName,
+    TorchParameter,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Activation",
+    "Category",
+    "Cost",
+    "DataType",
+    "Example",
+    "OnnxConstant",
+    "OnnxInput",
+    "OnnxItem",
+    "OnnxNode",
+    "OnnxValue",
+    "OnnxWeight",
+    "Operator",
+    "Option",
+    "Port",
+    "Role",
+    "ShapeError",
+    "Size2D",
+    "Size3D",
+    "Symbol",
+    "TensorType",
+    "TorchCall",
+    "TorchExpr",
+    "TorchInput",
+    "TorchItem",
+    "TorchMethod",
+    "TorchModule",
+    "TorchName",
+    "TorchParameter",
+    "Weight",
+    "image",
+    "param",
+]
+
+
+class Category(StrEnum):
+    """Where the palette shows an operator; the values are the headings."""
+
+    INPUT_OUTPUT = "Input/Output"
+    CONVOLUTION = "Convolution"
+    LINEAR = "Linear"
+    POOLING = "Pooling"
+    NORMALISATION = "Normalisation"
+    ACTIVATION = "Activation"
+    RECURRENT = "Recurrent"
+    ATTENTION = "Attention"
+    SHAPE = "Shape"
+    UPSAMPLING = "Upsampling"
+    ELEMENT_WISE = "Element-wise"
+    DATA = "Data / image"
+    TRAINING = "Training"
+    ANALYSIS = "Analysis"
+    DEVELOPMENT = "Development aids"
+
+
+class Role(StrEnum):
+    """What a layer is to the runtime and the exporters."""
+
+    COMPUTE = "compute"  # torch and onnx data describe it
+    INPUT = "input"  # a source that the person feeds
+    OUTPUT = "output"  # a result that the person sees; passes its input through
+    ANALYSIS = "analysis"  # `evaluate` in numpy between engine runs; exporters pass the first input through
+    LOSS = "loss"  # ends a training branch; not part of inference
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output. `rank` and `dtypes` restrict what may be connected; a variadic port takes any number."""
+
+    name: str
+    rank: int | tuple[int, ...] | None = None
+    dtypes: tuple[DataType, ...] = ()
+    variadic: bool = False
+    optional: bool = False
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A tensor that a file of weights must bring. `torch` is its name in the layer's torch module.
+
+    `init` is "kaiming" (uniform, bound sqrt(1 / fan_in), torch's default for convolutions), "zeros", "ones", "normal", or
+    "constant:<number>". `fan_in` is the number of inputs of one output element.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    torch: str
+    init: str = "kaiming"
+    fan_in: int = 1
+    trainable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Work of one layer for a batch of one.
+
+    `flops` counts as `torch.utils.flop_counter.FlopCounterMode` does (2 per multiply-add of convolutions and matrix
+    products, nothing for element-wise work). `bytes_read` and `bytes_written` are the tensors in fp32, weights included in
+    read; `parameters` is the number of learned values.
+    """
+
+    flops: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    parameters: int = 0
+
+
+@dataclass(frozen=True)
+class Example:
+    """A case for the conformance suite and the reference page: parameters and the types of the inputs."""
+
+    inputs: tuple[TensorType, ...]
+    params: Mapping[str, Value] = field(default_factory=dict)
+    name: str = ""
+
+
+def image(c: int = 3, h: int = 8, w: int = 8) -> TensorType:
+    """The type of an N x c x h x w image, for examples."""
+    return TensorType((Symbol("N"), c, h, w))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A control that an analysis layer publishes and the analysis view draws, bound to a parameter.
+
+    `kind` is "bool", "float", "int", "choice", "text", "label" or "button".
+    """
+
+    param: str
+    kind: str
+    label: str
+    min: float | None = None
+    max: float | None = None
+    step: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+_TYPE = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+@dataclass_transform(field_specifiers=(param,), kw_only_default=True, frozen_default=True)
+class Operator:
+    """Base of all operators. A subclass is a frozen dataclass whose fields are its parameters.
+
+        class Convolution(Operator, type="convolution", title="Convolution", category=Category.CONVOLUTION): ...
+
+    Subclasses implement `infer` and, by role, `torch` + `onnx` or `evaluate`. `inputs` passed to them are the types of the
+    connected inputs in port order, checked against `input_ports` before.
+    """
+
+    type: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    category: ClassVar[Category] = Category.DEVELOPMENT
+    role: ClassVar[Role] = Role.COMPUTE
+    icon: ClassVar[str] = ""
+    synonyms: ClassVar[tuple[str, ...]] = ()
+    inputs: ClassVar[tuple[Port, ...]] = (Port("x"),)
+    outputs: ClassVar[tuple[Port, ...]] = (Port("y"),)
+    examples: ClassVar[tuple[Example, ...]] = ()
+    replaces: ClassVar[tuple[str, ...]] = ()  # older type names that mean this operator
+    renamed: ClassVar[Mapping[str, str]] = {}  # older parameter name -> present one
+    exceptions: ClassVar[Mapping[str, str]] = {}  # oracle of the conformance suite -> why it does not apply
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    def __init_subclass__(
+        cls,
+        *,
+        type: str = "",
+        title: str = "",
+        category: Category | None = None,
+        role: Role | None = None,
+        synonyms: tuple[str, ...] | None = None,
+        icon: str = "",
+        **kwargs: Any,
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        if type and not _TYPE.match(type):
+            raise TypeError(f"operator type '{type}' must be lower case letters, digits and underscores")
+        cls.type = type
+        cls.title = title or type.replace("_", " ").capitalize()
+        cls.icon = icon
+        cls.synonyms = synonyms if synonyms is not None else ()
+        if category is not None:
+            cls.category = category
+        if role is not None:
+            cls.role = role
+        dataclasses.dataclass(frozen=True, kw_only=True, repr=True)(cls)
+        cls.parameters = _parameters(cls)
+
+    # --- the declaration, to be overridden --------------------------------------------------------------------
+
+    def input_ports(self) -> tuple[Port, ...]:
+        """The input ports, where they depend on parameters; by default the class's."""
+        return self.inputs
+
+    def output_ports(self) -> tuple[Port, ...]:
+        """The output ports, where they depend on parameters; by default the class's."""
+        return self.outputs
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:
+        """Types of the outputs from the types of the inputs; raises ShapeError with the rule that was broken."""
+        raise NotImplementedError(f"{self.type}: infer is not declared")
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr | tuple[TorchExpr, ...]:
+        """The computation in torch as data, one expression an output."""
+        raise NotImplementedError(f"{self.type}: torch is not declared")
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue | tuple[OnnxValue, ...]:
+        """The computation in ONNX (opset `OPSET`) as data, one value an output."""
+        raise NotImplementedError(f"{self.type}: onnx is not declared")
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        """Floating-point operations for a batch of one, counted as torch's FlopCounterMode counts."""
+        return 0
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        """The tensors that weights files hold for this layer."""
+        return ()
+
+    def summary(self) -> str:
+        """The two or three parameters that matter, for the node: `3x3 / 2 · 64`."""
+        return ""
+
+    def options(self) -> tuple[Option, ...]:
+        """Controls for the analysis view; analysis layers publish them."""
+        return ()
+
+    def evaluate(self, inputs: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
+        """Analysis layers only: the outputs from the inputs, N x C x H x W numpy arrays; inputs are never written to."""
+        raise NotImplementedError(f"{self.type}: evaluate is not declared")
+
+    # --- what follows from it ---------------------------------------------------------------------------------
+
+    def cost(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Cost:
+        """Work of this layer; bytes are those of its inputs, weights and outputs in fp32."""
+        weights = self.weights(inputs)
+        sizes = [_elements(w.shape) for w in weights]
+        return Cost(
+            flops=self.flops(inputs, outputs),
+            bytes_read=sum(t.nbytes() for t in inputs) + 4 * sum(sizes),
+            bytes_written=sum(t.nbytes() for t in outputs),
+            parameters=sum(size for size, w in zip(sizes, weights, strict=True) if w.trainable),
+        )
+
+    def infer_checked(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """`infer` after checking the number, ranks and element types of the inputs; always a tuple."""
+        check_ports(self.title, self.input_ports(), inputs)
+        result = self.infer(inputs)
+        return result if isinstance(result, tuple) else (result,)
+
+    def texts(self, *, all: bool = True) -> dict[str, str]:
+        """Parameters as canonical text, sorted by name; without `all`, extensions at their default are left out."""
+        values = {p.name: (p, getattr(self, p.name)) for p in self.parameters}
+        return {
+            name: p.format(value)
+            for name, (p, value) in sorted(values.items())
+            if all or not p.info.extension or value != p.default
+        }
+
+    def values(self) -> dict[str, Value]:
+        """Parameters by name."""
+        return {p.name: getattr(self, p.name) for p in self.parameters}
+
+    @classmethod
+    def parameter(cls, name: str) -> Parameter | None:
+        return next((p for p in cls.parameters if p.name == name), None)
+
+    @classmethod
+    def help(cls) -> str:
+        """The declaration's docstring, cleaned."""
+        return inspect.cleandoc(cls.__doc__ or "")
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    product = 1
+    for dim in shape:
+        product *= dim
+    return product
+
+
+def _parameters(cls: type[Operator]) -> tuple[Parameter, ...]:
+    hints: dict[str, Any] = {}
+    found: list[Parameter] = []
+    for item in dataclasses.fields(cls):  # type: ignore[arg-type]
+        info = item.metadata.get("param")
+        if not isinstance(info, ParamInfo):
+            raise TypeError(f"{cls.__name__}.{item.name}: declare parameters with param(default=...)")
+        if not hints:
+            hints = typing.get_type_hints(cls)
+        default = typing.cast(Value, item.default)
+        found.append(Parameter(item.name, kind_of(hints[item.name], info, cls.__name__, item.name), default, info))
+    return tuple(found)
+
+
+class Activation(Operator):
+    """Base of activation functions: one input, one output. They attach to any layer's first output."""
+
+    category: ClassVar[Category] = Category.ACTIVATION
+    weight_prefix: ClassVar[str] = "activation_"
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:
+        return inputs[0]
+
+
+def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType]) -> None:
+    """Raise ShapeError unless `inputs` fit `ports` in number, rank and element type."""
+    needed = sum(1 for p in ports if not p.optional)
+    if len(inputs) < needed:
+        missing = ports[len(inputs)]
+        raise ShapeError(
+            f"{title} needs its input '{missing.name}'", port=missing.name, remedy=f"connect '{missing.name}'"
+        )
+    if len(inputs) > len(ports) and not (ports and ports[-1].variadic):
+        raise ShapeError(
+            f"{title} takes {len(ports)} input{'s' if len(ports) != 1 else ''}, not {len(inputs)}",
+            remedy="remove the surplus connection",
+        )
+    for index, tensor in enumerate(inputs):
+        port = ports[min(index, len(ports) - 1)]
+        ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
+        if ranks is not None and tensor.rank not in ranks:
+            wanted = " or ".join(str(r) for r in ranks)
+            raise ShapeError(
+                f"{title} needs rank {wanted} at '{port.name}', not {tensor} (rank {tensor.rank})", port=port.name
+            )
+        if port.dtypes and tensor.dtype not in port.dtypes:
+            wanted = " or ".join(d.value for d in port.dtypes)
+            raise ShapeError(f"{title} needs {wanted} at '{port.name}', not {tensor.dtype.value}", port=port.name)

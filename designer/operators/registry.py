@@ -1,0 +1,205 @@
+"""Finds operators: walks the library packages, then the entry-point group, then the person's plugin folder."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.model import ActivationSpec, Layer
+from designer.operators.api import Activation, Operator
+from designer.operators.params import ParamError, Value
+
+ENTRY_POINT_GROUP = "layerwright.operators"
+PACKAGES = ("designer.operators.library", "analysis_layers")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A layer's text turned into typed operators; None where the type is unknown or a parameter is wrong."""
+
+    operator: Operator | None
+    activation: Activation | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass
+class Registry:
+    """Operators and activations by type name. `diagnostics` tells which plugins could not be used and why."""
+
+    operators: dict[str, type[Operator]] = field(default_factory=dict)
+    activations: dict[str, type[Activation]] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    _aliases: dict[str, str] = field(default_factory=dict)
+
+    def register(self, cls: type[Operator]) -> None:
+        """Add one declaration. A second declaration of a type raises ValueError."""
+        table: dict[str, type[Operator]] = self.operators
+        if issubclass(cls, Activation):
+            if cls.type in self.activations:
+                raise ValueError(f"activation '{cls.type}' is declared twice: {self.activations[cls.type]} and {cls}")
+            self.activations[cls.type] = cls
+            return
+        for name in (cls.type, *cls.replaces):
+            if name in table or name in self._aliases:
+                raise ValueError(f"operator '{name}' is declared twice: by {cls.__module__} and by another module")
+        table[cls.type] = cls
+        for name in cls.replaces:
+            self._aliases[name] = cls.type
+
+    def register_module(self, module: ModuleType) -> None:
+        """Add every declaration that `module` itself defines."""
+        for value in list(vars(module).values()):
+            if (
+                isinstance(value, type)
+                and issubclass(value, Operator)
+                and value.type
+                and value.__module__ == module.__name__
+            ):
+                self.register(value)
+
+    def get(self, type_name: str) -> type[Operator] | None:
+        return self.operators.get(self._aliases.get(type_name, type_name))
+
+    def __iter__(self) -> Iterator[type[Operator]]:
+        return iter(sorted(self.operators.values(), key=lambda cls: cls.type))
+
+    def read(self, layer: Layer) -> Read:
+        """The typed operator and activation of `layer`, or findings that name the parameter and the rule."""
+        found: list[Diagnostic] = []
+        cls = self.get(layer.type)
+        operator: Operator | None = None
+        if cls is None:
+            found.append(
+                Diagnostic(
+                    "unknown-operator",
+                    f"the operator type '{layer.type}' is not known; the layer is kept as it is",
+                    layer=layer.name,
+                    remedy="install the plugin that brings it, or replace the layer",
+                )
+            )
+        else:
+            operator = build(cls, layer.params, layer.name, found)
+        activation: Activation | None = None
+        if layer.activation is not None:
+            activation = self._activation(layer.activation, layer.name, found)
+        return Read(operator, activation, tuple(found))
+
+    def _activation(self, spec: ActivationSpec, layer: str, found: list[Diagnostic]) -> Activation | None:
+        cls = self.activations.get(spec.type)
+        if cls is None:
+            found.append(
+                Diagnostic(
+                    "unknown-activation",
+                    f"the activation '{spec.type}' is not known",
+                    layer=layer,
+                    parameter="activation",
+                    remedy=f"choose one of {', '.join(sorted(self.activations))}",
+                )
+            )
+            return None
+        made = build(cls, spec.params, layer, found)
+        return made if isinstance(made, Activation) else None
+
+
+def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list[Diagnostic]) -> Operator | None:
+    """An instance from parameter texts; findings go to `found`, and an error among them gives None."""
+    values: dict[str, Value] = {}
+    wrong = False
+    for name, text in texts.items():
+        parameter = cls.parameter(cls.renamed.get(name, name))
+        if parameter is None:
+            found.append(
+                Diagnostic(
+                    "unknown-parameter",
+                    f"{cls.title} has no parameter '{name}'; it is kept but not used",
+                    Severity.WARNING,
+                    layer=layer,
+                    parameter=name,
+                )
+            )
+            continue
+        try:
+            values[parameter.name] = parameter.parse(text)
+        except ParamError as error:
+            wrong = True
+            found.append(
+                Diagnostic(
+                    "bad-parameter",
+                    f"parameter '{name}': {error}",
+                    layer=layer,
+                    parameter=name,
+                    remedy=f"the default is {parameter.format(parameter.default) or 'empty'}",
+                )
+            )
+    return None if wrong else cls(**values)
+
+
+def walk(package: str) -> Iterator[ModuleType]:
+    """Every module of a package and its sub-packages, imported, in name order."""
+    root = importlib.import_module(package)
+    yield root
+    for info in sorted(pkgutil.walk_packages(root.__path__, f"{package}."), key=lambda i: i.name):
+        yield importlib.import_module(info.name)
+
+
+def load(plugin_folders: Iterable[Path] = (), *, entry_points: bool = True) -> Registry:
+    """A fresh registry: the library, installed plugins, then every `.py` file in `plugin_folders`."""
+    registry = Registry()
+    for package in PACKAGES:
+        for module in walk(package):
+            registry.register_module(module)
+    if entry_points:
+        for point in sorted(metadata.entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
+            try:
+                loaded = point.load()
+                modules = [loaded] if isinstance(loaded, ModuleType) else []
+                if isinstance(loaded, type) and issubclass(loaded, Operator):
+                    registry.register(loaded)
+                for module in modules:
+                    registry.register_module(module)
+            except Exception as error:  # a broken plugin must not stop the program, whatever it raises
+                registry.diagnostics.append(_broken(point.value, error))
+    for folder in plugin_folders:
+        for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
+            try:
+                registry.register_module(_import_file(path))
+            except Exception as error:
+                registry.diagnostics.append(_broken(str(path), error))
+    return registry
+
+
+def _import_file(path: Path) -> ModuleType:
+    name = f"layerwright_plugin_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _broken(where: str, error: Exception) -> Diagnostic:
+    return Diagnostic(
+        "broken-plugin",
+        f"the plugin {where} could not be used: {type(error).__name__}: {error}",
+        Severity.WARNING,
+        remedy="repair or remove it, then restart",
+    )
+
+
+@lru_cache(maxsize=1)
+def default_registry() -> Registry:
+    """The registry of this process, loaded once: library, entry points and the person's plugin folder."""
+    from platformdirs import user_data_path
+
+    return load([user_data_path("layerwright") / "plugins"])

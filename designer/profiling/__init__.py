@@ -1,0 +1,1 @@
+"""Time, cost and utilisation of every layer, each figure with its source."""

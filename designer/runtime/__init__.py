@@ -1,0 +1,1 @@
+"""Running a network: plan, incremental session, engines, pictures."""

@@ -1,0 +1,82 @@
+"""What the runtime takes and gives: the shared vocabulary of session, engines, worker and command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from designer.graph.model import Source
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+    Tensor = NDArray[np.generic]
+
+ENGINES = ("onnxruntime", "torch")
+PRECISIONS = ("fp32", "fp16", "bf16")
+LAYOUTS = ("nchw", "nhwc")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a network is run. `threads` 0 means all cores of the machine."""
+
+    engine: str = "onnxruntime"
+    precision: str = "fp32"
+    layout: str = "nchw"
+    device: str = "cpu"
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a run did: a group of layers run together by an engine, or one analysis layer in numpy.
+
+    `cached` steps were not run again because nothing they depend on changed; their `milliseconds` are 0.
+    """
+
+    layers: tuple[str, ...]
+    engine: str  # "onnxruntime", "torch" or "numpy"
+    milliseconds: float
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Outputs by output layer, captured tensors by source, and what was done.
+
+    Arrays are N x C x H x W float32; outputs are cropped back where `tiling` had padded the input. They are shared with the
+    session's cache: never write to them.
+    """
+
+    outputs: Mapping[str, Array]
+    captures: Mapping[Source, Array] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    milliseconds: float = 0.0
+    weights_note: str = ""  # "" or, for instance, "random weights (seed 0)": shown wherever the result is shown
+
+
+class Compiled(Protocol):
+    """A group of layers made ready by an engine. Feeds and results are keyed by tensor (producer and port)."""
+
+    def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]: ...
+
+
+class Engine(Protocol):
+    """Turns groups of layers into something that runs."""
+
+    @property
+    def name(self) -> str: ...
+
+    def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A group of layers for one engine, in running order: layer names, and the tensors that come from outside."""
+
+    layers: tuple[str, ...]
+    feeds: tuple[Source, ...]

@@ -1,0 +1,1 @@
+"""Read a validated graph, write something."""

@@ -1,0 +1,1 @@
+"""Data files: schema, icons, themes, templates of generated files."""
