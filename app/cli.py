@@ -1,0 +1,246 @@
+"""The command line. It knows no Qt; each command is a thin layer over the same parts that the window uses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+export = typer.Typer(no_args_is_help=True, help="Write a network in another form.")
+app.add_typer(export, name="export")
+
+out = Console(soft_wrap=True)
+err = Console(stderr=True, soft_wrap=True)
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A model file (.xml or .nv-neural-model).")]
+WeightsOption = Annotated[Path | None, typer.Option("--weights", help="Folder of .npy or .bin, .safetensors, .pt.")]
+SeedOption = Annotated[int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")]
+
+
+def main() -> None:
+    """Run the command line; findings end it with status 1, a wrong command line with 2."""
+    try:
+        app()
+    except DiagnosticError as error:
+        show(error.diagnostics)
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        err.print("stopped")
+        raise SystemExit(130) from None
+
+
+def show(diagnostics: tuple[Diagnostic, ...]) -> None:
+    """Print findings to the error stream, one a line."""
+    colours = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
+    for diagnostic in diagnostics:
+        err.print(str(diagnostic), style=colours[diagnostic.severity], markup=False, highlight=False)
+
+
+@app.command()
+def check(file: FileArgument, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
+    """Show shapes and problems of a network; exit status 1 when there are errors."""
+    from app.opening import open_network
+
+    network = open_network(file, strict=False)
+    if as_json:
+        out.print_json(json.dumps(network.as_dict()))
+    else:
+        table = Table(title=f"{network.graph.name}: {len(network.graph)} layers", title_justify="left")
+        for heading in ("layer", "type", "output", "parameters"):
+            table.add_column(heading, justify="right" if heading == "parameters" else "left")
+        for row in network.rows():
+            table.add_row(row.layer, row.type, row.shape, f"{row.parameters:,}" if row.parameters else "")
+        out.print(table)
+        show(network.diagnostics)
+        total = sum(row.parameters for row in network.rows())
+        problems = sum(1 for d in network.diagnostics if d.severity is Severity.ERROR)
+        out.print(f"{total:,} parameters, {problems} error{'s' if problems != 1 else ''}")
+    if network.has_errors:
+        raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    file: FileArgument,
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+    inputs: Annotated[list[str] | None, typer.Option("--input", metavar="NAME=PATH", help="npy or picture.")] = None,
+    outputs: Annotated[list[str] | None, typer.Option("--output", metavar="NAME=PATH", help="npy or picture.")] = None,
+    capture: Annotated[list[str] | None, typer.Option("--capture", metavar="LAYER=PATH")] = None,
+    engine: Annotated[str, typer.Option(help="onnxruntime or torch.")] = "onnxruntime",
+    precision: Annotated[str, typer.Option(help="fp32, fp16 or bf16.")] = "fp32",
+    layout: Annotated[str, typer.Option(help="nchw or nhwc.")] = "nchw",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    threads: Annotated[int, typer.Option(help="0: all cores.")] = 0,
+    iterations: Annotated[int, typer.Option(min=1, help="Run so often and tell the median time.")] = 1,
+) -> None:
+    """Run a network on pictures or .npy tensors."""
+    from app.running import RunRequest, run_network
+    from designer.runtime.api import RunOptions
+
+    options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
+    request = RunRequest(
+        file,
+        weights,
+        random_weights,
+        pairs("--input", inputs),
+        pairs("--output", outputs),
+        pairs("--capture", capture),
+        options,
+        iterations,
+    )
+    for line in run_network(request):
+        out.print(line, markup=False, highlight=False)
+
+
+def pairs(option: str, texts: list[str] | None) -> dict[str, Path]:
+    """`NAME=PATH` texts as a mapping; refuses anything else with the rule."""
+    found: dict[str, Path] = {}
+    for text in texts or ():
+        name, equals, path = text.partition("=")
+        if not equals or not name or not path:
+            raise DiagnosticError(
+                Diagnostic("bad-option", f"{option} {text}: write NAME=PATH", remedy=f"for instance {option} input=a.png")
+            )
+        found[name] = Path(path)
+    return found
+
+
+@export.command("pytorch")
+def export_pytorch(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("--output", help="Folder for the project.")],
+    name: Annotated[str, typer.Option("--name", help="Class name of the model.")],
+) -> None:
+    """Write a PyTorch training project."""
+    from app.opening import open_network
+    from exporters.pytorch import export_project
+
+    network = open_network(file)
+    for path in export_project(network.graph, network.registry, output, name):
+        out.print(str(path), markup=False, highlight=False)
+
+
+@export.command("onnx")
+def export_onnx_file(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("--output", help="The .onnx file to write.")],
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+) -> None:
+    """Write an ONNX file that onnx.checker accepts."""
+    from app.opening import load_weights_for, open_network
+    from exporters.onnx import export_onnx
+
+    network = open_network(file)
+    tensors = load_weights_for(network, weights, random_weights)
+    export_onnx(network.graph, network.registry, tensors, output)
+    out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), markup=False)
+
+
+@app.command()
+def profile(
+    file: FileArgument,
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+    json_out: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write the record here.")] = None,
+    iterations: Annotated[int, typer.Option(min=1)] = 10,
+    engine: Annotated[str, typer.Option()] = "onnxruntime",
+    threads: Annotated[int, typer.Option(help="0: all cores.")] = 0,
+) -> None:
+    """Time every operator and compare it with what the machine can do."""
+    from app.profiling import profile_network
+
+    for line in profile_network(file, weights, random_weights, json_out, iterations, engine, threads):
+        out.print(line)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN")], target: Annotated[Path, typer.Argument(metavar="OUT")]
+) -> None:
+    """Open a model file and save it as another (what a person does with Save As)."""
+    from designer.files.document import read_document, save_document
+
+    reading = read_document(source)
+    if reading.graph is None:
+        raise DiagnosticError(reading.diagnostics)
+    show(reading.diagnostics)
+    save_document(reading.graph, target)
+    out.print(f"wrote {target}", markup=False)
+
+
+@app.command()
+def operators(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
+    """List the operators with their parameters."""
+    from designer.operators.registry import default_registry
+
+    registry = default_registry()
+    if as_json:
+        out.print_json(json.dumps([_operator_dict(cls) for cls in registry]))
+        return
+    table = Table()
+    for heading in ("type", "category", "parameters"):
+        table.add_column(heading)
+    for cls in registry:
+        table.add_row(cls.type, cls.category.value, ", ".join(p.name for p in cls.parameters))
+    out.print(table)
+    out.print("attached activations: " + ", ".join(sorted(registry.activations)))
+    show(tuple(registry.diagnostics))
+
+
+def _operator_dict(cls: type) -> dict[str, object]:
+    from designer.operators.api import Operator
+    from designer.operators.params import format_value
+
+    assert issubclass(cls, Operator)
+    return {
+        "type": cls.type,
+        "title": cls.title,
+        "category": cls.category.value,
+        "help": cls.help(),
+        "parameters": [
+            {
+                "name": p.name,
+                "kind": p.kind,
+                "default": format_value(p.default),
+                "doc": p.info.doc,
+                "choices": list(p.info.choices),
+                "min": p.info.min,
+                "max": p.info.max,
+            }
+            for p in cls.parameters
+        ],
+    }
+
+
+@app.command()
+def samples() -> None:
+    """List the samples that come with the program."""
+    import samples as package
+
+    for path in package.documents():
+        out.print(str(path), markup=False, highlight=False)
+
+
+@app.command()
+def tour(
+    outdir: Annotated[Path, typer.Argument(metavar="OUTDIR")],
+    epochs: Annotated[int, typer.Option(min=1, help="Length of the short training.")] = 1,
+) -> None:
+    """Play the whole loop without a window: design, export, train, reload, run, look. Writes an HTML page."""
+    from app.tour import run_tour
+
+    page = run_tour(outdir, out, epochs=epochs)
+    out.print(f"open {page}", markup=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Opening a network for the command line: document, shapes, problems and weights in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from designer.files.document import read_document
+from designer.files.weights import Weights, fill_missing, load_weights, required_weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.operators.api import Operator
+from designer.operators.registry import Registry, default_registry
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One layer for a table: shape as text ("unknown because of X" where it is), number of learned values."""
+
+    layer: str
+    type: str
+    shape: str
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network that was opened, with everything known about it."""
+
+    path: Path
+    graph: Graph
+    registry: Registry
+    inference: Inference
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(errors(self.diagnostics))
+
+    def rows(self) -> list[Row]:
+        """The layers in running order."""
+        order, cyclic = self.graph.order()
+        return [self._row(name) for name in (*order, *cyclic)]
+
+    def _row(self, name: str) -> Row:
+        state = self.inference.states[name]
+        if state.outputs is not None:
+            shape = ", ".join(str(t) for t in state.outputs)
+        elif state.because_of:
+            shape = f"unknown because of {state.because_of}"
+        else:
+            shape = "unknown"
+        operator = self.inference.read(name).operator
+        parameters = 0
+        if isinstance(operator, Operator) and state.outputs is not None:
+            parameters = operator.cost(state.inputs, state.outputs).parameters
+        return Row(name, self.graph[name].type, shape, parameters)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            "name": self.graph.name,
+            "layers": [
+                {"layer": r.layer, "type": r.type, "shape": r.shape, "parameters": r.parameters} for r in self.rows()
+            ],
+            "diagnostics": [d.as_dict() for d in self.diagnostics],
+        }
+
+
+def open_network(path: Path, *, strict: bool = True) -> Network:
+    """Read and infer. With `strict` errors raise DiagnosticError; a file that cannot be read at all always does."""
+    reading = read_document(path)
+    if reading.graph is None:
+        raise DiagnosticError(reading.diagnostics)
+    registry = default_registry()
+    inference = Inference(reading.graph, registry)
+    found = (*reading.diagnostics, *inference.diagnostics())
+    if strict and errors(found):
+        raise DiagnosticError(errors(found))
+    return Network(path, reading.graph, registry, inference, found)
+
+
+def load_weights_for(network: Network, path: Path | None, seed: int | None) -> Weights:
+    """Weights for a network from `path`; what is missing is filled only when a seed was given."""
+    required = required_weights(network.inference)
+    weights = load_weights(path, required) if path is not None else Weights(source="none")
+    have = set(weights.tensors)
+    missing = [key for key in required if key not in have]
+    if not missing:
+        return weights
+    if seed is None:
+        names = ", ".join(f"{k.layer}.{k.tensor}" for k in missing[:5]) + (" ..." if len(missing) > 5 else "")
+        raise DiagnosticError(
+            Diagnostic(
+                "weights-missing",
+                f"{len(missing)} of {len(required)} weights are missing or of the wrong shape: {names}",
+                Severity.ERROR,
+                layer=missing[0].layer,
+                file=str(path) if path is not None else None,
+                remedy="give --weights with a folder that holds them, or --random-weights SEED",
+            )
+        )
+    return fill_missing(weights, required, seed)
