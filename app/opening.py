@@ -102,3 +102,16 @@ def load_weights_for(network: Network, path: Path | None, seed: int | None) -> W
             )
         )
     return fill_missing(weights, required, seed)
+
+
+def weights_location(document: Path, given: Path | None) -> Path | None:
+    """Where the weights are: what the person gave, else what the document's settings say, else None."""
+    from designer.files.settings import read_settings, settings_path
+
+    if given is not None:
+        return given
+    beside = settings_path(document)
+    if not beside.is_file():
+        return None
+    settings, _ = read_settings(beside)
+    return Path(settings.weights) if settings.weights else None

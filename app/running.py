@@ -1,0 +1,119 @@
+"""`layerwright run`: feed a network with files, run it, write its outputs and captured layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.opening import Network, load_weights_for, open_network, weights_location
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.model import Source
+from designer.operators.api import Operator, Role
+from designer.runtime.api import RunOptions
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the command line asked for. Mappings go from a layer's name to a file."""
+
+    document: Path
+    weights: Path | None = None
+    seed: int | None = None
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    captures: Mapping[str, Path] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
+    iterations: int = 1
+
+
+def layers_with(network: Network, role: Role) -> list[str]:
+    """Names of the layers that play `role`, in the document's order."""
+    found = []
+    for layer in network.graph:
+        operator = network.inference.read(layer.name).operator
+        if isinstance(operator, Operator) and operator.role is role:
+            found.append(layer.name)
+    return found
+
+
+def run_network(request: RunRequest) -> Iterator[str]:
+    """Run and write files; yields one line of text for each thing that was done."""
+    from designer.runtime.session import Session
+
+    network = open_network(request.document)
+    inputs = layers_with(network, Role.INPUT)
+    _check_names("--input", request.inputs, inputs)
+    _check_names("--output", request.outputs, layers_with(network, Role.OUTPUT))
+    _check_names("--capture", {name.partition(":")[0]: p for name, p in request.captures.items()}, network.graph.layers)
+    missing = [name for name in inputs if name not in request.inputs]
+    if missing:
+        raise DiagnosticError(
+            Diagnostic(
+                "input-missing",
+                f"the input '{missing[0]}' has no file",
+                layer=missing[0],
+                remedy=f"give --input {missing[0]}=picture.png",
+            )
+        )
+    weights = load_weights_for(network, weights_location(request.document, request.weights), request.seed)
+    session = Session(network.graph, network.registry, weights, request.options)
+    for name, path in request.inputs.items():
+        array, picture = read_tensor(path)
+        session.set_input(name, array, picture=picture)
+    sources = {Source.parse(name): path for name, path in request.captures.items()}
+    result = session.run(capture=tuple(sources))
+    times = [result.milliseconds]
+    for _ in range(request.iterations - 1):
+        session.invalidate()
+        times.append(session.run(capture=tuple(sources)).milliseconds)
+    if result.weights_note:
+        yield f"note: {result.weights_note}"
+    for name, path in request.outputs.items():
+        write_tensor(path, result.outputs[name])
+        yield f"{name} -> {path}  {_shape(result.outputs[name])}"
+    for source, path in sources.items():
+        write_tensor(path, result.captures[source])
+        yield f"{source} -> {path}  {_shape(result.captures[source])}"
+    yield f"{request.options.engine} {request.options.precision}: median {median(times):.1f} ms of {len(times)}"
+
+
+def read_tensor(path: Path) -> tuple[NDArray[np.float32], bool]:
+    """An `.npy` file as it is, or a picture as 1 x C x H x W in 0..1; the second value tells whether it was a picture."""
+    from designer.runtime.images import read_image, read_npy
+
+    if path.suffix.lower() == ".npy":
+        return read_npy(path), False
+    return read_image(path), True
+
+
+def write_tensor(path: Path, array: NDArray[np.float32]) -> None:
+    """Write an `.npy` file, or a picture of an image tensor with values clipped to 0..1."""
+    import io
+
+    from designer.files.atomic import write_atomic
+    from designer.runtime.images import write_image
+
+    if path.suffix.lower() == ".npy":
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        write_atomic(path, buffer.getvalue())
+    else:
+        write_image(path, array)
+
+
+def _shape(array: NDArray[np.float32]) -> str:
+    return " x ".join(str(d) for d in array.shape)
+
+
+def _check_names(option: str, given: Mapping[str, Path], known: Mapping[str, object] | list[str]) -> None:
+    for name in given:
+        if name not in known:
+            choices = ", ".join(sorted(known)[:8]) or "none"
+            raise DiagnosticError(
+                Diagnostic("no-such-layer", f"{option}: there is no layer '{name}'", layer=name, remedy=f"choose: {choices}")
+            )
