@@ -57,16 +57,26 @@ class RunResult:
     steps: tuple[Step, ...] = ()
     milliseconds: float = 0.0
     weights_note: str = ""  # "" or, for instance, "random weights (seed 0)": shown wherever the result is shown
+    note: str = ""  # what the person should know beside that, for instance which results were too large to be kept
 
 
 class Compiled(Protocol):
-    """A group of layers made ready by an engine. Feeds and results are keyed by tensor (producer and port)."""
+    """A group of layers made ready by an engine. Feeds and results are keyed by tensor (producer and port).
+
+    A first output always has the key `Source(layer)` with an empty port. Feeds are C-contiguous float32 (or the inferred
+    element type), N x C x H x W, any batch size, read-only. Results are fresh arrays that nothing writes to later.
+    """
 
     def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]: ...
 
 
 class Engine(Protocol):
-    """Turns groups of layers into something that runs."""
+    """Turns groups of layers into something that runs.
+
+    An engine is made as `XxxEngine(inference, weights, options)`: `inference` (with `inference.graph`, `.states`, `.read`) stays
+    alive and holds the sizes of the present run when `compile` is called; `weights` never change. The constructor raises
+    DiagnosticError for options that it cannot serve; `compile` does so for layers that it cannot express, and names them.
+    """
 
     @property
     def name(self) -> str: ...
@@ -76,7 +86,10 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A group of layers for one engine, in running order: layer names, and the tensors that come from outside."""
+    """A group of layers for one engine, in running order: layer names, and the tensors that come from outside.
+
+    `feeds` are the outputs of inputs, analysis layers and other parts; they are never layers of this part.
+    """
 
     layers: tuple[str, ...]
     feeds: tuple[Source, ...]
