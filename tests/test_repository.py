@@ -1,0 +1,86 @@
+"""Rules about the repository itself: sizes, imports, what the wheel holds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("app", "designer", "exporters", "analysis_layers")
+MAX_LINES = 400
+
+
+def modules() -> list[Path]:
+    return sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def test_modules_stay_small() -> None:
+    large = {str(p.relative_to(ROOT)): n for p in modules() if (n := len(p.read_text().splitlines())) > MAX_LINES}
+    assert not large, "split these by subject"
+
+
+def test_nothing_foreign_is_executed() -> None:
+    banned = ("eval(", "exec(", "pickle.load", "weights_only=False", "allow_pickle=True", "shell=True", "os.system")
+    found = []
+    for path in modules():
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            code = line.split("#")[0]
+            for word in banned:
+                position = code.find(word)
+                if position >= 0 and not code[:position].endswith((".", "_", "model", '"', "'", "`")):
+                    found.append(f"{path.relative_to(ROOT)}:{number}: {word}")
+    assert not found
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from designer.operators.registry import default_registry; default_registry()",
+        "import designer.runtime.session, designer.files.document, designer.profiling.report",
+        "import app.cli",
+        "import app.worker",
+    ],
+)
+def test_imports_stay_light(statement: str) -> None:
+    heavy = {"torch", "onnx", "onnxruntime", "matplotlib", "PySide6", "NodeGraphQt"} & loaded_by(statement)
+    assert not heavy
+
+
+@pytest.mark.slow
+def test_wheel_in_a_clean_environment_opens_a_sample(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)],
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("layerwright-*.whl")
+    home = tmp_path / "clean"
+    venv.create(home, with_pip=False)
+    python = home / "bin" / "python"
+    (site,) = (home / "lib").glob("python3*/site-packages")
+    # The dependencies come from the present environment by path; its own editable install is not seen that way.
+    dependencies = next(p for p in sys.path if p.endswith("site-packages"))
+    (site / "dependencies.pth").write_text(dependencies + "\n")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "-q", "--python", str(python), "install", "--no-deps", str(wheel)],
+        check=True,
+        capture_output=True,
+    )
+    command = home / "bin" / "layerwright"
+    listed = subprocess.run([command, "samples"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    sample = next(line for line in listed.stdout.splitlines() if line.endswith("denoiser_analyze.xml"))
+    assert sample.startswith(str(home)), "the sample must come from the wheel"
+    checked = subprocess.run([command, "check", sample], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "0 errors" in checked.stdout
