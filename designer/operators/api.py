@@ -12,7 +12,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from designer.graph.types import DataType, ShapeError, Size2D, Size3D, Symbol, TensorType
-from designer.operators.onnx_data import OnnxConstant, OnnxInput, OnnxItem, OnnxNode, OnnxValue, OnnxWeight
+from designer.operators.onnx_data import (
+    OnnxConstant,
+    OnnxInput,
+    OnnxItem,
+    OnnxNode,
+    OnnxValue,
+    OnnxWeight,
+    int64,
+    scalar,
+)
 from designer.operators.params import Parameter, ParamInfo, Value, kind_of, param
 from designer.operators.torch_data import (
     TorchCall,
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "FLOATS",
+    "INTEGERS",
     "Activation",
     "Category",
     "Cost",
@@ -60,8 +71,14 @@ __all__ = [
     "TorchParameter",
     "Weight",
     "image",
+    "int64",
     "param",
+    "scalar",
 ]
+
+FLOATS = (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16)
+INTEGERS = (DataType.INT64, DataType.INT32)
+MAX_ELEMENTS = 2**38  # a tensor beyond this (1 TiB in fp32) is a mistake, not a network
 
 
 class Category(StrEnum):
@@ -192,6 +209,7 @@ class Operator:
     replaces: ClassVar[tuple[str, ...]] = ()  # older type names that mean this operator
     renamed: ClassVar[Mapping[str, str]] = {}  # older parameter name -> present one
     exceptions: ClassVar[Mapping[str, str]] = {}  # oracle of the conformance suite -> why it does not apply
+    default_activation: ClassVar[str] = ""  # not empty: a layer of this type needs an activation; new ones get this
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 
     def __init_subclass__(
@@ -278,7 +296,17 @@ class Operator:
         """`infer` after checking the number, ranks and element types of the inputs; always a tuple."""
         check_ports(self.title, self.input_ports(), inputs)
         result = self.infer(inputs)
-        return result if isinstance(result, tuple) else (result,)
+        outputs = result if isinstance(result, tuple) else (result,)
+        for tensor in outputs:
+            if tensor.elements() > MAX_ELEMENTS:
+                raise ShapeError(
+                    f"the output {tensor} is too large", remedy="use a smaller input or smaller parameters"
+                )
+        for weight in self.weights(inputs):
+            if _elements(weight.shape) > MAX_ELEMENTS:
+                shape = " x ".join(str(d) for d in weight.shape)
+                raise ShapeError(f"the weight '{weight.name}' of {shape} is too large", remedy="use smaller parameters")
+        return outputs
 
     def texts(self, *, all: bool = True) -> dict[str, str]:
         """Parameters as canonical text, sorted by name; without `all`, extensions at their default are left out."""
@@ -328,6 +356,7 @@ class Activation(Operator):
     """Base of activation functions: one input, one output. They attach to any layer's first output."""
 
     category: ClassVar[Category] = Category.ACTIVATION
+    inputs: ClassVar[tuple[Port, ...]] = (Port("x", dtypes=FLOATS),)
     weight_prefix: ClassVar[str] = "activation_"
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:

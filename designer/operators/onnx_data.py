@@ -55,3 +55,13 @@ class OnnxItem(OnnxValue):
 
     node: OnnxNode
     index: int
+
+
+def int64(*values: int) -> OnnxConstant:
+    """A vector of whole numbers, as shapes, axes and pads are given."""
+    return OnnxConstant(tuple(values), "int64")
+
+
+def scalar(value: float) -> OnnxConstant:
+    """A float32 constant of rank 0."""
+    return OnnxConstant(float(value))

@@ -91,6 +91,16 @@ class Registry:
         activation: Activation | None = None
         if layer.activation is not None:
             activation = self._activation(layer.activation, layer.name, found)
+        elif cls is not None and cls.default_activation:
+            found.append(
+                Diagnostic(
+                    "no-activation",
+                    f"{cls.title} does nothing without an activation",
+                    layer=layer.name,
+                    parameter="activation",
+                    remedy=f"choose an activation, for instance {cls.default_activation}",
+                )
+            )
         return Read(operator, activation, tuple(found))
 
     def _activation(self, spec: ActivationSpec, layer: str, found: list[Diagnostic]) -> Activation | None:

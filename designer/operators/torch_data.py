@@ -40,13 +40,15 @@ class TorchModule(TorchExpr):
 class TorchParameter(TorchExpr):
     """A tensor that belongs to the layer: `self.<layer>_<name>`. Learned when `trainable`, else a buffer.
 
-    `values` are its initial numbers (nested tuples) or None for zeros.
+    `values` are its initial numbers: nested tuples, a plain number that fills it, or None for zeros. A buffer that is not
+    `persistent` is a constant of the computation: it moves with the model and is not in the state dict.
     """
 
     name: str
     shape: tuple[int, ...]
     values: Any = None
     trainable: bool = True
+    persistent: bool = True
 
 
 @dataclass(frozen=True)
