@@ -1,0 +1,62 @@
+"""Every number that profiling shows: its value, its unit, and where it comes from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Origin(StrEnum):
+    """How a figure came about. A modelled figure follows from measured ones by a stated rule."""
+
+    MEASURED = "measured"
+    MODELLED = "modelled"
+    UNAVAILABLE = "unavailable"
+
+
+UNITS = ("s", "FLOP", "B", "FLOP/s", "B/s", "%", "FLOP/B", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value in the base unit (s, FLOP, B, FLOP/s, B/s, %, FLOP/B) or None, with the reason why it is missing or modelled."""
+
+    value: float | None
+    unit: str
+    source: Origin
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.value is None) != (self.source is Origin.UNAVAILABLE):
+            raise ValueError("a figure has a value unless it is unavailable")
+        if self.value is None and not self.reason:
+            raise ValueError("an unavailable figure needs its reason")
+        if self.value is not None and not math.isfinite(self.value):
+            raise ValueError(f"a figure must be finite, not {self.value}")
+
+    def as_dict(self) -> dict[str, float | str | None]:
+        return {"value": self.value, "unit": self.unit, "source": self.source.value, "reason": self.reason}
+
+
+def measured(value: float, unit: str, reason: str = "") -> Figure:
+    return Figure(float(value), unit, Origin.MEASURED, reason)
+
+
+def modelled(value: float, unit: str, reason: str = "") -> Figure:
+    return Figure(float(value), unit, Origin.MODELLED, reason)
+
+
+def unavailable(unit: str, reason: str) -> Figure:
+    return Figure(None, unit, Origin.UNAVAILABLE, reason)
+
+
+def ratio(top: Figure, bottom: Figure, unit: str, reason: str, *, factor: float = 1.0) -> Figure:
+    """`factor * top / bottom`, modelled; unavailable, with the first reason found, where one of them is."""
+    for part in (top, bottom):
+        if part.value is None:
+            return unavailable(unit, part.reason)
+    assert top.value is not None and bottom.value is not None
+    if bottom.value <= 0.0:
+        return unavailable(unit, "the time was too short to measure" if bottom.unit == "s" else "nothing to divide by")
+    return modelled(factor * top.value / bottom.value, unit, reason)

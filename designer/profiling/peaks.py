@@ -1,0 +1,266 @@
+"""What this machine can do at most: operations a second and bytes a second, measured, never taken from a data sheet.
+
+Memory has two roofs: the last-level cache and DRAM. Other programs' use of the processor is measured around the
+calibration; a peak taken on a busy machine says so and is not kept for later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from designer.profiling.figures import Figure, Origin, measured, unavailable
+
+BUSY_PERCENT = 5.0
+CACHE_GUESS = 16 * 2**20
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Measured peaks. `cache_bytes` is the size of the last-level cache, 0 where it has no roof of its own.
+
+    `others` holds further compute peaks by name, for instance "tf32"; `foreign` is other programs' share of all cores.
+    """
+
+    compute: Figure  # FLOP/s
+    cache: Figure  # B/s, read and written
+    memory: Figure  # B/s, read and written
+    cache_bytes: int
+    foreign: Figure  # %
+    date: str
+    engine: str
+    precision: str
+    threads: int
+    others: tuple[tuple[str, Figure], ...] = ()
+
+    @property
+    def busy(self) -> bool:
+        """Whether other programs took part of the machine while the peaks were measured."""
+        return self.foreign.value is not None and self.foreign.value > BUSY_PERCENT
+
+    @property
+    def note(self) -> str:
+        if self.busy and self.foreign.value is not None:
+            return f"peak measured on a busy machine: other programs used {self.foreign.value:.0f} % of the cores"
+        return "" if self.foreign.value is not None else f"load of other programs unknown: {self.foreign.reason}"
+
+    def bandwidth_for(self, moved: int) -> tuple[Figure, str]:
+        """The bandwidth that applies to work moving `moved` bytes and its name: "cache" when they fit half of it."""
+        if self.cache.value is not None and 0 < moved <= self.cache_bytes // 2:
+            return self.cache, "cache"
+        return self.memory, "memory"
+
+
+def best_rate(work: Callable[[], object], amount: float, *, seconds: float, least: int = 3) -> float:
+    """`amount` per second of the fastest call of `work` within about `seconds`, after one call to warm up."""
+    work()
+    best = float("inf")
+    end = time.perf_counter() + seconds
+    runs = 0
+    while runs < least or time.perf_counter() < end:
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+        runs += 1
+    return amount / max(best, 1e-9)
+
+
+def measure_cpu(engine: str, threads: int, *, seconds: float = 0.25, size: int = 1024) -> Peaks:
+    """Measure this processor with `engine` ("onnxruntime" or "torch") on `threads` threads; about 4 x `seconds`."""
+    threads = threads or os.cpu_count() or 1
+    before = _busy_times()
+    flops, what = _compute_peak(engine, threads, seconds, size)
+    cache_bytes = last_level_cache()
+    small = max((cache_bytes or CACHE_GUESS) // 4, 2**20)
+    large = max(4 * (cache_bytes or CACHE_GUESS), 64 * 2**20)
+    cache = copy_rate(small, threads, seconds)
+    memory = copy_rate(large, threads, seconds)
+    reason = "" if cache_bytes else f"size of the cache unknown, {CACHE_GUESS >> 20} MiB assumed"
+    return Peaks(
+        measured(flops, "FLOP/s", what),
+        measured(cache, "B/s", reason or f"copy of {small >> 20} MiB in the last-level cache"),
+        measured(memory, "B/s", f"copy of {large >> 20} MiB in main memory"),
+        cache_bytes or CACHE_GUESS,
+        foreign_load(before),
+        now(),
+        engine,
+        "fp32",
+        threads,
+    )
+
+
+def _compute_peak(engine: str, threads: int, seconds: float, size: int) -> tuple[float, str]:
+    """The better of a matrix product and a convolution: libraries differ in which of the two they do best."""
+    from designer.profiling.kernels import conv_call, matmul_call
+
+    rates = {}
+    for name, make in (("matrix product", matmul_call), ("convolution", conv_call)):
+        work, flops = make(engine, threads, size)
+        rates[name] = best_rate(work, flops, seconds=seconds / 2)
+    best = max(rates, key=lambda n: rates[n])
+    return rates[best], f"{best} in {engine}, fp32, {threads} threads"
+
+
+def copy_rate(total: int, threads: int, seconds: float) -> float:
+    """Bytes read plus written per second while `threads` threads copy buffers of `total` bytes altogether."""
+    part = max(total // (2 * threads) // 4, 1024)
+    pairs = [(np.ones(part, np.float32), np.zeros(part, np.float32)) for _ in range(threads)]
+    repeat = max(1, (4 * 2**20) // (8 * part))  # long enough that starting the threads does not count
+
+    def copy(pair: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> None:
+        for _ in range(repeat):
+            np.copyto(pair[1], pair[0])
+
+    if threads == 1:
+        return best_rate(lambda: copy(pairs[0]), 8.0 * part * repeat, seconds=seconds)
+    with ThreadPoolExecutor(threads) as pool:
+        return best_rate(lambda: list(pool.map(copy, pairs)), 8.0 * part * repeat * threads, seconds=seconds)
+
+
+def last_level_cache() -> int:
+    """Bytes of the largest cache of processor 0, or 0 where the system does not tell."""
+    found = 0
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        scale = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1:], 1)
+        number = text.rstrip("KMG")
+        found = max(found, int(number) * scale if number.isdigit() else 0)
+    return found
+
+
+def now() -> str:
+    """The time in UTC, to the second, as ISO 8601."""
+    return datetime.now(UTC).replace(microsecond=0).isoformat()
+
+
+# --- other programs --------------------------------------------------------------------------------------------
+
+
+def _busy_times() -> tuple[float, float, float] | None:
+    """(busy core-seconds of the whole machine, core-seconds of this process, clock), or None where unknown."""
+    own = os.times()
+    mine = own.user + own.system
+    if sys.platform == "linux":
+        try:
+            fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+            ticks = [int(f) for f in fields]
+        except (OSError, ValueError):
+            return None
+        # user, nice, system, irq, softirq, steal; idle (3) and iowait (4) are free time
+        busy = sum(ticks[i] for i in (0, 1, 2, 5, 6, 7) if i < len(ticks))
+        return busy / os.sysconf("SC_CLK_TCK"), mine, time.perf_counter()
+    try:
+        import psutil
+    except ImportError:
+        return None
+    times = psutil.cpu_times()
+    return float(times.user + times.system), mine, time.perf_counter()
+
+
+def foreign_load(before: tuple[float, float, float] | None) -> Figure:
+    """Other programs' share of all cores since `before` (a value of `_busy_times`)."""
+    after = _busy_times()
+    if before is None or after is None:
+        return unavailable("%", "this system does not tell how busy it is")
+    span = after[2] - before[2]
+    cores = os.cpu_count() or 1
+    if span < 0.05:
+        return unavailable("%", "the calibration was too short to see other programs")
+    foreign = (after[0] - before[0]) - (after[1] - before[1])
+    return measured(max(0.0, 100.0 * foreign / (span * cores)), "%", "processor time of other programs")
+
+
+# --- kept per machine ------------------------------------------------------------------------------------------
+
+
+def default_store() -> Path:
+    """The file that keeps peaks: in the person's cache folder, also where platformdirs is not installed."""
+    try:
+        from platformdirs import user_cache_path
+    except ImportError:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "layerwright" / "peaks.json"
+    return user_cache_path("layerwright") / "peaks.json"
+
+
+def cached(key: str, measure: Callable[[], Peaks], store: Path | None = None) -> Peaks:
+    """The peaks kept under `key`, else those of `measure`, kept unless the machine was busy. A broken store is ignored."""
+    path = store if store is not None else default_store()
+    kept = _load(path)
+    if key in kept:
+        try:
+            return peaks_from(kept[key])
+        except (KeyError, TypeError, ValueError):
+            pass
+    found = measure()
+    if not found.busy:
+        kept[key] = peaks_dict(found)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f"{path.name}.{os.getpid()}")
+            temporary.write_text(json.dumps(kept, indent=1))
+            temporary.replace(path)
+        except OSError:
+            pass  # a cache that cannot be written costs a second next time, nothing else
+    return found
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def peaks_dict(peaks: Peaks) -> dict[str, Any]:
+    """Plain data for JSON."""
+    return {
+        "compute": peaks.compute.as_dict(),
+        "cache": peaks.cache.as_dict(),
+        "memory": peaks.memory.as_dict(),
+        "cache_bytes": peaks.cache_bytes,
+        "foreign": peaks.foreign.as_dict(),
+        "date": peaks.date,
+        "engine": peaks.engine,
+        "precision": peaks.precision,
+        "threads": peaks.threads,
+        "others": {name: figure.as_dict() for name, figure in peaks.others},
+        "note": peaks.note,
+    }
+
+
+def peaks_from(data: dict[str, Any]) -> Peaks:
+    """Back from plain data; KeyError, TypeError or ValueError where it is not a record of peaks."""
+
+    def figure(value: Any) -> Figure:
+        number = value["value"]
+        return Figure(
+            None if number is None else float(number),
+            str(value["unit"]),
+            Origin(value["source"]),
+            str(value.get("reason", "")),
+        )
+
+    return Peaks(
+        figure(data["compute"]),
+        figure(data["cache"]),
+        figure(data["memory"]),
+        int(data["cache_bytes"]),
+        figure(data["foreign"]),
+        str(data["date"]),
+        str(data["engine"]),
+        str(data["precision"]),
+        int(data["threads"]),
+        tuple((str(name), figure(value)) for name, value in dict(data.get("others", {})).items()),
+    )
