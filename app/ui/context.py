@@ -20,6 +20,8 @@ class Context(QObject):
     selection_changed = Signal(object)  # tuple of layer names, in the order of selection
     reveal_requested = Signal(str)  # show this layer on the canvas and select it
     inspect_requested = Signal(str)  # open the Channel Inspector for this layer
+    analysis_requested = Signal()  # Run > Launch Analysis: prepare the network in the engine and show its output
+    inference_requested = Signal()  # Run > Launch Inference: time N iterations in the engine and record the run
     message = Signal(str, str)  # severity ("info", "warning", "error"), text: shown in the status bar
 
     def __init__(self, registry: Registry, parent: QObject | None = None) -> None:
