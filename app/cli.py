@@ -21,7 +21,9 @@ err = Console(stderr=True, soft_wrap=True)
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A model file (.xml or .nv-neural-model).")]
 WeightsOption = Annotated[Path | None, typer.Option("--weights", help="Folder of .npy or .bin, .safetensors, .pt.")]
-SeedOption = Annotated[int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")]
+SeedOption = Annotated[
+    int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")
+]
 
 
 def main() -> None:
@@ -48,7 +50,13 @@ def check(file: FileArgument, as_json: Annotated[bool, typer.Option("--json")] =
     """Show shapes and problems of a network; exit status 1 when there are errors."""
     from app.opening import open_network
 
-    network = open_network(file, strict=False)
+    try:
+        network = open_network(file, strict=False)
+    except DiagnosticError as error:
+        if as_json:
+            out.print_json(json.dumps({"layers": [], "diagnostics": [d.as_dict() for d in error.diagnostics]}))
+            raise typer.Exit(1) from None
+        raise
     if as_json:
         out.print_json(json.dumps(network.as_dict()))
     else:
@@ -107,7 +115,9 @@ def pairs(option: str, texts: list[str] | None) -> dict[str, Path]:
         name, equals, path = text.partition("=")
         if not equals or not name or not path:
             raise DiagnosticError(
-                Diagnostic("bad-option", f"{option} {text}: write NAME=PATH", remedy=f"for instance {option} input=a.png")
+                Diagnostic(
+                    "bad-option", f"{option} {text}: write NAME=PATH", remedy=f"for instance {option} input=a.png"
+                )
             )
         found[name] = Path(path)
     return found

@@ -1,0 +1,178 @@
+"""The command line, played in this process with real files and real engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from app import cli
+
+NETWORK = """<?xml version="1.0"?>
+<NetworkModel name="tiny" version="2" user_version_tag="1">
+	<Layer name="conv_1" type="convolution" edit_pos="160,0" input="picture">
+		<Parameters apply_bias="true" features="4" kernel="3x3" padding="same" padding_tuple="0x0" stride="1x1" />
+		<Activation type="relu">
+			<Parameters alpha="0.0" />
+		</Activation>
+	</Layer>
+	<Layer name="picture" type="input" edit_pos="0,0">
+		<Parameters dims="16x12x3" rgba="false" scale="1.0" shift="0" tiling="1" />
+	</Layer>
+	<Layer name="result" type="output" edit_pos="320,0" input="conv_1">
+		<Parameters analysis_view="tensor" channels="0" height="0" label_path="" offset="0x0x0" width="0" />
+	</Layer>
+</NetworkModel>
+"""
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def layerwright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> Done:
+        monkeypatch.setattr("sys.argv", ["layerwright", *(str(a) for a in arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.xml"
+    path.write_text(NETWORK)
+    return path
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    generator = np.random.default_rng(0)
+    np.save(folder / "conv_1_kernel.npy", generator.standard_normal((4, 3, 3, 3)).astype(np.float32))
+    np.save(folder / "conv_1_bias.npy", generator.standard_normal(4).astype(np.float32))
+    return folder
+
+
+def test_check_shows_shapes(layerwright: Run, network: Path) -> None:
+    done = layerwright("check", network)
+    assert done.code == 0
+    assert "N x 4 x 12 x 16" in done.out
+    assert "112 parameters, 0 errors" in done.out
+
+
+def test_check_json_names_the_broken_layer(layerwright: Run, network: Path) -> None:
+    network.write_text(NETWORK.replace('input="picture"', 'input="gone"'))
+    done = layerwright("check", network, "--json")
+    assert done.code == 1
+    report = json.loads(done.out)
+    (finding,) = [d for d in report["diagnostics"] if d["severity"] == "error"]
+    assert (finding["code"], finding["layer"]) == ("unknown-source", "conv_1")
+    by_layer = {row["layer"]: row["shape"] for row in report["layers"]}
+    assert by_layer["result"] == "unknown because of conv_1"
+
+
+def test_check_json_of_a_file_that_is_none(layerwright: Run, tmp_path: Path) -> None:
+    path = tmp_path / "broken.xml"
+    path.write_text("<NetworkModel")
+    done = layerwright("check", path, "--json")
+    assert done.code == 1
+    assert json.loads(done.out)["diagnostics"][0]["severity"] == "error"
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+def test_run_agrees_with_torch(layerwright: Run, network: Path, weights: Path, tmp_path: Path, engine: str) -> None:
+    torch = pytest.importorskip("torch")
+    image = np.random.default_rng(1).random((1, 3, 12, 16), dtype=np.float32)
+    np.save(tmp_path / "in.npy", image)
+    done = layerwright(
+        "run", network, "--weights", weights, "--input", f"picture={tmp_path / 'in.npy'}", "--engine", engine,
+        "--output", f"result={tmp_path / 'out.npy'}", "--capture", f"conv_1={tmp_path / 'conv.npy'}", "--threads", 1,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    kernel, bias = (torch.from_numpy(np.load(weights / f"conv_1_{n}.npy")) for n in ("kernel", "bias"))
+    expected = torch.relu(torch.nn.functional.conv2d(torch.from_numpy(image), kernel, bias, padding=1)).numpy()
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, atol=1e-5)
+    np.testing.assert_allclose(np.load(tmp_path / "conv.npy"), expected, atol=1e-5)
+
+
+def test_run_refuses_missing_weights_and_says_so_with_random_ones(
+    layerwright: Run, network: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "in.npy", np.zeros((1, 3, 12, 16), np.float32))
+    feed = ("--input", f"picture={tmp_path / 'in.npy'}")
+    refused = layerwright("run", network, *feed)
+    assert refused.code == 1
+    assert "weights-missing" in refused.err
+    assert "--random-weights" in refused.err
+    seeded = layerwright("run", network, *feed, "--random-weights", 3)
+    assert seeded.code == 0, seeded.err
+    assert "random" in seeded.out
+    assert "seed 3" in seeded.out
+
+
+def test_wrong_names_and_options_are_named(layerwright: Run, network: Path, weights: Path, tmp_path: Path) -> None:
+    done = layerwright("run", network, "--weights", weights, "--input", "pictur=x.npy")
+    assert done.code == 1
+    assert "'pictur'" in done.err
+    assert "picture" in done.err
+    done = layerwright("run", network, "--weights", weights, "--input", "picture")
+    assert done.code == 1
+    assert "NAME=PATH" in done.err
+
+
+def test_convert_is_open_and_save_as(layerwright: Run, network: Path, tmp_path: Path) -> None:
+    done = layerwright("convert", network, tmp_path / "copy.xml")
+    assert done.code == 0
+    assert (tmp_path / "copy.xml").read_bytes() == network.read_bytes()
+
+
+def test_operators_as_json(layerwright: Run) -> None:
+    done = layerwright("operators", "--json")
+    assert done.code == 0
+    by_type = {entry["type"]: entry for entry in json.loads(done.out)}
+    kernel = next(p for p in by_type["convolution"]["parameters"] if p["name"] == "kernel")
+    assert kernel["default"] == "3x3"
+
+
+def test_samples_open(layerwright: Run) -> None:
+    done = layerwright("samples")
+    paths = done.out.split()
+    assert {"denoiser.xml", "denoiser_analyze.xml", "dncnn.xml", "oidn_like.xml"} <= {Path(p).name for p in paths}
+    for path in paths:
+        assert layerwright("check", path).code == 0
+
+
+def test_exports(layerwright: Run, network: Path, weights: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    assert layerwright("export", "pytorch", network, "--output", tmp_path / "project", "--name", "Tiny").code == 0
+    assert "class Tiny(" in (tmp_path / "project" / "model.py").read_text()
+    done = layerwright("export", "onnx", network, "--weights", weights, "--output", tmp_path / "tiny.onnx")
+    assert done.code == 0, done.err
+    assert (tmp_path / "tiny.onnx").stat().st_size > 500
+
+
+def test_profile_writes_a_record(layerwright: Run, network: Path, tmp_path: Path) -> None:
+    done = layerwright(
+        "profile", network, "--random-weights", 0, "--json", tmp_path / "record.json", "--iterations", 2, "--threads", 1
+    )
+    assert done.code == 0, done.err
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["layers"]
