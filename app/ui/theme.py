@@ -1,0 +1,361 @@
+"""How everything looks: colours by role for dark and light, category colours, fonts and icons. No colour stands elsewhere.
+
+Every role keeps its contrast on the grounds it is used on (4.5:1 for text, 3:1 for marks); a test measures that.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QByteArray, QObject, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QIconEngine, QPainter, QPalette, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QApplication
+
+import resources
+from designer.operators.api import Category
+
+Mode = Literal["system", "dark", "light"]
+RoleName = Literal[
+    "surface",  # the ground of windows and docks
+    "raised",  # buttons, headers, bodies of nodes
+    "sunken",  # fields, lists, the canvas
+    "border",  # lines between areas; decoration only
+    "outline",  # the frame of a control; a mark
+    "text",
+    "muted",  # secondary text
+    "disabled",
+    "accent",  # what is active; links in text
+    "selection",  # the ground of selected rows
+    "selection_text",
+    "positive",  # values above zero, success
+    "negative",  # values below zero
+    "positive_alt",  # the same pair for people who cannot tell green from red
+    "negative_alt",
+    "zero",  # the value zero in the inspector
+    "warning",
+    "error",
+    "info",
+    "link",  # connections on the canvas
+    "link_active",  # connections of the selected layer
+    "grid",
+    "on_category",  # text on a category's colour
+    "keyword",  # code: words of the language
+    "string",
+    "number",
+    "comment",
+]
+
+GROUNDS: tuple[RoleName, ...] = ("surface", "raised", "sunken")
+TEXTS: tuple[RoleName, ...] = (
+    "text",
+    "muted",
+    "accent",
+    "warning",
+    "error",
+    "info",
+    "positive",
+    "negative",
+    "positive_alt",
+    "negative_alt",
+    "keyword",
+    "string",
+    "number",
+    "comment",
+)
+MARKS: tuple[RoleName, ...] = ("outline", "link", "link_active")
+
+_DARK: dict[RoleName, str] = {
+    "surface": "#1d1f22",
+    "raised": "#27292d",
+    "sunken": "#161719",
+    "border": "#34373c",
+    "outline": "#767b83",
+    "text": "#e3e5e8",
+    "muted": "#a2a8b1",
+    "disabled": "#6d727a",
+    "accent": "#719ed9",
+    "selection": "#2c4a72",
+    "selection_text": "#ffffff",
+    "positive": "#4ec370",
+    "negative": "#f57567",
+    "positive_alt": "#f0a04b",
+    "negative_alt": "#6fa8e8",
+    "zero": "#000000",
+    "warning": "#f0ae42",
+    "error": "#f5796c",
+    "info": "#6db3e2",
+    "link": "#8a9099",
+    "link_active": "#8db9f2",
+    "grid": "#212327",
+    "on_category": "#ffffff",
+    "keyword": "#8fb4ec",
+    "string": "#8fc98f",
+    "number": "#dfb06c",
+    "comment": "#949ba4",
+}
+_LIGHT: dict[RoleName, str] = {
+    "surface": "#f1f2f4",
+    "raised": "#ffffff",
+    "sunken": "#fafbfc",
+    "border": "#cfd3d8",
+    "outline": "#7d838c",
+    "text": "#1b1d20",
+    "muted": "#555b63",
+    "disabled": "#9298a0",
+    "accent": "#1568c3",
+    "selection": "#c5dcf7",
+    "selection_text": "#10141a",
+    "positive": "#087937",
+    "negative": "#c62d27",
+    "positive_alt": "#9a5200",
+    "negative_alt": "#1568c3",
+    "zero": "#000000",
+    "warning": "#845600",
+    "error": "#c62d27",
+    "info": "#006a9c",
+    "link": "#6b727b",
+    "link_active": "#1568c3",
+    "grid": "#eceef0",
+    "on_category": "#ffffff",
+    "keyword": "#1c5bb0",
+    "string": "#23702f",
+    "number": "#8a4b00",
+    "comment": "#5f666e",
+}
+
+# One luminance for all, so that white text stands on each of them and each stands on both themes' grounds.
+_CATEGORIES: dict[Category, str] = {
+    Category.INPUT_OUTPUT: "#328449",
+    Category.CONVOLUTION: "#3476c5",
+    Category.LINEAR: "#7167cc",
+    Category.POOLING: "#0a8282",
+    Category.NORMALISATION: "#9b6b19",
+    Category.ACTIVATION: "#cb473d",
+    Category.RECURRENT: "#a552b8",
+    Category.ATTENTION: "#bd4892",
+    Category.SHAPE: "#657784",
+    Category.UPSAMPLING: "#118094",
+    Category.ELEMENT_WISE: "#78781d",
+    Category.DATA: "#18836a",
+    Category.TRAINING: "#b35d26",
+    Category.ANALYSIS: "#8d5dc6",
+    Category.DEVELOPMENT: "#747474",
+}
+_CATEGORY_ICONS: dict[Category, str] = {
+    Category.INPUT_OUTPUT: "swap-horizontal",
+    Category.CONVOLUTION: "grid",
+    Category.LINEAR: "matrix",
+    Category.POOLING: "arrow-collapse-all",
+    Category.NORMALISATION: "chart-bell-curve",
+    Category.ACTIVATION: "function-variant",
+    Category.RECURRENT: "repeat",
+    Category.ATTENTION: "eye-outline",
+    Category.SHAPE: "shape-outline",
+    Category.UPSAMPLING: "arrow-expand-all",
+    Category.ELEMENT_WISE: "plus-minus-variant",
+    Category.DATA: "image-outline",
+    Category.TRAINING: "school-outline",
+    Category.ANALYSIS: "flask-outline",
+    Category.DEVELOPMENT: "wrench-outline",
+}
+
+_ICONS = Path(resources.__file__).parent / "icons"
+
+
+class Changes(QObject):
+    """Tells that colours are different now. Widgets that only paint need no listener: they are repainted anyway."""
+
+    changed = Signal()
+
+
+class _State:
+    def __init__(self) -> None:
+        self.mode: Mode = "system"
+        self.dark = True
+        self.changes: Changes | None = None
+        self.following: QGuiApplication | None = None
+
+
+_state = _State()
+
+
+def changes() -> Changes:
+    """The object whose `changed` is emitted after the theme was switched."""
+    if _state.changes is None:
+        _state.changes = Changes()
+    return _state.changes
+
+
+def is_dark() -> bool:
+    return _state.dark
+
+
+def color(role: RoleName) -> QColor:
+    """The present theme's colour of a role."""
+    return QColor((_DARK if _state.dark else _LIGHT)[role])
+
+
+def category(which: Category) -> QColor:
+    """The colour of a category: the same in both themes, so that people learn it once."""
+    return QColor(_CATEGORIES[which])
+
+
+def category_icon(which: Category) -> QIcon:
+    """The mark of a category in its colour."""
+    return _icon(_CATEGORY_ICONS[which], _CATEGORIES[which])
+
+
+def mono_font() -> QFont:
+    """The fixed-width font in the size of the application's font, for numbers in tables, shapes and code."""
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    size = QGuiApplication.font().pointSizeF()
+    if size > 0:
+        font.setPointSizeF(size)
+    return font
+
+
+def icon(name: str, role: RoleName = "text") -> QIcon:
+    """An icon of `resources/icons` by file name, drawn in a role's colour, which follows the theme. KeyError: no such icon."""
+    return _icon(name, role)
+
+
+def contrast(one: QColor, other: QColor) -> float:
+    """The contrast ratio of two colours as WCAG defines it, 1 to 21."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def apply(app: QApplication, mode: Mode = "system") -> None:
+    """Give the application the Fusion style and our colours. "system" follows the desktop; without one it is dark."""
+    _state.mode = mode
+    if app.style().objectName().lower() != "fusion":
+        app.setStyle("Fusion")
+    if _state.following is not app:
+        _state.following = app
+        app.styleHints().colorSchemeChanged.connect(lambda _scheme: _refresh(app))
+    _refresh(app)
+
+
+def _refresh(app: QApplication) -> None:
+    scheme = app.styleHints().colorScheme()
+    _state.dark = scheme is not Qt.ColorScheme.Light if _state.mode == "system" else _state.mode == "dark"
+    app.setPalette(_palette())
+    app.setStyleSheet(_style_sheet())
+    changes().changed.emit()
+
+
+def _palette() -> QPalette:
+    roles: dict[QPalette.ColorRole, RoleName] = {
+        QPalette.ColorRole.Window: "surface",
+        QPalette.ColorRole.WindowText: "text",
+        QPalette.ColorRole.Base: "sunken",
+        QPalette.ColorRole.AlternateBase: "surface",
+        QPalette.ColorRole.Text: "text",
+        QPalette.ColorRole.PlaceholderText: "muted",
+        QPalette.ColorRole.Button: "raised",
+        QPalette.ColorRole.ButtonText: "text",
+        QPalette.ColorRole.BrightText: "error",
+        QPalette.ColorRole.Highlight: "selection",
+        QPalette.ColorRole.HighlightedText: "selection_text",
+        QPalette.ColorRole.Accent: "accent",
+        QPalette.ColorRole.Link: "accent",
+        QPalette.ColorRole.LinkVisited: "accent",
+        QPalette.ColorRole.ToolTipBase: "raised",
+        QPalette.ColorRole.ToolTipText: "text",
+        QPalette.ColorRole.Light: "border",
+        QPalette.ColorRole.Midlight: "border",
+        QPalette.ColorRole.Mid: "border",
+        QPalette.ColorRole.Dark: "sunken",
+        QPalette.ColorRole.Shadow: "sunken",
+    }
+    palette = QPalette()
+    for slot, role in roles.items():
+        palette.setColor(slot, color(role))
+    for slot in (
+        QPalette.ColorRole.WindowText,
+        QPalette.ColorRole.Text,
+        QPalette.ColorRole.ButtonText,
+        QPalette.ColorRole.HighlightedText,
+    ):
+        palette.setColor(QPalette.ColorGroup.Disabled, slot, color("disabled"))
+    palette.setColor(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Highlight, color("border"))
+    return palette
+
+
+def _style_sheet() -> str:
+    """Only what a palette cannot say."""
+    return (
+        f"QToolTip {{ color: {_hex('text')}; background: {_hex('raised')}; border: 1px solid {_hex('outline')};"
+        " padding: 4px; }"
+    )
+
+
+def _hex(role: RoleName) -> str:
+    return color(role).name()
+
+
+def _luminance(value: QColor) -> float:
+    parts = (value.redF(), value.greenF(), value.blueF())
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+# --- icons -----------------------------------------------------------------------------------------------------------
+
+
+class _SvgEngine(QIconEngine):
+    """Draws one SVG in a role's present colour (or a fixed one), sharp at any scale of the screen."""
+
+    def __init__(self, name: str, ink: str) -> None:
+        super().__init__()
+        self._name = name
+        self._ink = ink
+
+    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
+        _renderer(self._name, self._color(mode)).render(painter, QRectF(rect))
+
+    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
+        return _pixmap(self._name, self._color(mode), size.width(), size.height(), 1.0)
+
+    def scaledPixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State, scale: float) -> QPixmap:
+        width, height = round(size.width() * scale), round(size.height() * scale)
+        return _pixmap(self._name, self._color(mode), width, height, scale)
+
+    def clone(self) -> QIconEngine:
+        return _SvgEngine(self._name, self._ink)
+
+    def _color(self, mode: QIcon.Mode) -> str:
+        if mode is QIcon.Mode.Disabled:
+            return _hex("disabled")
+        if self._ink.startswith("#"):
+            return self._ink
+        role = "selection_text" if mode is QIcon.Mode.Selected and self._ink == "text" else self._ink
+        return (_DARK if _state.dark else _LIGHT)[role]  # type: ignore[index]
+
+
+@lru_cache(maxsize=512)
+def _icon(name: str, ink: str) -> QIcon:
+    if not (_ICONS / f"{name}.svg").is_file():
+        raise KeyError(f"there is no icon '{name}' in resources/icons")
+    return QIcon(_SvgEngine(name, ink))
+
+
+@lru_cache(maxsize=512)
+def _renderer(name: str, ink: str) -> QSvgRenderer:
+    text = (_ICONS / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", ink)
+    return QSvgRenderer(QByteArray(text.encode()))
+
+
+@lru_cache(maxsize=1024)
+def _pixmap(name: str, ink: str, width: int, height: int, ratio: float) -> QPixmap:
+    image = QPixmap(width, height)
+    image.fill(Qt.GlobalColor.transparent)
+    side = min(width, height)
+    painter = QPainter(image)
+    _renderer(name, ink).render(painter, QRectF((width - side) / 2, (height - side) / 2, side, side))
+    painter.end()
+    image.setDevicePixelRatio(ratio)
+    return image
