@@ -10,6 +10,7 @@ from app.ui.document import Document
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
+    from app.ui.analysis.controller import AnalysisController
     from app.ui.jobs.engine import EngineClient
 
 
@@ -30,6 +31,7 @@ class Context(QObject):
         self._document: Document | None = None
         self._selection: tuple[str, ...] = ()
         self.engine: EngineClient | None = None
+        self.analysis: AnalysisController | None = None
 
     @property
     def document(self) -> Document:

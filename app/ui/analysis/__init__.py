@@ -1,0 +1,1 @@
+"""The analysis: its controller, the pictures it shows and the controls of its layers."""

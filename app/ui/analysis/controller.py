@@ -1,0 +1,438 @@
+"""Keeps the engine's result in step with the document: at most one run in flight, only the latest wish waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.ui.analysis.inputs import default_picture, layers_of
+from app.ui.analysis.result import AnalysisResult, Phase, steps_of
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.jobs.engine import EngineClient
+from designer.files.document import write_document
+from designer.graph.diagnostics import Diagnostic, Severity, errors
+from designer.graph.edits import ChangeSet
+from designer.graph.model import Layer, Source
+from designer.operators.api import Role
+
+DIM_AFTER = 100  # ms without a fresh result after which the old one is shown dimmed
+EDIT_REST = 60  # ms of rest after which an edit of the network is sent
+
+Findings = tuple[Diagnostic, ...]
+
+
+class AnalysisController(QObject):
+    """Launches the analysis and follows edits, parameters, pictures and the inspected layer.
+
+    Wishes are gathered in fields (`_update`, `_params`, `_dirty_inputs`, `_wanted`) and sent as one batch ending with `run`
+    when no batch is in flight. So nothing queues up, and results arrive in the order of the wishes.
+    """
+
+    phase_changed = Signal(str)
+    result_changed = Signal(object)  # AnalysisResult, or None when another document is shown
+    stale_changed = Signal(bool)  # whether the result shown is older than what is set
+    inputs_changed = Signal()
+
+    def __init__(self, context: Context, parent: QObject | None = None) -> None:
+        super().__init__(parent if parent is not None else context)
+        self.context = context
+        self.phase = Phase.IDLE
+        self.message = ""  # one sentence to the phase, with its remedy
+        self.result: AnalysisResult | None = None
+        self.stale = False
+        self.input_errors: dict[str, str] = {}
+        self.input_shapes: dict[str, tuple[int, ...]] = {}  # of what was fed
+        self._paths: dict[str, Path] = {}
+        self._weights: Path | None = None
+        self._seed: int | None = None
+        self._active = False
+        self._in_flight = False
+        self._epoch = 0  # another document, another epoch: late replies are dropped
+        self._session = -1  # the engine's session that holds our network
+        self._update = False
+        self._params: dict[tuple[str, str], str] = {}
+        self._sent: dict[str, dict[str, str]] = {}  # parameters as the worker knows them
+        self._dirty_inputs: set[str] = set()
+        self._wanted = False
+        self._since = 0.0
+        self._capture = ""
+        self._batch_errors: list[Diagnostic] = []
+        self._connected: EngineClient | None = None
+        self._document: Document | None = None
+        self._dim = QTimer(self, singleShot=True, interval=DIM_AFTER, timeout=lambda: self._set_stale(True))
+        self._rest = QTimer(self, singleShot=True, interval=EDIT_REST, timeout=self._pump)
+        context.document_changed.connect(self._on_document)
+        context.analysis_requested.connect(self.launch)
+        if context.has_document:
+            self._on_document(context.document)
+
+    # --- what a person asks for --------------------------------------------------------------------------------
+
+    @property
+    def engine(self) -> EngineClient:
+        """The window's engine; made when nobody else has."""
+        if self.context.engine is None:
+            self.context.engine = EngineClient(self.context)
+        engine = self.context.engine
+        if self._connected is not engine:
+            self._connected = engine
+            engine.crashed.connect(self._on_crash)
+        return engine
+
+    @property
+    def active(self) -> bool:
+        """Launched, and neither stopped nor failed: edits are followed."""
+        return self._active
+
+    def launch(self) -> None:
+        """Run from the start: weights, pictures and the network as they are now."""
+        if not self.context.has_document:
+            return
+        self._active = True
+        self._session = -1
+        self._wish()
+        self._pump()
+
+    def launch_random(self, seed: int = 0) -> None:
+        """Run with seeded random weights where there are none; the result says so."""
+        self._seed = seed
+        self.launch()
+
+    def choose_weights(self, path: Path) -> None:
+        """Use another folder or file of weights, and launch."""
+        self._weights = path
+        self._seed = None
+        settings = getattr(self._document, "settings", None)
+        if settings is not None and hasattr(settings, "weights"):
+            settings.weights = path
+        self.launch()
+
+    def stop(self) -> None:
+        """Give up the run in flight; the engine starts afresh with the next launch."""
+        self._active = False
+        self._dim.stop()
+        if self._in_flight:
+            self.engine.cancel()
+        self._set_stale(self.result is not None)
+        self._set_phase(Phase.STOPPED, "Stopped. Launch Analysis runs it again.")
+
+    def set_input(self, layer: str, path: Path) -> None:
+        """Feed a picture or an `.npy` file to an input layer."""
+        self._paths[layer] = path
+        self.input_errors.pop(layer, None)
+        self._dirty_inputs.add(layer)
+        settings = getattr(self._document, "settings", None)
+        files = getattr(settings, "input_files", None)
+        if isinstance(files, dict):
+            files[layer] = path
+        self.inputs_changed.emit()
+        if self._active:
+            self._wish()
+            self._pump()
+
+    def input_layers(self) -> tuple[str, ...]:
+        document = self._document
+        return layers_of(document.graph, document.registry, Role.INPUT) if document is not None else ()
+
+    def output_layers(self) -> tuple[str, ...]:
+        document = self._document
+        return layers_of(document.graph, document.registry, Role.OUTPUT) if document is not None else ()
+
+    def input_path(self, layer: str) -> Path | None:
+        """The chosen file, else the sample photograph that stands in."""
+        chosen = self._paths.get(layer)
+        if chosen is not None or self._document is None or layer not in self._document.graph:
+            return chosen
+        return default_picture(self._document.graph, layer)
+
+    def set_capture(self, source: str) -> None:
+        """Bring this tensor (`layer` or `layer:port`) with every run; empty: none."""
+        if source == self._capture:
+            return
+        self._capture = source
+        if source and self._active:
+            self._wish()
+            self._pump()
+
+    @property
+    def capture(self) -> str:
+        return self._capture
+
+    # --- following the document --------------------------------------------------------------------------------
+
+    def _on_document(self, document: Document) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+        self._document = document
+        document.changed.connect(self._on_change)
+        self._epoch += 1
+        self._active = self._wanted = self._in_flight = False
+        self._dim.stop()
+        self._session = -1
+        self._seed = None
+        self._weights = None
+        self._capture = ""
+        self.result = None
+        self.input_errors.clear()
+        self.input_shapes.clear()
+        settings = getattr(document, "settings", None)
+        self._paths = {str(k): Path(v) for k, v in dict(getattr(settings, "input_files", None) or {}).items()}
+        self._set_stale(False)
+        self._set_phase(Phase.IDLE, "")
+        self.inputs_changed.emit()
+        self.result_changed.emit(None)
+
+    def _on_change(self, change: ChangeSet) -> None:
+        for old, new in change.renamed.items():
+            if old in self._paths:
+                self._paths[new] = self._paths.pop(old)
+            if Source.parse(self._capture).layer == old:
+                self._capture = str(Source(new, Source.parse(self._capture).port))
+        roles = {layer: self._role(layer) for layer in change.added | change.removed | change.reconfigured}
+        if change.removed or any(role is Role.INPUT for role in roles.values()):
+            self._dirty_inputs.update(n for n in roles if roles[n] is Role.INPUT)
+            self.inputs_changed.emit()
+        if not self._active or not (change.computed or change.removed):
+            return
+        assert self._document is not None
+        sliders = change.reconfigured if not (change.added or change.removed or change.rewired) else frozenset()
+        if sliders and not self._update and all(self._slide(self._document.graph[name]) for name in sliders):
+            self._wish()
+            self._pump()
+        else:
+            self._update = True
+            self._wish()
+            self._rest.start()
+
+    def _slide(self, layer: Layer) -> bool:
+        """Note an analysis layer's parameters for `set_param`; False where that does not tell the whole change."""
+        if self._role(layer.name) is not Role.ANALYSIS or layer.activation is not None:
+            return False
+        sent = self._sent.get(layer.name)
+        if sent is None or sent.keys() != layer.params.keys():
+            return False
+        for name, text in layer.params.items():
+            if sent[name] != text:
+                self._params[layer.name, name] = text
+        return True
+
+    def _role(self, layer: str) -> Role | None:
+        if self._document is None or layer not in self._document.graph:
+            return None
+        cls = self._document.registry.get(self._document.graph[layer].type)
+        return cls.role if cls is not None else None
+
+    # --- the batch ---------------------------------------------------------------------------------------------
+
+    def _wish(self) -> None:
+        """Something is to be computed: from now the shown result counts as old."""
+        if not self._wanted:
+            self._since = perf_counter()
+        self._wanted = True
+        if not self._dim.isActive() and not self.stale:
+            self._dim.start()
+
+    def _pump(self) -> None:
+        if not self._active or self._in_flight or not self._wanted or self._document is None:
+            return
+        reason = self._blocked()
+        if reason is not None:
+            self._dim.stop()
+            self._set_stale(self.result is not None)
+            self._set_phase(Phase.BLOCKED, _sentence((reason,)))
+            return
+        if self._session != self.engine.session:
+            self._open(self._document)
+        else:
+            self._run(self._document)
+
+    def _blocked(self) -> Diagnostic | None:
+        """Why the network cannot be run as it stands."""
+        document = self._document
+        assert document is not None
+        outputs = self.output_layers()
+        if not outputs:
+            return Diagnostic("no-output", "the network has no output layer", remedy="add one and connect it")
+        upstream = document.graph.upstream(outputs)
+        for name in upstream:
+            state = document.inference.states.get(name)
+            found = errors(state.diagnostics) if state is not None else ()
+            if found:
+                return found[0]
+        for name in self.input_layers():
+            if name in upstream and self.input_path(name) is None:
+                return Diagnostic(
+                    "input-missing", f"the input '{name}' has no picture", layer=name, remedy="choose one in Inputs"
+                )
+        return None
+
+    def _open(self, document: Document) -> None:
+        settings = getattr(document, "settings", None)
+        weights = self._weights if self._weights is not None else getattr(settings, "weights", None)
+        params: dict[str, Any] = {
+            "document": self._text(document),
+            "weights": str(weights) if weights else None,
+            "seed": self._seed,
+            "engine": getattr(settings, "engine", "") or "onnxruntime",
+            "precision": getattr(settings, "precision", "") or "fp32",
+            "layout": getattr(settings, "layout", "") or "nchw",
+            "device": getattr(settings, "device", "") or "cpu",
+            "threads": 0,
+        }
+        self._dirty_inputs = set(self.input_layers())
+        self._send_start("Starting the engine …" if not self.engine.running else "Preparing the network …")
+        epoch = self._epoch
+        self.engine.request("open", params, lambda r: self._opened(epoch, r), lambda e: self._failed(epoch, e))
+        self._session = self.engine.session
+
+    def _text(self, document: Document) -> str:
+        self._sent = {layer.name: dict(layer.params) for layer in document.graph}
+        self._update = False
+        self._params.clear()
+        return write_document(document.graph).decode()
+
+    def _send_start(self, message: str) -> None:
+        self._in_flight = True
+        self._batch_errors = []
+        self._set_phase(Phase.RUNNING, message)
+
+    def _opened(self, epoch: int, reply: Mapping[str, Any]) -> None:
+        if epoch != self._epoch:
+            return
+        self._in_flight = False
+        missing = [r for r in reply.get("report") or () if r.get("status") in ("missing", "wrong shape")]
+        if missing and self._seed is None and not reply.get("note"):
+            self._ask_weights(f"{len(missing)} weights are missing or of the wrong shape")
+            return
+        self._pump()
+
+    def _run(self, document: Document) -> None:
+        self._send_start("Running …")
+        engine, epoch = self.engine, self._epoch
+        if self._update:
+            engine.request("update", {"document": self._text(document)}, None, self._batch_errors.extend)
+        for (layer, name), text in self._params.items():
+            self._sent[layer][name] = text
+            params = {"layer": layer, "param": name, "text": text}
+            engine.request("set_param", params, None, self._batch_errors.extend)
+        self._params.clear()
+        for layer in sorted(self._dirty_inputs & set(self.input_layers())):
+            path = self.input_path(layer)
+            if path is not None:
+                self._send_input(layer, path)
+        self._dirty_inputs.clear()
+        self._wanted = False
+        since = self._since
+        capture = [self._capture] if self._capture and Source.parse(self._capture).layer in document.graph else []
+        engine.request(
+            "run", {"capture": capture}, lambda r: self._done(epoch, since, r), lambda e: self._failed(epoch, e)
+        )
+
+    def _send_input(self, layer: str, path: Path) -> None:
+        def fed(reply: Mapping[str, Any]) -> None:
+            self.input_shapes[layer] = tuple(reply.get("shape", ()))
+            if self.input_errors.pop(layer, None) is not None:
+                self.inputs_changed.emit()
+
+        def refused(found: Findings) -> None:
+            self._batch_errors.extend(found)
+            self._dirty_inputs.add(layer)
+            self.input_errors[layer] = _sentence(found)
+            self.inputs_changed.emit()
+
+        self.engine.request("set_input", {"layer": layer, "path": str(path)}, fed, refused)
+
+    def _done(self, epoch: int, since: float, reply: Mapping[str, Any]) -> None:
+        if reply.get("superseded"):
+            if epoch == self._epoch:
+                self._in_flight, self._wanted = False, True
+                self._pump()
+            return
+        outputs = {str(k): self.engine.take(h) for k, h in (reply.get("outputs") or {}).items()}
+        captures = {str(k): self.engine.take(h) for k, h in (reply.get("captures") or {}).items()}
+        if epoch != self._epoch:
+            return
+        if self._batch_errors:
+            self._failed(epoch, tuple(self._batch_errors))
+            return
+        self._in_flight = False
+        steps, spent = steps_of(reply.get("steps")), float(reply.get("milliseconds", 0.0))
+        latency = (perf_counter() - since) * 1000
+        self.result = AnalysisResult(outputs, captures, steps, spent, latency, str(reply.get("note") or ""))  # type: ignore[arg-type]
+        self._dim.stop()
+        if self._wanted:
+            self._dim.start()
+        self._set_stale(False)
+        self.result_changed.emit(self.result)
+        if self._wanted and self._active:
+            if not self._rest.isActive():
+                self._pump()
+        else:
+            self._set_phase(Phase.READY, self.result.summary())
+
+    # --- what goes wrong ---------------------------------------------------------------------------------------
+
+    def _failed(self, epoch: int, found: Findings) -> None:
+        if epoch != self._epoch or any(d.code in ("engine-crashed", "cancelled") for d in found):
+            return
+        found = (*self._batch_errors, *found) if tuple(self._batch_errors) != found else found
+        self._in_flight = False
+        self._dim.stop()
+        self._set_stale(self.result is not None)
+        first = next((d for d in found if d.severity is Severity.ERROR), found[0])
+        if "weight" in first.code:
+            self._session = -1
+            self._ask_weights(first.message)
+            return
+        if first.code not in _OF_THE_NETWORK:
+            self._session = -1  # what the worker holds is unsure: the next launch opens anew
+        self._set_phase(Phase.BLOCKED if self.input_errors else Phase.FAILED, _sentence((first,)))
+
+    def _ask_weights(self, why: str) -> None:
+        self._active = False
+        self._dim.stop()
+        self._set_stale(self.result is not None)
+        self._set_phase(Phase.WEIGHTS, f"{why[:1].upper()}{why[1:].rstrip('.')}.")
+
+    def _on_crash(self, message: str) -> None:
+        if not self._in_flight and not self._active:
+            return
+        self._active = self._in_flight = False
+        self._dim.stop()
+        self._set_stale(self.result is not None)
+        self._set_phase(Phase.FAILED, message)
+        self.context.message.emit("error", message)
+
+    def _set_phase(self, phase: Phase, message: str) -> None:
+        if (phase, message) != (self.phase, self.message):
+            self.phase, self.message = phase, message
+            self.phase_changed.emit(phase.value)
+
+    def _set_stale(self, stale: bool) -> None:
+        if stale != self.stale:
+            self.stale = stale
+            self.stale_changed.emit(stale)
+
+
+_OF_THE_NETWORK = ("bad-picture",)
+
+
+def analysis_of(context: Context) -> AnalysisController:
+    """The one controller of a window."""
+    if context.analysis is None:
+        context.analysis = AnalysisController(context)
+    return context.analysis
+
+
+def _sentence(found: Findings) -> str:
+    """The first finding for people: place, rule, remedy."""
+    first = found[0]
+    where = f"{first.layer}: " if first.layer and first.layer not in first.message else ""
+    text = f"{where}{first.message}".rstrip(".")
+    remedy = first.remedy.rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()

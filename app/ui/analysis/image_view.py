@@ -1,0 +1,343 @@
+"""A picture that can be looked at closely: zoom, pan, fit, one to one, the value under the cursor, a split line."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QImage,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QShortcut,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.ui.theme import theme
+
+STEP = 1.25  # zoom factor of one wheel notch
+LIMITS = (1 / 64, 64.0)
+GRAB = 7  # pixels around the split line that take hold of it
+DIMMED = 0.45
+
+
+class Split(StrEnum):
+    """Which way the split line runs, if there is one."""
+
+    NONE = ""
+    VERTICAL = "v_split"  # left and right of a vertical line
+    HORIZONTAL = "h_split"
+
+
+class ImageView(QWidget):
+    """Shows one QImage. Zoom 1 is one picture pixel per device pixel; above it pixels keep hard edges."""
+
+    probed = Signal(object)  # (x, y) of the picture's pixel under the cursor, or None
+    split_moved = Signal(float)  # 0..1 while the split line is dragged
+    split_released = Signal()
+    zoom_changed = Signal(float)
+    clicked = Signal()
+
+    def __init__(self, name: str, title: str, empty: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(title)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(96, 96)
+        self._empty = empty
+        self._image: QImage | None = None
+        self._fitted = True
+        self._zoom = 1.0
+        self._centre = QPointF(0.5, 0.5)  # the picture's point in the middle of the view, 0..1
+        self._dimmed = False
+        self._note = ""
+        self._split = Split.NONE
+        self._amount = 0.5
+        self._drag: QPointF | None = None
+        self._dragging_split = False
+        self._moved = False
+        for keys, action in (("Ctrl+0", self.fit), ("Ctrl+1", self.one_to_one)):
+            shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(action)
+
+    # --- what is shown -----------------------------------------------------------------------------------------
+
+    @property
+    def image(self) -> QImage | None:
+        return self._image
+
+    @property
+    def zoom(self) -> float:
+        return self._fit_zoom() if self._fitted else self._zoom
+
+    @property
+    def dimmed(self) -> bool:
+        return self._dimmed
+
+    @property
+    def note(self) -> str:
+        return self._note
+
+    @property
+    def split(self) -> Split:
+        return self._split
+
+    def show_image(self, image: QImage | None) -> None:
+        """Another picture; the place and zoom stay when the size is the same, else it is fitted."""
+        before = self._image.size() if self._image is not None else None
+        self._image = image
+        if image is None or before != image.size():
+            self._fitted = True
+            self._centre = QPointF(0.5, 0.5)
+            self.zoom_changed.emit(self.zoom)
+        self.update()
+
+    def set_empty_text(self, text: str) -> None:
+        self._empty = text
+        self.update()
+
+    def set_dimmed(self, dimmed: bool) -> None:
+        """Dimmed: a newer picture is on its way, or this one no longer belongs to what is set."""
+        if dimmed != self._dimmed:
+            self._dimmed = dimmed
+            self.update()
+
+    def set_note(self, note: str) -> None:
+        """A text that stands on the picture, such as where its weights come from."""
+        if note != self._note:
+            self._note = note
+            self.update()
+
+    def set_split(self, split: Split, amount: float) -> None:
+        if (split, amount) != (self._split, self._amount):
+            self._split, self._amount = split, amount
+            self.update()
+
+    # --- the view ----------------------------------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """The whole picture, as large as it goes."""
+        self._fitted = True
+        self._centre = QPointF(0.5, 0.5)
+        self.zoom_changed.emit(self.zoom)
+        self.update()
+
+    def one_to_one(self) -> None:
+        self.set_zoom(1.0)
+
+    def set_zoom(self, zoom: float, at: QPointF | None = None) -> None:
+        """Zoom so that the picture's point under `at` (view coordinates; the middle by default) stays where it is."""
+        if self._image is None:
+            return
+        zoom = min(max(zoom, LIMITS[0]), LIMITS[1])
+        at = at if at is not None else QPointF(self.width() / 2, self.height() / 2)
+        fixed = self._to_picture(at)
+        self._fitted = False
+        self._zoom = zoom
+        scale = self._scale()
+        offset = QPointF((at.x() - self.width() / 2) / scale, (at.y() - self.height() / 2) / scale)
+        self._move_centre(fixed - offset)
+        self.zoom_changed.emit(zoom)
+
+    def pixel_at(self, position: QPointF) -> tuple[int, int] | None:
+        """The picture's pixel at a place of the view."""
+        if self._image is None:
+            return None
+        point = self._to_picture(position)
+        x, y = int(point.x() // 1), int(point.y() // 1)
+        return (x, y) if 0 <= x < self._image.width() and 0 <= y < self._image.height() else None
+
+    def place_of(self, x: float, y: float) -> QPointF:
+        """Where the picture's point is in the view."""
+        return self._target().topLeft() + QPointF(x, y) * self._scale()
+
+    def _scale(self) -> float:
+        """View coordinates per picture pixel."""
+        return self.zoom / self.devicePixelRatioF()
+
+    def _fit_zoom(self) -> float:
+        if self._image is None or self._image.isNull():
+            return 1.0
+        ratio = min(self.width() / self._image.width(), self.height() / self._image.height())
+        return float(min(ratio * self.devicePixelRatioF(), LIMITS[1]))
+
+    def _target(self) -> QRectF:
+        assert self._image is not None
+        scale = self._scale()
+        width, height = self._image.width() * scale, self._image.height() * scale
+        left = self.width() / 2 - self._centre.x() * width
+        top = self.height() / 2 - self._centre.y() * height
+        if self.zoom >= 1:  # whole pixels, so that 1:1 is exact
+            left, top = round(left), round(top)
+        return QRectF(left, top, width, height)
+
+    def _to_picture(self, position: QPointF) -> QPointF:
+        origin = self._target().topLeft()
+        return (position - origin) / self._scale()
+
+    def _move_centre(self, centre: QPointF) -> None:
+        assert self._image is not None
+        self._centre = QPointF(
+            min(max(centre.x() / self._image.width(), 0.0), 1.0), min(max(centre.y() / self._image.height(), 0.0), 1.0)
+        )
+        self.update()
+
+    # --- events ------------------------------------------------------------------------------------------------
+
+    def sizeHint(self) -> QSize:
+        return QSize(384, 320)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._fitted:
+            self.zoom_changed.emit(self.zoom)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        notches = event.angleDelta().y() / 120
+        if notches and self._image is not None:
+            self.set_zoom(self.zoom * STEP**notches, event.position())
+            self.probed.emit(self.pixel_at(event.position()))
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if self._image is None or event.button() not in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
+            return
+        self._moved = False
+        self._dragging_split = event.button() is Qt.MouseButton.LeftButton and self._on_split(event.position())
+        self._drag = event.position()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        place = event.position()
+        if self._drag is None:
+            self.probed.emit(self.pixel_at(place))
+            self._set_cursor(place)
+            return
+        if self._dragging_split:
+            self._moved = True
+            self.split_moved.emit(self._amount_at(place))
+            return
+        if not self._moved and (place - self._drag).manhattanLength() < 3:
+            return
+        self._moved = True
+        assert self._image is not None
+        step = (place - self._drag) / self._scale()
+        self._drag = place
+        self._fitted, self._zoom = False, self.zoom
+        size = self._image.size()
+        centre = QPointF(self._centre.x() * size.width(), self._centre.y() * size.height())
+        self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        self._move_centre(centre - step)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if self._drag is None:
+            return
+        self._drag = None
+        if self._dragging_split:
+            self._dragging_split = False
+            self.split_released.emit()
+        elif not self._moved:
+            self.clicked.emit()
+        self._set_cursor(event.position())
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Between fitted and one to one, around the place."""
+        if self._fitted:
+            self.set_zoom(1.0, event.position())
+        else:
+            self.fit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        factor = {Qt.Key.Key_Plus: STEP, Qt.Key.Key_Equal: STEP, Qt.Key.Key_Minus: 1 / STEP}.get(Qt.Key(event.key()))
+        if factor is None:
+            super().keyPressEvent(event)
+        else:
+            self.set_zoom(self.zoom * factor)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.probed.emit(None)
+
+    def _amount_at(self, place: QPointF) -> float:
+        assert self._image is not None
+        point = self._to_picture(place)
+        share = point.x() / self._image.width() if self._split is Split.VERTICAL else point.y() / self._image.height()
+        return min(max(share, 0.0), 1.0)
+
+    def _split_line(self) -> tuple[QPointF, QPointF]:
+        target = self._target()
+        if self._split is Split.VERTICAL:
+            x = target.left() + self._amount * target.width()
+            return QPointF(x, target.top()), QPointF(x, target.bottom())
+        y = target.top() + self._amount * target.height()
+        return QPointF(target.left(), y), QPointF(target.right(), y)
+
+    def _on_split(self, place: QPointF) -> bool:
+        if self._split is Split.NONE or self._image is None:
+            return False
+        start, _ = self._split_line()
+        inside = self._target().adjusted(-GRAB, -GRAB, GRAB, GRAB).contains(place)
+        away = place.x() - start.x() if self._split is Split.VERTICAL else place.y() - start.y()
+        return inside and abs(away) <= GRAB
+
+    def _set_cursor(self, place: QPointF) -> None:
+        if self._on_split(place):
+            vertical = self._split is Split.VERTICAL
+            self.setCursor(Qt.CursorShape.SplitHCursor if vertical else Qt.CursorShape.SplitVCursor)
+        else:
+            self.setCursor(Qt.CursorShape.CrossCursor if self._image is not None else Qt.CursorShape.ArrowCursor)
+
+    # --- painting ----------------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), theme.color("canvas"))
+        if self._image is None:
+            painter.setPen(theme.color("muted"))
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(self.rect().adjusted(16, 16, -16, -16), flags, self._empty)
+        else:
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, self.zoom < 1)
+            painter.setOpacity(DIMMED if self._dimmed else 1.0)
+            painter.drawImage(self._target(), self._image)
+            painter.setOpacity(1.0)
+            self._paint_split(painter)
+        if self._note:
+            paint_note(painter, self._note, self.rect().bottomLeft() + QPoint(8, -8))
+        if self.hasFocus():
+            painter.setPen(QPen(theme.color("accent"), 1))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    def _paint_split(self, painter: QPainter) -> None:
+        if self._split is Split.NONE:
+            return
+        start, end = self._split_line()
+        painter.setPen(QPen(theme.color("surface"), 3))
+        painter.drawLine(start, end)
+        painter.setPen(QPen(theme.color("accent"), 1))
+        painter.drawLine(start, end)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(theme.color("accent"))
+        painter.drawEllipse((start + end) / 2, 5, 5)
+
+
+def paint_note(painter: QPainter, text: str, corner: QPoint) -> None:
+    """A label with its lower left corner at `corner`, readable on any picture."""
+    metrics = painter.fontMetrics()
+    box = metrics.boundingRect(text).adjusted(-6, -3, 6, 3)
+    box.moveBottomLeft(corner)
+    back = QColor(theme.color("raised"))
+    back.setAlphaF(0.9)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(back)
+    painter.drawRoundedRect(box, 3, 3)
+    painter.setPen(theme.color("warning"))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)

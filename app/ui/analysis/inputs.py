@@ -1,0 +1,61 @@
+"""Which picture feeds which input layer: the person's choice, else a sample photograph."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QImage, QImageIOHandler, QImageReader
+
+from designer.graph.graph import Graph
+from designer.operators.api import Role
+from designer.operators.registry import Registry
+
+PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
+FILTER = "Pictures and tensors (*.png *.jpg *.jpeg *.tif *.tiff *.webp *.bmp *.npy);;All files (*)"
+THUMBNAIL = QSize(96, 72)
+
+
+def layers_of(graph: Graph, registry: Registry, role: Role) -> tuple[str, ...]:
+    """Names of the layers of a role, in the document's order."""
+    found = []
+    for layer in graph:
+        cls = registry.get(layer.type)
+        if cls is not None and cls.role is role:
+            found.append(layer.name)
+    return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def photographs() -> tuple[Path, ...]:
+    """The sample photographs that come with the program, by name."""
+    import samples
+
+    folder = Path(samples.__file__).parent / "photographs"
+    return tuple(sorted(p for p in folder.glob("*") if p.suffix.lower() in PICTURES))
+
+
+def default_picture(graph: Graph, layer: str) -> Path | None:
+    """A photograph for an input of one or three channels that nothing was chosen for."""
+    dims = graph[layer].params.get("dims", "").split("x")
+    if len(dims) == 3 and dims[2] in ("1", "3"):
+        return next(iter(photographs()), None)
+    return None
+
+
+def thumbnail(path: Path) -> tuple[QImage | None, str]:
+    """A small picture of a file and its size as text; without a picture the text says why there is none."""
+    if path.suffix.lower() == ".npy":
+        return None, "tensor"
+    reader = QImageReader(str(path))
+    reader.setAutoTransform(True)
+    reader.setDecideFormatFromContent(True)
+    size = reader.size()
+    if not size.isValid():
+        return None, "no preview"
+    turned = bool(reader.transformation() & QImageIOHandler.Transformation.TransformationRotate90)
+    reader.setScaledSize(size.scaled(THUMBNAIL * 2, Qt.AspectRatioMode.KeepAspectRatio))
+    image = reader.read()
+    shown = size.transposed() if turned else size
+    return (None if image.isNull() else image), f"{shown.width()} x {shown.height()}"

@@ -1,0 +1,123 @@
+"""From float tensors to pictures: uint8 conversion, signed colour maps and block means, all vectorised."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtGui import QImage
+
+Floats = NDArray[np.float32]
+Pixels = NDArray[np.uint32]  # H x W, one 0xffRRGGBB a pixel
+Bytes = NDArray[np.uint8]
+
+# Colour maps as anchors (r, g, b in 0..1) spread evenly over the range. They are data about numbers, not style.
+_SIGNED = {
+    "green / red": ((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+    "orange / blue": ((0.25, 0.55, 1.0), (0.0, 0.0, 0.0), (1.0, 0.62, 0.1)),
+    "gray": ((0.0, 0.0, 0.0), (0.5, 0.5, 0.5), (1.0, 1.0, 1.0)),
+    "viridis": (
+        (0.267, 0.005, 0.329),
+        (0.283, 0.141, 0.458),
+        (0.254, 0.265, 0.530),
+        (0.207, 0.372, 0.553),
+        (0.164, 0.471, 0.558),
+        (0.128, 0.567, 0.551),
+        (0.135, 0.659, 0.518),
+        (0.267, 0.749, 0.441),
+        (0.478, 0.821, 0.318),
+        (0.741, 0.873, 0.150),
+        (0.993, 0.906, 0.144),
+    ),
+}
+PALETTES = tuple(_SIGNED)
+
+
+@lru_cache(maxsize=8)
+def palette(name: str) -> Pixels:
+    """256 colours for values -1..1; entry 128 is zero."""
+    anchors = np.array(_SIGNED[name], np.float64)
+    at = np.concatenate([np.linspace(0, 128, 129)[:-1] / 256, np.linspace(128, 255, 128) / 254 - 128 / 254 + 0.5])
+    places = np.linspace(0, 1, len(anchors))
+    rgb = np.stack([np.interp(at, places, anchors[:, k]) for k in range(3)], axis=1)
+    levels = np.rint(rgb * 255).astype(np.uint32)
+    table: Pixels = np.uint32(0xFF000000) | levels[:, 0] << 16 | levels[:, 1] << 8 | levels[:, 2]
+    table.setflags(write=False)
+    return table
+
+
+def signed_pixels(values: Floats, name: str, gain: float = 1.0, shift: float = 0.0) -> Pixels:
+    """Colours of (value + shift) * gain, -1..1 over the whole map; not-a-number shows as zero."""
+    scaled = np.multiply(values, np.float32(gain * 127.0), dtype=np.float32)
+    scaled += np.float32(shift * gain * 127.0 + 128.5)
+    np.clip(scaled, 1.0, 255.0, out=scaled)
+    if np.isnan(scaled.sum()):
+        np.nan_to_num(scaled, copy=False, nan=128.5)
+    result: Pixels = palette(name).take(scaled.astype(np.uint8))
+    return result
+
+
+def picture_pixels(image: Floats) -> Pixels:
+    """Colours of a C x H x W picture in 0..1: gray for one or two channels, else the first three as RGB."""
+    channels, height, width = image.shape
+    quads = np.empty((height, width, 4), np.uint8)
+    if channels < 3:
+        quads[..., :3] = to_bytes(image[0])[..., None]
+    else:
+        for channel in range(3):
+            quads[..., 2 - channel] = to_bytes(image[channel])
+    quads[..., 3] = 255
+    result: Pixels = quads.view(np.uint32)[..., 0]
+    return result
+
+
+def to_bytes(plane: Floats) -> Bytes:
+    """0..1 to 0..255, rounded and clipped; not-a-number shows as black."""
+    scaled = np.multiply(plane, np.float32(255.0), dtype=np.float32)
+    scaled += np.float32(0.5)
+    np.clip(scaled, 0.0, 255.0, out=scaled)
+    with np.errstate(invalid="ignore"):
+        return scaled.astype(np.uint8)
+
+
+def to_image(pixels: Pixels) -> QImage:
+    """A QImage over the same memory: the array lives as long as the image does."""
+    rows = np.ascontiguousarray(pixels)
+    height, width = rows.shape
+    image = QImage(rows.data, width, height, width * 4, QImage.Format.Format_RGB32)
+    image._pixels = rows  # type: ignore[attr-defined]
+    return image
+
+
+def block_mean(values: Floats, block: int) -> Floats:
+    """Mean over block x block pixels of the last two axes; a rest at the right and bottom edge is left out."""
+    if block <= 1:
+        return values
+    height, width = values.shape[-2] // block, values.shape[-1] // block
+    cut = values[..., : height * block, : width * block]
+    rows = cut[..., 0::block, :].astype(np.float32)
+    for k in range(1, block):
+        rows += cut[..., k::block, :]
+    result: Floats = rows[..., 0::block].copy()
+    for k in range(1, block):
+        result += rows[..., k::block]
+    result *= np.float32(1.0 / (block * block))
+    return result
+
+
+def as_channels(tensor: NDArray[Any], batch: int = 0) -> Floats | None:
+    """A tensor as C x H x W for the inspector's grid; None for N x F and smaller, which are bars."""
+    values: Floats = np.asarray(tensor) if tensor.dtype == np.float32 else np.asarray(tensor, np.float32)
+    if values.ndim < 3:
+        return None
+    if values.ndim == 3:  # N x T x F: each member of the batch is one picture
+        return values
+    item = values[min(batch, values.shape[0] - 1)]
+    return item.reshape(-1, *item.shape[-2:])
+
+
+def number(value: float) -> str:
+    """Three significant digits, with a true minus left to the font."""
+    return f"{value:.3g}"

@@ -1,0 +1,74 @@
+"""What a run brought to the window, and the phases an analysis goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+
+
+class Phase(StrEnum):
+    """Where the analysis stands; what is shown besides the picture follows from it."""
+
+    IDLE = "idle"  # not launched
+    RUNNING = "running"
+    READY = "ready"
+    BLOCKED = "blocked"  # the network or its inputs cannot be run as they are; it goes on when that is mended
+    WEIGHTS = "weights"  # the person must choose weights, or agree to random ones
+    FAILED = "failed"  # the engine died or refused
+    STOPPED = "stopped"  # the person stopped it
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """A group of layers that the engine ran together, or one analysis layer."""
+
+    layers: tuple[str, ...]
+    engine: str
+    milliseconds: float
+    cached: bool
+
+
+@dataclass(frozen=True)
+class AnalysisResult:
+    """Tensors are N x C x H x W (or of another rank), read-only and mapped; keys are layer names and sources as text."""
+
+    outputs: Mapping[str, Array] = field(default_factory=dict)
+    captures: Mapping[str, Array] = field(default_factory=dict)
+    steps: tuple[RunStep, ...] = ()
+    milliseconds: float = 0.0  # in the engine
+    latency: float = 0.0  # milliseconds from the wish to here
+    note: str = ""  # where the weights come from when not from a file
+
+    def summary(self) -> str:
+        """One line: time, and what was run again."""
+        ran = [name for step in self.steps if not step.cached for name in step.layers]
+        total = sum(len(step.layers) for step in self.steps)
+        if not ran:
+            what = "nothing had to run again"
+        elif len(ran) == total:
+            what = f"all {total} layers"
+        elif len(ran) <= 3:
+            what = f"re-ran {', '.join(ran)}"
+        else:
+            what = f"re-ran {len(ran)} of {total} layers"
+        return f"{self.milliseconds:.3g} ms · {what}"
+
+
+def steps_of(found: Any) -> tuple[RunStep, ...]:
+    """Steps from the plain data of a reply."""
+    return tuple(
+        RunStep(
+            tuple(str(name) for name in item.get("layers", ())),
+            str(item.get("engine", "")),
+            float(item.get("milliseconds", 0.0)),
+            bool(item.get("cached", False)),
+        )
+        for item in found or ()
+    )
