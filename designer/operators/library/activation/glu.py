@@ -1,0 +1,40 @@
+"""One half gates the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    Activation,
+    Example,
+    OnnxInput,
+    OnnxItem,
+    OnnxNode,
+    OnnxValue,
+    TensorType,
+    TorchCall,
+    TorchExpr,
+    image,
+    param,
+)
+from designer.operators.shapes import axis_of, divisible, known
+
+
+class Glu(Activation, type="glu", title="GLU", synonyms=("gated linear unit", "gate")):
+    """The first half of an axis times the sigmoid of the second half; the axis becomes half as long."""
+
+    axis: int = param(default=1, min=-8, max=7, doc="The axis that is halved; 1 is the channels.")
+    examples = (Example((image(4),)), Example((TensorType((2, 6)),), {"axis": -1}, "table"))
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        axis = axis_of(self.axis, inputs[0])
+        size = known(inputs[0], axis)
+        divisible(f"values along axis {axis}", size, 2, "halves")
+        return inputs[0].with_dim(axis, size // 2)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        return TorchCall("torch.nn.functional.glu", kwargs={"dim": self.axis})
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        halves = OnnxNode("Split", (OnnxInput(0),), {"axis": self.axis, "num_outputs": 2}, outputs=2)
+        return OnnxNode("Mul", (OnnxItem(halves, 0), OnnxNode("Sigmoid", (OnnxItem(halves, 1),))))

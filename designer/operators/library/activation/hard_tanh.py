@@ -1,0 +1,33 @@
+"""Clipped to a range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    Activation,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    TensorType,
+    TorchCall,
+    TorchExpr,
+    image,
+    param,
+    scalar,
+)
+
+
+class HardTanh(Activation, type="hard_tanh", title="Hard tanh", synonyms=("hardtanh", "clamp", "clip")):
+    """x between two bounds, the nearer bound outside."""
+
+    min_value: float = param(default=-1.0, doc="Lower bound.")
+    max_value: float = param(default=1.0, doc="Upper bound.")
+    examples = (Example((image(),)),)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        return TorchCall("torch.nn.functional.hardtanh", kwargs={"min_val": self.min_value, "max_val": self.max_value})
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        return OnnxNode("Clip", (OnnxInput(0), scalar(self.min_value), scalar(self.max_value)))

@@ -1,0 +1,51 @@
+"""A learned slope below zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    Activation,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    OnnxWeight,
+    TensorType,
+    TorchExpr,
+    TorchModule,
+    Weight,
+    image,
+    int64,
+    param,
+)
+from designer.operators.shapes import known
+
+
+class Prelu(Activation, type="prelu", title="PReLU", synonyms=("parametric relu",)):
+    """x above zero, a learned slope times x below."""
+
+    per_channel: bool = param(default=True, doc="Learn one slope a channel (axis 1) rather than one in all.")
+    initial: float = param(default=0.25, min=-100.0, max=100.0, step=0.01, doc="The slopes before training.")
+    examples = (Example((image(4),)), Example((image(4),), {"per_channel": False, "initial": 0.1}, "one slope"))
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if self.per_channel:
+            known(inputs[0], 1)
+        return inputs[0]
+
+    def _slopes(self, inputs: Sequence[TensorType]) -> int:
+        return inputs[0].dim(1) if self.per_channel else 1
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        return TorchModule("torch.nn.PReLU", {"num_parameters": self._slopes(inputs), "init": self.initial})
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        slope: OnnxValue = OnnxWeight("slope")
+        if self.per_channel and inputs[0].rank > 2:
+            ones = (1,) * (inputs[0].rank - 2)
+            slope = OnnxNode("Reshape", (slope, int64(-1, *ones)))
+        return OnnxNode("PRelu", (OnnxInput(0), slope))
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        return (Weight("slope", (self._slopes(inputs),), "weight", init=f"constant:{self.initial!r}"),)

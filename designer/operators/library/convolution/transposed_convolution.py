@@ -1,0 +1,182 @@
+"""Two-dimensional transposed convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    OnnxWeight,
+    Operator,
+    Port,
+    ShapeError,
+    Size2D,
+    TensorType,
+    TorchExpr,
+    TorchItem,
+    TorchModule,
+    Weight,
+    image,
+    param,
+)
+from designer.operators.shapes import divisible
+
+
+class TransposedConvolution(
+    Operator,
+    type="transposed_convolution",
+    title="Transposed convolution",
+    category=Category.CONVOLUTION,
+    synonyms=("deconvolution", "deconv", "convtranspose2d", "conv_transpose", "up convolution"),
+):
+    """Spread every input pixel over a learned pattern: the convolution's backward direction, used to enlarge images.
+
+    With padding "same" the output is the input's size times the stride.
+    """
+
+    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+
+    features: int = param(default=32, min=1, max=65536, doc="Number of output channels.")
+    kernel: Size2D = param(default=Size2D(3, 3), min=1, max=1024, doc="Pattern size, width x height.")
+    stride: Size2D = param(default=Size2D(2, 2), min=1, max=1024, doc="Enlargement, width x height.")
+    padding: str = param(default="same", choices=("same", "valid", "tuple"), doc="How much of the border is cut off.")
+    padding_tuple: Size2D = param(
+        default=Size2D(0, 0),
+        min=0,
+        max=4096,
+        visible_when=("padding", "tuple"),
+        doc="Pixels cut off on each side: width left and right, height top and bottom.",
+    )
+    apply_bias: bool = param(default=True, doc="Add a learned number to every output channel.")
+    output_padding: Size2D = param(
+        default=Size2D(0, 0),
+        min=0,
+        max=1023,
+        extension=True,
+        visible_when=("padding", ("valid", "tuple")),
+        doc="Pixels added at the right and bottom; smaller than the stride or the dilation.",
+    )
+    dilation: Size2D = param(
+        default=Size2D(1, 1),
+        min=1,
+        max=1024,
+        extension=True,
+        doc="Distance between the pattern's taps, width x height.",
+    )
+    groups: int = param(
+        default=1,
+        min=1,
+        max=65536,
+        extension=True,
+        doc="Split channels into this many groups that do not see each other.",
+    )
+    examples = (
+        Example((image(3, 4, 5),), {"features": 4}),
+        Example((image(4, 4, 5),), {"features": 6, "kernel": Size2D(4, 2), "groups": 2}, "grouped, even kernel"),
+        Example((image(2, 4, 5),), {"features": 2, "kernel": Size2D(4, 3), "stride": Size2D(1, 1)}, "same, stride 1"),
+        Example((image(2, 4, 5),), {"features": 2, "kernel": Size2D(2, 2), "stride": Size2D(3, 3)}, "gaps"),
+        Example((image(2, 4, 4),), {"features": 2, "padding": "valid", "apply_bias": False, "dilation": Size2D(2, 1)}),
+        Example(
+            (image(2, 4, 4),),
+            {"features": 2, "padding": "tuple", "padding_tuple": Size2D(1, 0), "output_padding": Size2D(1, 1)},
+            "own padding",
+        ),
+    )
+
+    def _axis(self, kernel: int, stride: int, dilation: int, pad: int, extra: int) -> tuple[int, int, int]:
+        """(padding, output_padding, values cut off at the front) along one axis."""
+        if self.padding == "valid":
+            return 0, extra, 0
+        if self.padding == "tuple":
+            return pad, extra, 0
+        surplus = dilation * (kernel - 1) + 1 - stride
+        if surplus < 0:
+            return 0, -surplus, 0
+        if surplus % 2 and max(stride, dilation) > 1:
+            return surplus // 2 + 1, 1, 0
+        # Only stride 1 with an even kernel: torch allows no output padding there, so one value is cut off.
+        return surplus // 2, 0, surplus % 2
+
+    def _axes(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """`_axis` for height and width."""
+        k, s, d, p, e = self.kernel, self.stride, self.dilation, self.padding_tuple, self.output_padding
+        return (
+            self._axis(k.height, s.height, d.height, p.height, e.height),
+            self._axis(k.width, s.width, d.width, p.width, e.width),
+        )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        x = inputs[0].image()
+        divisible("input channels", x.c, self.groups, "groups")
+        divisible("features", self.features, self.groups, "groups", port=None)
+        sizes = []
+        steps = zip((x.h, x.w), self.kernel.hw, self.stride.hw, self.dilation.hw, self._axes(), strict=True)
+        for size, kernel, stride, dilation, (pad, extra, cut) in steps:
+            if extra and extra >= max(stride, dilation):
+                raise ShapeError(
+                    f"output padding {extra} must be smaller than the stride {stride} or the dilation {dilation}",
+                    remedy="use a smaller output padding",
+                )
+            # torch refuses an empty result before anything is cut off
+            sizes.append((size - 1) * stride - 2 * pad + dilation * (kernel - 1) + extra + 1 - cut)
+        if min(sizes) < 1:
+            raise ShapeError(
+                f"kernel {self.kernel} with padding {self.padding_tuple} leaves nothing of an input of {x.w}x{x.h}",
+                port="x",
+                remedy="use less padding or a larger input",
+            )
+        return inputs[0].with_shape(x.n, self.features, *sizes)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        down, across = self._axes()
+        kwargs = {
+            "in_channels": inputs[0].image().c,
+            "out_channels": self.features,
+            "kernel_size": self.kernel.hw,
+            "stride": self.stride.hw,
+            "padding": (down[0], across[0]),
+        }
+        if down[1] or across[1]:
+            kwargs["output_padding"] = (down[1], across[1])
+        if self.groups != 1:
+            kwargs["groups"] = self.groups
+        kwargs["bias"] = self.apply_bias
+        if self.dilation != Size2D(1, 1):
+            kwargs["dilation"] = self.dilation.hw
+        module = TorchModule("torch.nn.ConvTranspose2d", kwargs)
+        if not down[2] and not across[2]:
+            return module
+        everything = slice(None)
+        return TorchItem(module, (everything, everything, slice(down[2], None), slice(across[2], None)))
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        down, across = self._axes()
+        attributes = {
+            "kernel_shape": self.kernel.hw,
+            "strides": self.stride.hw,
+            "dilations": self.dilation.hw,
+            "group": self.groups,
+            "pads": (down[0] + down[2], across[0] + across[2], down[0], across[0]),
+            "output_padding": (down[1], across[1]),
+        }
+        bias = (OnnxWeight("bias"),) if self.apply_bias else ()
+        return OnnxNode("ConvTranspose", (OnnxInput(0), OnnxWeight("kernel"), *bias), attributes)
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        shape = (inputs[0].image().c, self.features // self.groups, *self.kernel.hw)
+        fan_in = prod(shape[1:])  # torch takes the second dimension here too
+        kernel = Weight("kernel", shape, "weight", fan_in=fan_in)
+        return (kernel, Weight("bias", (self.features,), "bias", fan_in=fan_in)) if self.apply_bias else (kernel,)
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        x = inputs[0].image()
+        return 2 * x.c * x.h * x.w * (self.features // self.groups) * prod(self.kernel.hw)
+
+    def summary(self) -> str:
+        return f"{self.kernel} x {self.stride} · {self.features}"

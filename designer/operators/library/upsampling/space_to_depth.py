@@ -1,0 +1,79 @@
+"""Pixels become channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    Operator,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchExpr,
+    TorchInput,
+    TorchMethod,
+    TorchModule,
+    image,
+    int64,
+    param,
+)
+from designer.operators.library.upsampling.depth_to_space import MODES
+
+
+class SpaceToDepth(
+    Operator,
+    type="space_to_depth",
+    title="Space to depth",
+    category=Category.UPSAMPLING,
+    synonyms=("pixel_unshuffle", "pixelunshuffle", "inverse pixel shuffle", "focus"),
+):
+    """Gather blocks of pixels into channels: the inverse of depth to space, nothing is lost.
+
+    "channel dominant": the pixels of one channel's block lie next to each other (torch's pixel unshuffle).
+    "pixel dominant": all channels of the block's first pixel come first (ONNX's SpaceToDepth).
+    """
+
+    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+
+    block_size: int = param(default=2, min=1, max=256, unit="pixels", doc="Side of the block; the reduction.")
+    mode: str = param(default="channel_dominant", choices=MODES, doc="Which order the channels have.")
+    examples = (
+        Example((image(3, 6, 8),)),
+        Example((image(2, 6, 9),), {"block_size": 3, "mode": "pixel_dominant"}, "pixel dominant"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        x = inputs[0].image()
+        block = self.block_size
+        if x.h % block or x.w % block:
+            raise ShapeError(
+                f"an image of {x.w}x{x.h} cannot be cut into blocks of {block}x{block}",
+                port="x",
+                remedy="pad the image to a multiple of the block, for instance with the input's tiling",
+            )
+        return inputs[0].with_shape(x.n, x.c * block * block, x.h // block, x.w // block)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        if self.mode == "channel_dominant":
+            return TorchModule("torch.nn.PixelUnshuffle", {"downscale_factor": self.block_size})
+        rows = TorchMethod("unflatten", TorchInput(0), (2, (-1, self.block_size)))
+        blocks = TorchMethod("unflatten", rows, (4, (-1, self.block_size)))
+        return TorchMethod("flatten", TorchMethod("permute", blocks, (0, 3, 5, 1, 2, 4)), (1, 3))
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        block = self.block_size
+        if self.mode == "pixel_dominant":
+            return OnnxNode("SpaceToDepth", attributes={"blocksize": block})
+        x = inputs[0].image()
+        split = OnnxNode("Reshape", (OnnxInput(0), int64(-1, x.c, x.h // block, block, x.w // block, block)))
+        moved = OnnxNode("Transpose", (split,), {"perm": (0, 1, 3, 5, 2, 4)})
+        return OnnxNode("Reshape", (moved, int64(-1, x.c * block * block, x.h // block, x.w // block)))
+
+    def summary(self) -> str:
+        return f"{self.block_size}x{self.block_size}"

@@ -1,0 +1,97 @@
+"""Enlarging an image by a whole factor or to a fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    OnnxConstant,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    Operator,
+    Port,
+    Size2D,
+    TensorType,
+    TorchExpr,
+    TorchModule,
+    image,
+    int64,
+    param,
+)
+
+METHODS = ("nearest", "bilinear", "bicubic")
+
+
+def onnx_resize_attributes(method: str, align_corners: bool) -> dict[str, Any]:
+    """The attributes with which ONNX's Resize computes what torch's `interpolate` does."""
+    if method == "nearest":
+        return {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    place = "align_corners" if align_corners else "half_pixel"
+    if method == "bilinear":
+        return {"mode": "linear", "coordinate_transformation_mode": place}
+    return {"mode": "cubic", "coordinate_transformation_mode": place, "cubic_coeff_a": -0.75}
+
+
+class Upsample(
+    Operator,
+    type="upsample",
+    title="Upsample",
+    category=Category.UPSAMPLING,
+    synonyms=("upscale", "enlarge", "interpolate", "unpool", "upsampling"),
+):
+    """Enlarge an image by a whole factor, or to a fixed size."""
+
+    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+
+    factor: Size2D = param(default=Size2D(2, 2), min=1, max=256, doc="Enlargement, width x height.")
+    fixed_upscale: Size2D | None = param(
+        default=None, min=1, max=65536, doc="Size of the result, width x height; empty: the factor decides."
+    )
+    method: str = param(default="nearest", choices=METHODS, doc="How values between pixels are found.")
+    align_corners: bool = param(
+        default=False,
+        extension=True,
+        visible_when=("method", ("bilinear", "bicubic")),
+        doc="Put the centres of the corner pixels on top of each other.",
+    )
+    examples = (
+        Example((image(3, 4, 5),)),
+        Example((image(2, 4, 5),), {"factor": Size2D(3, 2), "method": "bilinear"}, "bilinear"),
+        Example((image(2, 4, 5),), {"method": "bilinear", "align_corners": True}, "corners aligned"),
+        Example((image(2, 4, 5),), {"method": "bicubic"}, "bicubic"),
+        Example((image(2, 4, 5),), {"fixed_upscale": Size2D(11, 8)}, "fixed size"),
+        Example((image(2, 4, 5),), {"fixed_upscale": Size2D(11, 8), "method": "bilinear"}, "fixed size, bilinear"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        x = inputs[0].image()
+        if self.fixed_upscale is not None:
+            return inputs[0].with_shape(x.n, x.c, *self.fixed_upscale.hw)
+        return inputs[0].with_shape(x.n, x.c, x.h * self.factor.height, x.w * self.factor.width)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        kwargs: dict[str, Any] = (
+            {"size": self.fixed_upscale.hw}
+            if self.fixed_upscale is not None
+            else {"scale_factor": tuple(float(f) for f in self.factor.hw)}
+        )
+        kwargs["mode"] = self.method
+        if self.method != "nearest":
+            kwargs["align_corners"] = self.align_corners
+        return TorchModule("torch.nn.Upsample", kwargs)
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        attributes = {**onnx_resize_attributes(self.method, self.align_corners), "axes": (2, 3)}
+        if self.fixed_upscale is not None:
+            return OnnxNode("Resize", (OnnxInput(0), None, None, int64(*self.fixed_upscale.hw)), attributes)
+        scales = OnnxConstant(tuple(float(f) for f in self.factor.hw))
+        return OnnxNode("Resize", (OnnxInput(0), None, scales), attributes)
+
+    def summary(self) -> str:
+        size = f"to {self.fixed_upscale}" if self.fixed_upscale is not None else str(self.factor)
+        return f"{self.method} {size}"

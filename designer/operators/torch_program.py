@@ -1,0 +1,338 @@
+"""Walks the torch data of a network's layers into a program: attributes of a module, and forward steps in order.
+
+The torch engine runs a program and the PyTorch exporter prints it; neither looks at operators again.
+Names are made here: attribute and local names are unique, legal and the same for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.graph.naming import identifiers
+from designer.graph.types import TensorType
+from designer.operators.api import Operator, Weight
+from designer.operators.registry import Read
+from designer.operators.torch_data import (
+    TorchCall,
+    TorchExpr,
+    TorchInput,
+    TorchItem,
+    TorchMethod,
+    TorchModule,
+    TorchParameter,
+    modules,
+    walk,
+)
+
+RESERVED_LOCALS = frozenset({"F", "nn", "self", "torch"})
+
+
+@dataclass(frozen=True)
+class Local(TorchExpr):
+    """A value that an earlier step assigned, or an input."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Submodule(TorchExpr):
+    """A call of `self.<attribute>`, or of `self.<attribute>[key]` where the attribute is a ModuleDict."""
+
+    attribute: str
+    key: str
+    args: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Held(TorchExpr):
+    """The tensor `self.<attribute>`."""
+
+    attribute: str
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What `self.<name>` is: one module, several by name (a ModuleDict), or a tensor."""
+
+    name: str
+    layer: str
+    content: TorchModule | Mapping[str, TorchModule] | TorchParameter
+
+
+@dataclass(frozen=True)
+class Step:
+    """`target = value`. `release` are the locals that nothing reads afterwards."""
+
+    layer: str
+    target: str
+    value: TorchExpr
+    type: TensorType | None = None
+    release: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BoundWeight:
+    """A tensor of a weights file and where it lives: a key of the module's state dict."""
+
+    layer: str
+    tensor: str
+    key: str
+    weight: Weight
+
+
+@dataclass(frozen=True)
+class Program:
+    """A module as data. `inputs` and `outputs` map tensors to locals; `inputs` is in the order that was asked for."""
+
+    attributes: tuple[Attribute, ...]
+    inputs: Mapping[Source, str]
+    steps: tuple[Step, ...]
+    outputs: Mapping[Source, str]
+    weights: tuple[BoundWeight, ...]
+
+
+def build_program(
+    inference: Inference,
+    layers: Sequence[str],
+    feeds: Sequence[Source],
+    wanted: Sequence[Source],
+    *,
+    names: Mapping[str, str] | None = None,
+) -> Program:
+    """The program of `layers` (in running order), which reads `feeds` and gives `wanted`.
+
+    `names` are the identifiers of layers; by default those of the graph. Pass the identifiers of the document when the
+    graph is a deployed one, so that a name does not depend on what was left out. Layers without a known shape raise
+    DiagnosticError.
+    """
+    walker = _Walker(inference, dict(names) if names is not None else identifiers(inference.graph.layers))
+    inputs = {_key(inference, feed): walker.input(_key(inference, feed)) for feed in feeds}
+    for layer in layers:
+        walker.layer(layer)
+    outputs: dict[Source, str] = {}
+    for source in wanted:
+        key = _key(inference, source)
+        value = walker.values.get(key)
+        if value is None:
+            raise DiagnosticError(
+                Diagnostic("no-such-tensor", f"'{source}' is not computed by these layers", layer=source.layer)
+            )
+        outputs[key] = value
+    steps = _with_releases(walker.steps, tuple(inputs.values()), set(outputs.values()))
+    return Program(tuple(walker.attributes), inputs, steps, outputs, tuple(walker.weights))
+
+
+@dataclass
+class _Walker:
+    inference: Inference
+    names: dict[str, str]
+    attributes: list[Attribute] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    weights: list[BoundWeight] = field(default_factory=list)
+    values: dict[Source, str] = field(default_factory=dict)
+    locals: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.attribute_names = set(self.names.values())  # what belongs to a layer only gets its own names from here on
+        # A layer's local has its identifier, so others must not take it first.
+        self.layer_locals = {layer: self._local(name) for layer, name in sorted(self.names.items())}
+
+    def _local(self, base: str) -> str:
+        return _unique(base, self.locals, RESERVED_LOCALS)
+
+    def input(self, source: Source) -> str:
+        """A local for a tensor from outside."""
+        name = self.values[source] = self._tensor_local(source)
+        return name
+
+    def _tensor_local(self, source: Source) -> str:
+        layer = self.layer_locals[source.layer]
+        return layer if not source.port else self._local(f"{layer}_{source.port}")
+
+    def layer(self, name: str) -> None:
+        layer = self.inference.graph[name]
+        state = self.inference.states[name]
+        read = cast(Read, self.inference.read(name))
+        if read.operator is None or state.outputs is None:
+            raise DiagnosticError(errors(state.diagnostics) or errors(read.diagnostics) or _unknown(name))
+        reads = [Local(self.values[_key(self.inference, s)]) for s in layer.inputs if s is not None]
+        roots = _expressions(read.operator, state.inputs, name)
+        resolved = self._resolve(name, read.operator, state.inputs, roots, reads, self.names[name], "")
+        if read.activation is not None and state.before_activation is not None:
+            types = (state.before_activation,)
+            ends = _expressions(read.activation, types, name)
+            argument = resolved[0]
+            if not isinstance(argument, Local) and _uses(ends, TorchInput()) > 1:
+                argument = self._step(name, self._local(f"{self.layer_locals[name]}_linear"), argument, types[0])
+            attribute = f"{self.names[name]}_activation"
+            prefix = read.activation.weight_prefix
+            ended = self._resolve(name, read.activation, types, ends, [argument], attribute, prefix)
+            resolved = [ended[0], *resolved[1:]]
+        ports = [port.name for port in read.operator.output_ports()]
+        for index, (port, value, kind) in enumerate(zip(ports, resolved, state.outputs, strict=True)):
+            source = Source(name, port if index else "")
+            if isinstance(value, Local):
+                self.values[source] = value.name
+            else:
+                self.values[source] = self._step(name, self._tensor_local(source), value, kind).name
+
+    def _step(self, layer: str, target: str, value: TorchExpr, kind: TensorType | None = None) -> Local:
+        self.steps.append(Step(layer, target, value, kind))
+        return Local(target)
+
+    def _resolve(
+        self,
+        layer: str,
+        operator: Operator,
+        types: Sequence[TensorType],
+        roots: Sequence[TorchExpr],
+        reads: Sequence[TorchExpr],
+        attribute: str,
+        prefix: str,
+    ) -> list[TorchExpr]:
+        """`roots` with inputs, modules and tensors replaced by names; shared parts become steps of their own."""
+        if prefix:
+            attribute = _unique(attribute, self.attribute_names) if any(modules(r) for r in roots) else attribute
+        found = _modules(layer, roots)
+        if len(found) == 1 and not found[0].name:
+            self.attributes.append(Attribute(attribute, layer, found[0]))
+        elif found:
+            self.attributes.append(Attribute(attribute, layer, {module.name: module for module in found}))
+        several = len(found) > 1 or bool(found and found[0].name)
+        held: dict[str, str] = {}
+        for node in walk(tuple(roots)):
+            if isinstance(node, TorchParameter) and node.name not in held:
+                held[node.name] = _unique(f"{attribute}_{node.name}", self.attribute_names)
+                self.attributes.append(Attribute(held[node.name], layer, node))
+        for weight in operator.weights(types):
+            key = held.get(weight.torch) or f"{attribute}.{weight.torch}"
+            self.weights.append(BoundWeight(layer, prefix + weight.name, key, weight))
+        shared: dict[int, tuple[Any, TorchExpr]] = {}  # by identity; the node is kept so that its id stays its own
+
+        def resolve(node: Any) -> Any:
+            if isinstance(node, TorchInput):
+                if node.index >= len(reads):
+                    raise DiagnosticError(_bad_data(layer, f"it reads input {node.index}, which is not connected"))
+                return reads[node.index]
+            if isinstance(node, TorchParameter):
+                return Held(held[node.name])
+            if isinstance(node, tuple | list):
+                return type(node)(resolve(item) for item in node)
+            if not isinstance(node, TorchExpr):
+                return node
+            if id(node) in shared:
+                return shared[id(node)][1]
+            made = renamed(node)
+            if _uses(roots, node) > 1 and not isinstance(node, TorchItem):
+                made = self._step(layer, self._local(f"{self.layer_locals[layer]}_part"), made)
+                shared[id(node)] = (node, made)
+            return made
+
+        def renamed(node: TorchExpr) -> TorchExpr:
+            if isinstance(node, TorchModule):
+                return Submodule(attribute, node.name if several else "", resolve(node.args))
+            if isinstance(node, TorchCall):
+                return replace(node, args=resolve(node.args), kwargs={k: resolve(v) for k, v in node.kwargs.items()})
+            if isinstance(node, TorchMethod):
+                kwargs = {k: resolve(v) for k, v in node.kwargs.items()}
+                return replace(node, target=resolve(node.target), args=resolve(node.args), kwargs=kwargs)
+            if isinstance(node, TorchItem):
+                return replace(node, value=resolve(node.value))
+            raise DiagnosticError(_bad_data(layer, f"{type(node).__name__} is not known"))
+
+        return [resolve(root) for root in roots]
+
+
+def locals_of(value: Any) -> Iterator[str]:
+    """The locals that a resolved expression reads, in the order in which it reads them."""
+    for node in walk(value):
+        if isinstance(node, Local):
+            yield node.name
+        elif isinstance(node, Submodule):
+            yield from locals_of(node.args)
+
+
+def _with_releases(steps: Sequence[Step], inputs: Sequence[str], kept: set[str]) -> tuple[Step, ...]:
+    last: dict[str, int] = {step.target: index for index, step in enumerate(steps)}
+    for index, step in enumerate(steps):
+        last.update(dict.fromkeys(locals_of(step.value), index))
+    gone: dict[int, list[str]] = {}
+    for name, index in last.items():
+        if name not in kept:
+            gone.setdefault(index, []).append(name)
+    return tuple(replace(step, release=tuple(gone.get(index, ()))) for index, step in enumerate(steps))
+
+
+def _key(inference: Inference, source: Source) -> Source:
+    """The one name of a tensor: a first output has an empty port."""
+    if source.layer not in inference.graph:
+        raise DiagnosticError(_unknown(source.layer))
+    if not source.port:
+        return source
+    operator = inference.read(source.layer).operator
+    ports = operator.output_ports() if operator is not None else ()
+    return Source(source.layer) if ports and ports[0].name == source.port else source
+
+
+def _expressions(operator: Operator, types: Sequence[TensorType], layer: str) -> tuple[TorchExpr, ...]:
+    try:
+        made = operator.torch(types)
+    except NotImplementedError:
+        raise DiagnosticError(
+            Diagnostic(
+                "not-in-torch",
+                f"'{layer}' ({operator.title}) has no form in torch",
+                layer=layer,
+                remedy="replace or remove the layer",
+            )
+        ) from None
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _modules(layer: str, roots: Sequence[TorchExpr]) -> list[TorchModule]:
+    """The layer's modules; several need different names."""
+    found = modules(tuple(roots))
+    names = [module.name for module in found]
+    if len(set(names)) != len(names) or (len(names) > 1 and "" in names):
+        raise DiagnosticError(_bad_data(layer, "several of its modules have the same name"))
+    return found
+
+
+def _uses(roots: Sequence[TorchExpr], node: TorchExpr) -> int:
+    """How often `node` occurs in `roots`: the same object, or any input of that number."""
+    if isinstance(node, TorchInput):
+        return sum(1 for other in walk(tuple(roots)) if other == node)
+    return sum(1 for other in walk(tuple(roots)) if other is node)
+
+
+def _unique(base: str, taken: set[str], reserved: frozenset[str] = frozenset()) -> str:
+    """`base`, or `base_2`, ...; the result is added to `taken`."""
+    name, number = base, 2
+    while name in taken or name in reserved:
+        name = f"{base}_{number}"
+        number += 1
+    taken.add(name)
+    return name
+
+
+def _unknown(layer: str) -> Diagnostic:
+    return Diagnostic(
+        "not-runnable",
+        f"the shape of '{layer}' is not known, so it cannot become torch code",
+        layer=layer,
+        remedy="look at the findings of the type checking",
+    )
+
+
+def _bad_data(layer: str, reason: str) -> Diagnostic:
+    return Diagnostic(
+        "bad-torch-data",
+        f"the torch declaration of '{layer}' is wrong: {reason}",
+        layer=layer,
+        remedy="repair the operator's torch()",
+    )
