@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QByteArray, QObject, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QIconEngine, QPainter, QPalette, QPixmap
+from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication
 
 import resources
 from designer.operators.api import Category
@@ -163,6 +163,7 @@ _CATEGORY_ICONS: dict[Category, str] = {
 }
 
 _ICONS = Path(resources.__file__).parent / "icons"
+_ICON_SIZES = (16, 24, 32, 48, 64)
 
 
 class Changes(QObject):
@@ -218,8 +219,15 @@ def mono_font() -> QFont:
 
 
 def icon(name: str, role: RoleName = "text") -> QIcon:
-    """An icon of `resources/icons` by file name, drawn in a role's colour, which follows the theme. KeyError: no such icon."""
-    return _icon(name, role)
+    """An icon of `resources/icons` by file name, in the role's present colour. KeyError: there is no such icon."""
+    return _icon(name, _hex(role))
+
+
+def set_icon(target: QAbstractButton | QAction, name: str, role: RoleName = "text") -> None:
+    """Give a button or an action an icon that follows the theme when it is switched."""
+    for old in target.findChildren(_Follower):
+        old.deleteLater()
+    _Follower(target, name, role)
 
 
 def contrast(one: QColor, other: QColor) -> float:
@@ -306,56 +314,32 @@ def _luminance(value: QColor) -> float:
 # --- icons -----------------------------------------------------------------------------------------------------------
 
 
-class _SvgEngine(QIconEngine):
-    """Draws one SVG in a role's present colour (or a fixed one), sharp at any scale of the screen."""
+class _Follower(QObject):
+    """Lives as a child of a button or an action and draws its icon again after the theme was switched."""
 
-    def __init__(self, name: str, ink: str) -> None:
-        super().__init__()
-        self._name = name
-        self._ink = ink
+    def __init__(self, target: QAbstractButton | QAction, name: str, role: RoleName) -> None:
+        super().__init__(target)
+        self._target, self._name, self._role = target, name, role
+        changes().changed.connect(self._draw)
+        self._draw()
 
-    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
-        _renderer(self._name, self._color(mode)).render(painter, QRectF(rect))
-
-    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
-        return _pixmap(self._name, self._color(mode), size.width(), size.height(), 1.0)
-
-    def scaledPixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State, scale: float) -> QPixmap:
-        width, height = round(size.width() * scale), round(size.height() * scale)
-        return _pixmap(self._name, self._color(mode), width, height, scale)
-
-    def clone(self) -> QIconEngine:
-        return _SvgEngine(self._name, self._ink)
-
-    def _color(self, mode: QIcon.Mode) -> str:
-        if mode is QIcon.Mode.Disabled:
-            return _hex("disabled")
-        if self._ink.startswith("#"):
-            return self._ink
-        role = "selection_text" if mode is QIcon.Mode.Selected and self._ink == "text" else self._ink
-        return (_DARK if _state.dark else _LIGHT)[role]  # type: ignore[index]
+    def _draw(self) -> None:
+        self._target.setIcon(icon(self._name, self._role))
 
 
 @lru_cache(maxsize=512)
 def _icon(name: str, ink: str) -> QIcon:
-    if not (_ICONS / f"{name}.svg").is_file():
+    path = _ICONS / f"{name}.svg"
+    if not path.is_file():
         raise KeyError(f"there is no icon '{name}' in resources/icons")
-    return QIcon(_SvgEngine(name, ink))
-
-
-@lru_cache(maxsize=512)
-def _renderer(name: str, ink: str) -> QSvgRenderer:
-    text = (_ICONS / f"{name}.svg").read_text(encoding="utf-8").replace("currentColor", ink)
-    return QSvgRenderer(QByteArray(text.encode()))
-
-
-@lru_cache(maxsize=1024)
-def _pixmap(name: str, ink: str, width: int, height: int, ratio: float) -> QPixmap:
-    image = QPixmap(width, height)
-    image.fill(Qt.GlobalColor.transparent)
-    side = min(width, height)
-    painter = QPainter(image)
-    _renderer(name, ink).render(painter, QRectF((width - side) / 2, (height - side) / 2, side, side))
-    painter.end()
-    image.setDevicePixelRatio(ratio)
-    return image
+    renderer = QSvgRenderer(QByteArray(path.read_text(encoding="utf-8").replace("currentColor", ink).encode()))
+    made = QIcon()
+    for side in _ICON_SIZES:
+        pixmap = QPixmap(side, side)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        renderer.render(painter, QRectF(0, 0, side, side))
+        painter.end()
+        made.addPixmap(pixmap, QIcon.Mode.Normal)
+        made.addPixmap(pixmap, QIcon.Mode.Selected)
+    return made

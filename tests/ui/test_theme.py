@@ -12,7 +12,7 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 
 import app.ui
 from app.ui import theme
@@ -63,15 +63,19 @@ def test_switching_changes_the_palette_and_tells(qtbot, qapp):
     theme.apply(qapp, "system")
 
 
-def test_an_icon_follows_the_theme(qapp):
-    icon = theme.icon("undo")
+def test_an_icon_follows_the_theme(qtbot, qapp):
     theme.apply(qapp, "dark")
-    dark = icon.pixmap(QSize(24, 24), 1.0).toImage()
+    button = QPushButton()
+    qtbot.addWidget(button)
+    theme.set_icon(button, "redo")
+    theme.set_icon(button, "undo")
+    dark = button.icon().pixmap(QSize(24, 24), 1.0).toImage()
     theme.apply(qapp, "light")
-    light = icon.pixmap(QSize(24, 24), 1.0).toImage()
-    theme.apply(qapp, "system")
+    light = button.icon().pixmap(QSize(24, 24), 1.0).toImage()
     assert dark != light
-    assert icon.pixmap(QSize(24, 24), 2.0).size() == QSize(48, 48)
+    assert light == theme.icon("undo").pixmap(QSize(24, 24), 1.0).toImage()
+    assert theme.icon("undo").pixmap(QSize(24, 24), 2.0).size() == QSize(48, 48)
+    theme.apply(qapp, "system")
 
 
 def test_every_icon_draws_something_inside_its_box(qapp):
