@@ -128,14 +128,9 @@ class Graph:
 
     def copy(self) -> Graph:
         """An independent graph; layers are immutable and shared."""
-        return Graph(
-            self,
-            name=self.properties["name"],
-            user_version_tag=self.properties["user_version_tag"],
-            attributes=self.attributes,
-            foreign=self.foreign,
-            frames=self.frames.values(),
-        )
+        other = Graph(self, attributes=self.attributes, foreign=self.foreign, frames=self.frames.values())
+        other.properties = dict(self.properties)
+        return other
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):

@@ -41,14 +41,14 @@ class ActivationSpec:
     type: str
     params: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
+    children: tuple[Foreign, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One layer. `inputs` is ordered by input port; None stands for a port that nothing is connected to.
 
-    `attributes` and `children` hold foreign attributes and elements of the file, `has_params` whether the file wrote a
-    `Parameters` element although it is empty.
+    `attributes` and `children` hold foreign attributes and elements of the file, which are written back unchanged.
     """
 
     name: str

@@ -1,0 +1,104 @@
+"""Saving so that a file is always whole: the old one or the new one, whatever happens in between."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replace the file at `path` by `data`. Raises DiagnosticError ("cannot-save"); the old file is untouched then."""
+    with atomic_file(path) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of `path` when the block ends well, and vanishes when it does not.
+
+    A link is followed, so that it stays a link. Rights of an existing file are kept.
+    """
+    path = Path(path)
+    try:
+        target = Path(os.path.realpath(path))
+        mode = _existing_mode(target)
+        temporary = target.with_name(f".lw-{secrets.token_hex(8)}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    except (OSError, ValueError) as error:
+        raise _refused(path, error) from error
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        if mode is not None:
+            temporary.chmod(mode)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise _refused(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):  # gone when it was put in place
+            temporary.unlink()
+    _sync_folder(target.parent)
+
+
+def _existing_mode(target: Path) -> int | None:
+    """The rights of an existing file that may be replaced; None when there is none."""
+    try:
+        info = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(info.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "the file is read-only")
+    return stat.S_IMODE(info.st_mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the replacement itself survive a power cut, where the system offers that."""
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space on the disk, or save somewhere else",
+    errno.EDQUOT: "free some of your quota, or save somewhere else",
+    errno.EACCES: "choose a folder and a file that you may write to",
+    errno.EPERM: "choose a folder and a file that you may write to",
+    errno.EROFS: "choose a folder on a disk that can be written to",
+    errno.ENOENT: "choose a folder that exists",
+    errno.ENOTDIR: "choose a folder that exists",
+    errno.EISDIR: "choose a file name",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+
+def _refused(path: Path, error: Exception) -> DiagnosticError:
+    number = error.errno if isinstance(error, OSError) else None
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return DiagnosticError(
+        Diagnostic(
+            "cannot-save",
+            f"{path} could not be saved: {reason}; nothing on disk was changed",
+            file=str(path),
+            remedy=_REMEDIES.get(number or 0, "save somewhere else"),
+        )
+    )

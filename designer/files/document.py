@@ -1,0 +1,106 @@
+"""The model file: reading and writing documents."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from designer.files import limits
+from designer.files.atomic import write_atomic
+from designer.files.reader import check_root, read_records
+from designer.files.schema import check_schema
+from designer.files.writer import write_tree
+from designer.files.xml_tree import XmlError, parse_xml
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.graph import Graph
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A document that was read. `graph` is None when a finding is an error: a broken file never half-opens.
+
+    `lines` tells where each layer stands in the file.
+    """
+
+    graph: Graph | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)
+    file: str = ""
+
+
+def parse_document(data: bytes, file: str = "", validate: bool = True) -> Reading:
+    """The document in `data`. Never raises; `file` is the name that findings show.
+
+    `validate` also checks the XSD, which loads lxml. Without it all rules that the graph relies on are checked still.
+    """
+    try:
+        root, outside = parse_xml(data)
+    except XmlError as error:
+        return _failed(Diagnostic(error.code, error.message, line=error.line, remedy=error.remedy), file)
+    wrong = check_root(root)
+    if wrong is not None:
+        return _failed(wrong, file)
+    found = read_records(root, outside)
+    diagnostics = list(found.diagnostics)
+    graph = found.graph
+    if validate:
+        # The reader's own findings say it better: the schema adds those of lines that the reader found nothing in.
+        known = {d.line for d in diagnostics if d.severity is Severity.ERROR}
+        extra = [d for d in check_schema(data) if d.line not in known]
+        diagnostics.extend(extra)
+        if extra:
+            graph = None
+    return Reading(graph, tuple(_in_file(d, file) for d in diagnostics), found.lines, file)
+
+
+def read_document(path: str | os.PathLike[str]) -> Reading:
+    """The document in a file. Never raises."""
+    path = Path(path)
+    try:
+        data = read_bounded(path, limits.MAX_DOCUMENT_BYTES)
+    except XmlError as error:
+        return _failed(Diagnostic(error.code, error.message, remedy=error.remedy), str(path))
+    return parse_document(data, str(path))
+
+
+def write_document(graph: Graph) -> bytes:
+    """The document as bytes in canonical form. Raises DiagnosticError for text that XML cannot hold."""
+    return write_tree(graph).encode("utf-8")
+
+
+def save_document(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write the document, atomically: on an error the old file stays whole and DiagnosticError ("cannot-save") is raised."""
+    write_atomic(path, write_document(graph))
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes. Raises XmlError with code, message and remedy."""
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            what = "a folder" if stat.S_ISDIR(info.st_mode) else "not a regular file"
+            raise XmlError("cannot-read", f"{path} is {what}", "choose a file")
+        if info.st_size > limit:
+            raise XmlError(
+                "file-too-large",
+                f"{path} has {info.st_size} bytes, the limit is {limit}",
+                "this is no file of ours; choose another",
+            )
+        with path.open("rb") as stream:
+            return stream.read(limit + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise XmlError(
+            "cannot-read", f"{path} cannot be read: {reason}", "check the path and the rights to read it"
+        ) from None
+
+
+def _failed(diagnostic: Diagnostic, file: str) -> Reading:
+    return Reading(None, (_in_file(diagnostic, file),), {}, file)
+
+
+def _in_file(diagnostic: Diagnostic, file: str) -> Diagnostic:
+    return replace(diagnostic, file=file or None)

@@ -1,0 +1,18 @@
+"""How much a file may ask for before it is refused. Every reader takes its limits from here."""
+
+from __future__ import annotations
+
+MEBIBYTE = 1024 * 1024
+
+MAX_DOCUMENT_BYTES = 64 * MEBIBYTE
+MAX_SETTINGS_BYTES = 4 * MEBIBYTE
+MAX_DEPTH = 32  # nesting of XML elements; the format itself needs 4
+MAX_ELEMENTS = 1_000_000  # elements, comments and the like in one document
+MAX_LAYERS = 100_000
+MAX_ATTRIBUTES = 256  # of one element
+MAX_TEXT = 1_000_000  # characters of one attribute: a parameter may hold source text
+MAX_POSITION = 1_000_000_000  # canvas units, either way
+
+MAX_WEIGHT_FILES = 100_000
+MAX_WEIGHT_HEADER = 64 * MEBIBYTE  # the list of tensors in a .safetensors file
+MAX_WEIGHT_BYTES = 64 * 1024 * MEBIBYTE  # all tensors of one network, in fp32

@@ -1,0 +1,314 @@
+"""From the XML tree of a model file to a graph, with a finding for everything that breaks a rule of the format.
+
+What operators mean (types, parameters, ports, links to layers that do not exist) is not looked at here: see check.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from designer.files import limits
+from designer.files.xml_text import content, serialise
+from designer.files.xml_tree import SPACE, Element, Markup, Text
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.graph import Graph
+from designer.graph.model import MAX_NAME, ActivationSpec, Foreign, Frame, Layer, Source, check_layer_name
+
+T = TypeVar("T")
+
+NAMESPACE = "urn:layerwright:1"
+PREFIX = "lw"
+ROOT = "NetworkModel"
+VERSION = "2"
+ROOT_PROPERTIES = ("name", "user_version_tag")
+
+_POSITION = re.compile(r"\s*(-?\d{1,10})(?:\.\d*)?\s*,\s*(-?\d{1,10})(?:\.\d*)?\s*\Z")
+_RECT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,10}),(\d{1,10})\Z")
+
+
+@dataclass
+class Records:
+    """What was found in a tree: a graph, unless a finding is an error, and where its layers stand."""
+
+    graph: Graph | None = None
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        line: int,
+        *,
+        remedy: str,
+        layer: str | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        shown = layer if layer is None or len(layer) <= MAX_NAME else f"{layer[:40]}..."
+        self.diagnostics.append(Diagnostic(code, message, severity, layer=shown, line=line, remedy=remedy))
+
+
+def check_root(root: Element) -> Diagnostic | None:
+    """Why the tree is not a model file of a version that we read; None when it is one."""
+    if not root.is_plain(ROOT):
+        shown = root.name[:80]
+        return Diagnostic(
+            "no-root",
+            f"the root element is '{shown}', a model file has '{ROOT}'",
+            line=root.line,
+            remedy="choose a model file",
+        )
+    version = root.attributes.get("version")
+    if version != VERSION:
+        found = "is missing" if version is None else f"is '{version[:40]}'"
+        return Diagnostic(
+            "wrong-version",
+            f"the version of the file {found}, this program reads version {VERSION}",
+            line=root.line,
+            remedy="save it as version 2 with the program that wrote it, or use a newer Layerwright",
+        )
+    if root.attributes.get(f"xmlns:{PREFIX}", NAMESPACE) != NAMESPACE:
+        return Diagnostic(
+            "reserved-prefix",
+            f"the prefix '{PREFIX}' must stand for {NAMESPACE}",
+            line=root.line,
+            remedy="choose another prefix for that namespace",
+        )
+    return None
+
+
+def read_records(root: Element, outside: Iterable[Markup] = ()) -> Records:
+    """The graph that a tree stands for; `outside` are comments before and after the root, kept inside it from now on."""
+    found = Records()
+    properties: dict[str, str] = {}
+    frames: dict[str, Frame] = {}
+    layers: dict[str, Layer] = {}
+    foreign: list[Element | Text | Markup] = list(outside)
+    for child in root.children:
+        if isinstance(child, Element) and child.is_plain("Layer"):
+            _layer(child, layers, found)
+        elif (
+            isinstance(child, Element) and child.namespace == NAMESPACE and _extension(child, properties, frames, found)
+        ):
+            pass
+        else:
+            foreign.append(child)
+    if len(layers) > limits.MAX_LAYERS:
+        found.add(
+            "too-large",
+            f"the network has {len(layers)} layers, the limit is {limits.MAX_LAYERS}",
+            root.line,
+            remedy="split the network",
+        )
+    _root_properties(root, properties, found)
+    if any(d.severity is Severity.ERROR for d in found.diagnostics):
+        return found
+    own = {*ROOT_PROPERTIES, "version", f"xmlns:{PREFIX}"}
+    graph = Graph(
+        layers.values(),
+        attributes={k: v for k, v in root.attributes.items() if k not in own},
+        foreign=_foreign(foreign, "\t"),
+        frames=frames.values(),
+    )
+    graph.properties = properties
+    found.graph = graph
+    return found
+
+
+def _root_properties(root: Element, properties: dict[str, str], found: Records) -> None:
+    for key in ROOT_PROPERTIES:
+        if key in root.attributes:
+            properties[key] = root.attributes[key]
+    if "name" not in properties:
+        properties["name"] = "network"
+        found.add(
+            "missing-name",
+            "the network has no name; it is called 'network' now",
+            root.line,
+            remedy="name it in the network's settings",
+            severity=Severity.WARNING,
+        )
+
+
+def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
+    """Read one `Layer` into `layers`; rules that it breaks go to `found`."""
+    attributes = dict(element.attributes)
+    name = attributes.pop("name", None)
+    kind = attributes.pop("type", None)
+    if name is None:
+        found.add("missing-name", "a layer has no name", element.line, remedy="give it a name of its own")
+        return
+    rule = check_layer_name(name)
+    if rule is not None:
+        found.add("bad-name", rule, element.line, layer=name, remedy="choose another name, also where it is an input")
+        return
+    if name in layers:
+        first = found.lines[name]
+        found.add(
+            "duplicate-name",
+            f"two layers are called '{name}', the first one stands in line {first}",
+            element.line,
+            layer=name,
+            remedy="rename one of them",
+        )
+        return
+    found.lines[name] = element.line
+    if not _is_type(kind):
+        _bad_type(kind, "layer", element.line, name, found)
+        return
+    assert kind is not None
+    position = _position(attributes.pop("edit_pos", None), element.line, name, found)
+    inputs = _sources(attributes.pop("input", ""))
+    params: dict[str, str] | None = None
+    activation: ActivationSpec | None = None
+    foreign: list[Element | Text | Markup] = []
+    for child in element.children:
+        if isinstance(child, Element) and child.is_plain("Parameters"):
+            params = _once("Parameters", params, _params(child, foreign), child, name, found)
+        elif isinstance(child, Element) and child.is_plain("Activation"):
+            activation = _once("Activation", activation, _activation(child, name, found), child, name, found)
+        else:
+            foreign.append(child)
+    layers[name] = Layer(name, kind, position, inputs, params or {}, activation, attributes, _foreign(foreign, "\t\t"))
+
+
+def _once(what: str, old: T | None, new: T, element: Element, layer: str, found: Records) -> T:
+    if old is not None:
+        found.add(
+            "duplicate-element",
+            f"the layer has more than one '{what}'",
+            element.line,
+            layer=layer,
+            remedy=f"keep one '{what}'",
+        )
+    return new
+
+
+def _activation(element: Element, layer: str, found: Records) -> ActivationSpec:
+    attributes = dict(element.attributes)
+    kind = attributes.pop("type", None)
+    if not _is_type(kind):
+        _bad_type(kind, "activation", element.line, layer, found)
+    params: dict[str, str] | None = None
+    foreign: list[Element | Text | Markup] = []
+    for child in element.children:
+        if isinstance(child, Element) and child.is_plain("Parameters"):
+            params = _once("Parameters", params, _params(child, foreign), child, layer, found)
+        else:
+            foreign.append(child)
+    return ActivationSpec(kind or "", params or {}, attributes, _foreign(foreign, "\t\t\t"))
+
+
+def _params(element: Element, foreign: list[Element | Text | Markup]) -> dict[str, str]:
+    """The attributes of a `Parameters` element; what else it holds is kept beside it."""
+    foreign.extend(element.children)
+    return dict(element.attributes)
+
+
+def _is_type(kind: str | None) -> bool:
+    return kind is not None and bool(kind.strip()) and len(kind) <= MAX_NAME
+
+
+def _bad_type(kind: str | None, what: str, line: int, layer: str, found: Records) -> None:
+    if kind is not None and kind.strip():
+        found.add(
+            "bad-type",
+            f"the type of the {what} has {len(kind)} characters, the limit is {MAX_NAME}",
+            line,
+            layer=layer,
+            remedy="shorten it",
+        )
+    else:
+        found.add("missing-type", f"the {what} has no type", line, layer=layer, remedy='write type="..."')
+
+
+def _position(text: str | None, line: int, layer: str, found: Records) -> tuple[int, int]:
+    match = _POSITION.match(text) if text is not None else None
+    if match is not None:
+        x, y = int(match[1]), int(match[2])
+        if max(abs(x), abs(y)) <= limits.MAX_POSITION:
+            return x, y
+    what = "the layer has no position" if text is None else f"the position '{text[:40]}' is not two numbers as in 16,32"
+    found.add(
+        "missing-position" if text is None else "bad-position",
+        f"{what}; it is put at 0,0",
+        line,
+        layer=layer,
+        remedy="move the layer and save",
+        severity=Severity.WARNING,
+    )
+    return 0, 0
+
+
+def _sources(text: str) -> tuple[Source | None, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    while parts and not parts[-1]:
+        parts.pop()
+    return tuple(Source.parse(part) if part else None for part in parts)
+
+
+def _extension(element: Element, properties: dict[str, str], frames: dict[str, Frame], found: Records) -> bool:
+    """Read an element of our own namespace; False for one that is kept as foreign: not known, or not as we write it."""
+    if element.local == "Document":
+        return _document(element, properties)
+    if element.local != "Frame":
+        return False
+    attributes = dict(element.attributes)
+    attributes.pop(f"xmlns:{element.name.partition(':')[0]}", None)
+    match = _RECT.match(attributes.pop("rect", ""))
+    name = attributes.pop("id", "")
+    title, color = attributes.pop("title", ""), attributes.pop("color", "")
+    plain = all(isinstance(child, Text) for child in element.children)
+    if match is None or not name or name in frames or attributes or not plain:
+        found.add(
+            "bad-frame",
+            f"the comment frame '{title[:40]}' is not as it should be; it is kept but not shown",
+            element.line,
+            remedy="give it an id of its own and rect as x,y,width,height, and nothing else",
+            severity=Severity.WARNING,
+        )
+        return False
+    rect = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
+    frames[name] = Frame(name, title, element.text(), color, rect)
+    return True
+
+
+def _document(element: Element, properties: dict[str, str]) -> bool:
+    """Read `lw:Document`: properties of the document beside those of the root."""
+    read: dict[str, str] = {}
+    for child in element.children:
+        if isinstance(child, Text) and not child.text.strip(SPACE):
+            continue
+        if not isinstance(child, Element) or child.namespace != NAMESPACE or child.local != "Property":
+            return False
+        name = child.attributes.get("name", "")
+        known = set(child.attributes) == {"name"} and all(isinstance(c, Text) for c in child.children)
+        if not known or not name or name in ROOT_PROPERTIES or name in read or name in properties:
+            return False
+        read[name] = child.text()
+    if element.attributes.keys() - {f"xmlns:{element.name.partition(':')[0]}"}:
+        return False
+    properties.update(read)
+    return True
+
+
+def _foreign(items: Iterable[Element | Text | Markup], indent: str) -> tuple[Foreign, ...]:
+    """What is kept as it was. White space between is dropped; texts that follow each other become one."""
+    kept: list[Foreign] = []
+    text: list[str] = []
+    for item in items:
+        if isinstance(item, Text) and not item.cdata:
+            stripped = content(item.text.strip(SPACE))
+            if stripped:
+                text.append(stripped)
+            continue
+        if text:
+            kept.append(Foreign(f"\n{indent}".join(text)))
+            text.clear()
+        kept.append(Foreign(serialise(item)))
+    if text:
+        kept.append(Foreign(f"\n{indent}".join(text)))
+    return tuple(kept)

@@ -1,0 +1,129 @@
+"""From a graph to the bytes of a model file: the canonical form, the same bytes for equal graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from designer.files.reader import NAMESPACE, PREFIX, ROOT, ROOT_PROPERTIES, VERSION
+from designer.files.xml_text import attribute, content, unwritable
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Foreign, Frame, Layer
+
+
+def write_tree(graph: Graph) -> str:
+    """The document as text. Raises DiagnosticError where a text holds a character that XML cannot."""
+    extra = {k: v for k, v in graph.properties.items() if k not in ROOT_PROPERTIES}
+    body: list[str] = []
+    body.extend(f"\t{item.xml}\n" for item in graph.foreign)
+    if extra:
+        body.append(_document(extra))
+    body.extend(_frame(graph.frames[key]) for key in sorted(graph.frames))
+    body.extend(_layer(layer) for layer in sorted(graph, key=lambda layer: layer.name))
+    root = [("name", graph.properties.get("name", "")), ("version", VERSION)]
+    if "user_version_tag" in graph.properties:
+        root.append(("user_version_tag", graph.properties["user_version_tag"]))
+    if _uses_extension(graph, bool(extra)):
+        root.append((f"xmlns:{PREFIX}", NAMESPACE))
+    root.extend(_sorted_foreign(graph.attributes))
+    start = f"<{ROOT}{_attributes(root, None)}"
+    if not body:
+        return f'<?xml version="1.0"?>\n{start} />\n'
+    return "".join(['<?xml version="1.0"?>\n', start, ">\n", *body, f"</{ROOT}>\n"])
+
+
+def _uses_extension(graph: Graph, extra: bool) -> bool:
+    """Whether the prefix must be declared: for what we write, and for foreign parts that use it."""
+    if extra or graph.frames:
+        return True
+    prefix = f"{PREFIX}:"
+    if any(prefix in item.xml for item in graph.foreign) or any(k.startswith(prefix) for k in graph.attributes):
+        return True
+    return any(_layer_uses(layer, prefix) for layer in graph)
+
+
+def _layer_uses(layer: Layer, prefix: str) -> bool:
+    activation = layer.activation
+    names = [*layer.attributes, *layer.params]
+    children = layer.children
+    if activation is not None:
+        names += [*activation.attributes, *activation.params]
+        children += activation.children
+    return any(n.startswith(prefix) for n in names) or any(prefix in item.xml for item in children)
+
+
+def _layer(layer: Layer) -> str:
+    pairs = [("name", layer.name), ("type", layer.type), ("edit_pos", f"{layer.position[0]},{layer.position[1]}")]
+    if layer.inputs:
+        pairs.append(("input", ",".join("" if s is None else str(s) for s in layer.inputs)))
+    pairs.extend(_sorted_foreign(layer.attributes))
+    start = f"\t<Layer{_attributes(pairs, layer.name)}"
+    body = _params(layer.params, "\t\t", layer.name)
+    if layer.activation is not None:
+        body += _activation(layer.activation, layer.name)
+    body += _foreign(layer.children, "\t\t")
+    return f"{start}>\n{body}\t</Layer>\n" if body else f"{start} />\n"
+
+
+def _activation(spec: ActivationSpec, layer: str) -> str:
+    start = f"\t\t<Activation{_attributes([('type', spec.type), *_sorted_foreign(spec.attributes)], layer)}"
+    body = _params(spec.params, "\t\t\t", layer) + _foreign(spec.children, "\t\t\t")
+    return f"{start}>\n{body}\t\t</Activation>\n" if body else f"{start} />\n"
+
+
+def _params(params: Mapping[str, str], indent: str, layer: str) -> str:
+    return f"{indent}<Parameters{_attributes(sorted(params.items()), layer)} />\n" if params else ""
+
+
+def _foreign(items: Iterable[Foreign], indent: str) -> str:
+    return "".join(f"{indent}{item.xml}\n" for item in items)
+
+
+def _document(properties: Mapping[str, str]) -> str:
+    lines = []
+    for name, text in sorted(properties.items()):
+        tag = f"{PREFIX}:Property"
+        start = f"\t\t<{tag}{_attributes([('name', name)], None)}"
+        lines.append(f"{start}>{_content(text, name)}</{tag}>\n" if text else f"{start} />\n")
+    return f"\t<{PREFIX}:Document>\n{''.join(lines)}\t</{PREFIX}:Document>\n"
+
+
+def _frame(frame: Frame) -> str:
+    rect = ",".join(str(v) for v in frame.rect)
+    pairs = [("id", frame.id), ("title", frame.title), ("color", frame.color), ("rect", rect)]
+    start = f"\t<{PREFIX}:Frame{_attributes(pairs, None)}"
+    if not frame.text:
+        return f"{start} />\n"
+    return f"{start}>{_content(frame.text, frame.title)}</{PREFIX}:Frame>\n"
+
+
+def _sorted_foreign(attributes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Declarations of namespaces first, then by name: the order does not depend on how the graph came to be."""
+    return sorted(attributes.items(), key=lambda item: (not item[0].startswith("xmlns"), item[0]))
+
+
+def _attributes(pairs: Iterable[tuple[str, str]], layer: str | None) -> str:
+    parts = []
+    for key, value in pairs:
+        _check(value, key, layer)
+        parts.append(f' {key}="{attribute(value)}"')
+    return "".join(parts)
+
+
+def _content(text: str, what: str) -> str:
+    _check(text, what, None)
+    return content(text)
+
+
+def _check(text: str, what: str, layer: str | None) -> None:
+    bad = unwritable(text)
+    if bad is not None:
+        raise DiagnosticError(
+            Diagnostic(
+                "unwritable-text",
+                f"'{what}' holds the character {bad}, which no XML file can hold",
+                layer=layer,
+                parameter=what if layer is not None else None,
+                remedy="remove the character",
+            )
+        )

@@ -1,0 +1,42 @@
+"""Text of XML: escaping as the 2022 tool does it, and elements written as they were read."""
+
+from __future__ import annotations
+
+import re
+
+from designer.files.xml_tree import Element, Markup, Text
+
+_ATTRIBUTE = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#09;", "\n": "&#10;", "\r": "&#13;"}
+_TEXT = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
+_ATTRIBUTE_SPECIAL = re.compile(r'[&<>"\t\n\r]')
+_TEXT_SPECIAL = re.compile(r"[&<>\r]")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def attribute(text: str) -> str:
+    """`text` as the inside of an attribute value in double quotes."""
+    return _ATTRIBUTE_SPECIAL.sub(lambda m: _ATTRIBUTE[m[0]], text)
+
+
+def content(text: str) -> str:
+    """`text` as character data."""
+    return _TEXT_SPECIAL.sub(lambda m: _TEXT[m[0]], text)
+
+
+def unwritable(text: str) -> str | None:
+    """The first character of `text` that no XML file can hold, as `U+0000`; None when there is none."""
+    found = _FORBIDDEN.search(text)
+    return f"U+{ord(found[0]):04X}" if found is not None else None
+
+
+def serialise(item: Element | Text | Markup) -> str:
+    """The item as XML, white space inside it kept; reading the result back gives the same item."""
+    if isinstance(item, Markup):
+        return item.xml
+    if isinstance(item, Text):
+        return f"<![CDATA[{item.text}]]>" if item.cdata else content(item.text)
+    start = "".join([f"<{item.name}", *(f' {k}="{attribute(v)}"' for k, v in item.attributes.items())])
+    if not item.children:
+        return f"{start} />"
+    inside = "".join(serialise(child) for child in item.children)
+    return f"{start}>{inside}</{item.name}>"
