@@ -1,0 +1,326 @@
+"""Builds ONNX models from a part of a network, by walking the operators' ONNX data.
+
+Names are scoped and cannot clash: layer names hold neither slash nor colon, so a tensor is `layer` or `layer:port`, and
+what belongs to a layer is `layer/kernel`, `layer/Conv`. With several nodes of one kind they are `layer/Conv`, `layer/Conv_1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.graph.types import DataType, ShapeError, Symbol, TensorType
+from designer.operators.api import (
+    OnnxConstant,
+    OnnxInput,
+    OnnxItem,
+    OnnxNode,
+    OnnxValue,
+    OnnxWeight,
+    Operator,
+)
+from designer.operators.onnx_data import OPSET
+from designer.runtime.api import Part
+from designer.runtime.network import activation_of, inputs_of, not_runnable, operator_of, tensor, tensors, type_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from onnx import ModelProto
+
+PRODUCER = "layerwright"
+MAX_BYTES = 2**31 - 1  # protobuf's limit for one message
+
+
+@dataclass
+class _Builder:
+    """Collects nodes and initializers of one model."""
+
+    inference: Inference
+    weights: Weights
+    nodes: list[Any] = field(default_factory=list)
+    initializers: list[Any] = field(default_factory=list)
+    names: dict[Source, str] = field(default_factory=dict)  # tensor -> value name in the model
+    weight_names: dict[WeightKey, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+
+    def fresh(self, base: str) -> str:
+        name, number = base, 1
+        while name in self.taken:
+            name = f"{base}_{number}"
+            number += 1
+        self.taken.add(name)
+        return name
+
+    def node(
+        self, op: str, inputs: Sequence[str], outputs: Sequence[str], name: str, domain: str = "", **kw: Any
+    ) -> None:
+        from onnx import helper
+
+        self.nodes.append(helper.make_node(op, list(inputs), list(outputs), name=name, domain=domain or None, **kw))
+
+    def initializer(self, name: str, array: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    # --- layers --------------------------------------------------------------------------------------------------
+
+    def layer(self, name: str) -> None:
+        """Add the nodes of one layer and of the activation attached to it."""
+        graph_layer = self.inference.graph[name]
+        state = self.inference.states[name]
+        if state.outputs is None:
+            raise not_runnable(self.inference, name)
+        operator = operator_of(self.inference, name)
+        reads = [self.names[source] for source in inputs_of(self.inference, graph_layer)]
+        results = tensors(self.inference, name)
+        roots = list(_data(operator, state.inputs, name))
+        activation = activation_of(self.inference, name)
+        wanted = [str(result) for result in results]
+        if activation is None:
+            values = _Walk(self, name, operator, state.inputs, reads).emit(roots, wanted)
+        else:
+            values = _Walk(self, name, operator, state.inputs, reads).emit(roots, ["", *wanted[1:]])
+            before = state.before_activation
+            assert before is not None
+            ends = _Walk(self, name, activation, (before,), [values[0]], activation.weight_prefix)
+            values = [*ends.emit(_data(activation, (before,), name), wanted[:1]), *values[1:]]
+        for result, value in zip(results, values, strict=True):
+            self.names[result] = value
+
+
+class _Walk:
+    """Emits one operator's data. `reads` are the value names of its inputs."""
+
+    def __init__(
+        self,
+        builder: _Builder,
+        layer: str,
+        operator: Operator,
+        types: Sequence[TensorType],
+        reads: Sequence[str],
+        prefix: str = "",
+    ) -> None:
+        self.builder = builder
+        self.layer = layer
+        self.reads = reads
+        self.prefix = prefix
+        self.shapes = {weight.name: weight.shape for weight in operator.weights(types)}
+        self.done: dict[int, list[str]] = {}
+        self.preset: dict[tuple[int, int], str] = {}
+
+    def emit(self, roots: Sequence[OnnxValue], wanted: Sequence[str]) -> list[str]:
+        """Value names of `roots`; a root that is a node's output gets the name in `wanted` unless that is empty."""
+        for root, name in zip(roots, wanted, strict=True):
+            key = _place(root)
+            if name and key is not None and key not in self.preset:
+                self.preset[key] = name
+        return [self.value(root) for root in roots]
+
+    def value(self, value: OnnxValue) -> str:
+        if isinstance(value, OnnxInput):
+            return self.reads[value.index]
+        if isinstance(value, OnnxNode):
+            return self._node(value)[0]
+        if isinstance(value, OnnxItem):
+            return self._node(value.node)[value.index]
+        known = self.done.get(id(value))
+        if known is None:
+            known = self.done[id(value)] = [self._leaf(value)]
+        return known[0]
+
+    def _leaf(self, value: OnnxValue) -> str:
+        if isinstance(value, OnnxConstant):
+            name = self.builder.fresh(f"{self.layer}/constant")
+            return self.builder.initializer(name, np.array(value.values, dtype=value.dtype))
+        if isinstance(value, OnnxWeight):
+            key = WeightKey(self.layer, self.prefix + value.name)
+            array = weight(self.builder.weights, key, self.shapes.get(value.name))
+            if key not in self.builder.weight_names:
+                name = self.builder.fresh(f"{self.layer}/{key.tensor}")
+                self.builder.weight_names[key] = self.builder.initializer(name, array)
+            return self.builder.weight_names[key]
+        raise TypeError(f"layer '{self.layer}': {value!r} is not ONNX data")
+
+    def _node(self, node: OnnxNode) -> list[str]:
+        known = self.done.get(id(node))
+        if known is not None:
+            return known
+        inputs = ["" if value is None else self.value(value) for value in node.inputs]
+        name = self.builder.fresh(f"{self.layer}/{node.op}")
+        outputs = [
+            self.preset.get((id(node), i)) or (f"{name}:{i}" if node.outputs > 1 else f"{name}:y")
+            for i in range(node.outputs)
+        ]
+        attributes = {key: _attribute(value) for key, value in node.attributes.items() if value is not None}
+        self.builder.node(node.op, inputs, outputs, name, node.domain, **attributes)
+        self.done[id(node)] = outputs
+        return outputs
+
+
+def _place(value: OnnxValue) -> tuple[int, int] | None:
+    if isinstance(value, OnnxNode):
+        return id(value), 0
+    if isinstance(value, OnnxItem):
+        return id(value.node), value.index
+    return None
+
+
+def _data(operator: Operator, types: Sequence[TensorType], layer: str) -> tuple[OnnxValue, ...]:
+    try:
+        data = operator.onnx(types)
+    except NotImplementedError:
+        raise DiagnosticError(
+            Diagnostic(
+                "not-in-onnx",
+                f"'{layer}' ({operator.title}) cannot be expressed in ONNX",
+                layer=layer,
+                remedy="run the network with the torch engine",
+            )
+        ) from None
+    except ShapeError as error:
+        raise DiagnosticError(Diagnostic("not-in-onnx", error.message, layer=layer, remedy=error.remedy)) from None
+    return data if isinstance(data, tuple) else (data,)
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, np.ndarray):
+        from onnx import numpy_helper
+
+        return numpy_helper.from_array(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def weight(weights: Weights, key: WeightKey, shape: tuple[int, ...] | None) -> NDArray[np.float32]:
+    """One tensor of the weights; DiagnosticError when it is missing or has another shape than the layer needs."""
+    array = weights.tensors.get(key)
+    if array is None:
+        raise DiagnosticError(
+            Diagnostic(
+                "missing-weight",
+                f"the weights of '{key.layer}' lack '{key.tensor}'"
+                + (f" of shape {_dims(shape)}" if shape is not None else ""),
+                layer=key.layer,
+                remedy="choose a weights folder that has it, or random weights with a seed",
+            )
+        )
+    if shape is not None and tuple(array.shape) != tuple(shape):
+        raise DiagnosticError(
+            Diagnostic(
+                "wrong-weight-shape",
+                f"'{key.tensor}' of '{key.layer}' has the shape {_dims(array.shape)}, the layer needs {_dims(shape)}",
+                layer=key.layer,
+                remedy="choose the weights that belong to this network, or change the layer's parameters back",
+            )
+        )
+    return array
+
+
+def _dims(shape: Sequence[int]) -> str:
+    return " x ".join(str(d) for d in shape) or "scalar"
+
+
+def build_model(
+    inference: Inference,
+    part: Part,
+    wanted: Sequence[Source],
+    weights: Weights,
+    *,
+    layout: str = "nchw",
+    metadata: Mapping[str, str] | None = None,
+    output_names: Mapping[Source, str] | None = None,
+    producer_version: str = "",
+) -> ModelProto:
+    """A model whose inputs are the feeds of `part` and whose outputs are `wanted`, in that order.
+
+    Inputs and outputs are named like the tensors (`layer` or `layer:port`), unless `output_names` says otherwise. With
+    the layout "nhwc" tensors of rank 4 arrive and leave as N x H x W x C; inside, everything is N x C x H x W. Raises
+    DiagnosticError for layers that ONNX cannot express and for weights that are missing.
+    """
+    from onnx import helper
+
+    builder = _Builder(inference, weights)
+    inputs, outputs = [], []
+    for feed in part.feeds:
+        kind = type_of(inference, feed)
+        name = builder.fresh(str(feed))
+        builder.names[feed] = name
+        inputs.append(_value_info(name, kind, layout))
+        if _is_nhwc(kind, layout):
+            inner = f"{name}/nchw"
+            builder.node("Transpose", [name], [inner], f"{name}/to_nchw", perm=[0, 3, 1, 2])
+            builder.names[feed] = inner
+    for layer in part.layers:
+        builder.layer(layer)
+    made = {name for node in builder.nodes for name in node.output}
+    used: set[str] = set()
+    for source in wanted:
+        key = tensor(inference, source)
+        kind = type_of(inference, key)
+        value = builder.names[key]
+        name = (output_names or {}).get(key, str(key))
+        if _is_nhwc(kind, layout):
+            name = f"{name}/nhwc" if name == value else name
+            builder.node("Transpose", [value], [name], f"{name}/to_nhwc", perm=[0, 2, 3, 1])
+        elif name != value or value not in made or value in used:
+            name = f"{name}/output" if name in made or name in builder.taken else name
+            builder.node("Identity", [value], [name], f"{name}/identity")
+        used.add(name)
+        outputs.append(_value_info(name, kind, layout))
+    graph = helper.make_graph(builder.nodes, inference.graph.name or "network", inputs, outputs, builder.initializers)
+    opset = helper.make_opsetid("", OPSET)
+    model: ModelProto = helper.make_model(
+        graph,
+        opset_imports=[opset],
+        ir_version=helper.find_min_ir_version_for([opset]),
+        producer_name=PRODUCER,
+        producer_version=producer_version,
+    )
+    if metadata:
+        helper.set_model_props(model, dict(metadata))
+    return model
+
+
+def serialized(model: ModelProto) -> bytes:
+    """The model as bytes; DiagnosticError when it is larger than one ONNX file can be."""
+    size = model.ByteSize()
+    if size > MAX_BYTES:
+        raise DiagnosticError(
+            Diagnostic(
+                "model-too-large",
+                f"the network takes {size / 1e9:.1f} GB as ONNX, more than the 2.1 GB that one file can hold",
+                remedy="run it with the torch engine",
+            )
+        )
+    data: bytes = model.SerializeToString()
+    return data
+
+
+def _is_nhwc(kind: TensorType, layout: str) -> bool:
+    return layout == "nhwc" and kind.rank == 4
+
+
+def _value_info(name: str, kind: TensorType, layout: str) -> Any:
+    from onnx import helper
+
+    dims = [d.name if isinstance(d, Symbol) else d for d in kind.shape]
+    if _is_nhwc(kind, layout):
+        dims = [dims[0], dims[2], dims[3], dims[1]]
+    return helper.make_tensor_value_info(name, _element(kind.dtype), dims)
+
+
+def _element(dtype: DataType) -> int:
+    from onnx import TensorProto
+
+    code: int = TensorProto.DataType.Value("FLOAT" if dtype is DataType.FLOAT32 else dtype.value.upper())
+    return code

@@ -1,0 +1,135 @@
+"""Runs parts of a network with ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from designer.files.weights import Weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.graph.types import Symbol, TensorType
+from designer.runtime.api import Compiled, Part, RunOptions
+from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.machine import check_options, precision_refused, threads
+from designer.runtime.network import tensor, type_of
+
+if TYPE_CHECKING:
+    from designer.runtime.api import Tensor
+
+_QUIET = 3  # errors only: ONNX Runtime writes warnings about its own fusions to stderr
+
+
+class OrtEngine:
+    """ONNX Runtime on the CPU, fp32. Weights stay where they are; each compiled part holds its own packed copy."""
+
+    name = "onnxruntime"
+
+    def __init__(self, inference: Inference, weights: Weights, options: RunOptions) -> None:
+        check_options(options)
+        if options.precision != "fp32":
+            raise precision_refused("ONNX Runtime", options)
+        if options.device != "cpu":
+            raise DiagnosticError(
+                Diagnostic(
+                    "device-unavailable",
+                    f"ONNX Runtime is installed for the CPU only and cannot use '{options.device}'",
+                    remedy="choose the device cpu, or the torch engine",
+                )
+            )
+        self.inference = inference
+        self.weights = weights
+        self.options = options
+
+    def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
+        model = build_model(self.inference, part, wanted, self.weights, layout=self.options.layout)
+        feeds = [(feed, type_of(self.inference, feed)) for feed in part.feeds]
+        results = [(tensor(self.inference, s), type_of(self.inference, s)) for s in wanted]
+        try:
+            session = _session(serialized(model), threads(self.options))
+        except DiagnosticError:
+            raise
+        except Exception as error:  # ONNX Runtime raises classes of its own binding, all below Exception
+            raise _failed("could not prepare", part, error) from error
+        names = [output.name for output in model.graph.output]
+        return OrtCompiled(session, part, feeds, results, names, self.options.layout)
+
+
+class OrtCompiled:
+    """A part made ready. Results are written by ONNX Runtime straight into fresh numpy arrays."""
+
+    def __init__(
+        self,
+        session: Any,
+        part: Part,
+        feeds: Sequence[tuple[Source, TensorType]],
+        results: Sequence[tuple[Source, TensorType]],
+        names: Sequence[str],
+        layout: str,
+    ) -> None:
+        self._session = session
+        self._part = part
+        self._feeds = [(source, str(source), kind, layout == "nhwc" and kind.rank == 4) for source, kind in feeds]
+        self._results = [
+            (source, name, kind, layout == "nhwc" and kind.rank == 4)
+            for (source, kind), name in zip(results, names, strict=True)
+        ]
+
+    def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+        try:
+            return self._run(feeds)
+        except Exception as error:
+            raise _failed("could not run", self._part, error) from error
+
+    def _run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+        binding = self._session.io_binding()
+        batch = 1
+        held = []  # the binding only knows addresses: the arrays must live until the run is over
+        for source, name, kind, swap in self._feeds:
+            array = feeds[source]
+            if kind.shape and isinstance(kind.shape[0], Symbol):
+                batch = array.shape[0]
+            if swap:
+                array = array.transpose(0, 2, 3, 1)
+            array = np.ascontiguousarray(array, dtype=kind.dtype.value)
+            held.append(array)
+            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        made: dict[Source, Tensor] = {}
+        for source, name, kind, swap in self._results:
+            shape = kind.concrete(batch)
+            if swap:
+                shape = (shape[0], shape[2], shape[3], shape[1])
+            result = np.empty(shape, kind.dtype.value)
+            binding.bind_output(name, "cpu", 0, result.dtype.type, shape, result.ctypes.data)
+            made[source] = result.transpose(0, 3, 1, 2) if swap else result
+        self._session.run_with_iobinding(binding)
+        return made
+
+
+def _session(model: bytes, count: int) -> Any:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = count
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = _QUIET
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _failed(what: str, part: Part, error: Exception) -> DiagnosticError:
+    first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+    span = part.layers[0] if len(part.layers) == 1 else f"{part.layers[0]} ... {part.layers[-1]}"
+    layer = next((name for name in part.layers if f"'{name}/" in str(error)), part.layers[0] if part.layers else None)
+    return DiagnosticError(
+        Diagnostic(
+            "engine-failed",
+            f"ONNX Runtime {what} the layers {span}: {first}",
+            layer=layer,
+            remedy="run the network with the torch engine",
+        )
+    )

@@ -1,0 +1,346 @@
+"""Runs parts of a network with torch, by interpreting the program that torch_program.py makes of their torch data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.torch_data import (
+    TorchCall,
+    TorchExpr,
+    TorchItem,
+    TorchMethod,
+    TorchModule,
+    TorchName,
+    TorchParameter,
+)
+from designer.operators.torch_program import Held, Local, Program, Submodule, build_program
+from designer.runtime.api import Compiled, Part, RunOptions
+from designer.runtime.engines.onnx_model import weight
+from designer.runtime.machine import check_options, precision_refused, threads
+
+if TYPE_CHECKING:
+    import torch
+
+    from designer.runtime.api import Tensor
+
+Values = list[Any]  # what the locals hold during a run, by slot
+Evaluate = Callable[[Values], Any]
+
+
+class TorchEngine:
+    """torch in inference mode, on the CPU or a CUDA device. The layout "nhwc" is torch's channels_last memory format."""
+
+    name = "torch"
+
+    def __init__(self, inference: Inference, weights: Weights, options: RunOptions) -> None:
+        check_options(options)
+        self.device = _device(options.device)
+        if options.precision != "fp32" and self.device.type == "cpu":
+            raise precision_refused("torch", options)
+        self.inference = inference
+        self.weights = weights
+        self.options = options
+
+    def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
+        import torch
+
+        program = build_program(self.inference, part.layers, part.feeds, wanted)
+        module = build_module(program)
+        _bind(module, program, self.weights)
+        module.eval().requires_grad_(False)
+        dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.options.precision]
+        channels_last = self.options.layout == "nhwc"
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        module.to(device=self.device, dtype=dtype)
+        module.to(memory_format=memory_format)
+        return TorchCompiled(module, program, part, self.device, dtype, channels_last, threads(self.options))
+
+
+class TorchCompiled:
+    """A part made ready. Not for several threads at once: torch's number of threads belongs to the process."""
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        program: Program,
+        part: Part,
+        device: torch.device,
+        dtype: torch.dtype,
+        channels_last: bool,
+        count: int,
+    ) -> None:
+        self.module = module
+        self._interpreter = Interpreter(module, program)
+        self._part = part
+        self._inputs = tuple(program.inputs)
+        self._outputs = tuple(program.outputs)
+        self._device = device
+        self._dtype = dtype
+        self._channels_last = channels_last
+        self._threads = count
+
+    def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+        import torch
+
+        if torch.get_num_threads() != self._threads:
+            torch.set_num_threads(self._threads)
+        # Convolutions in TF32 would keep 10 bits of the numbers: fp32 means fp32.
+        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            try:
+                values = [self._to_torch(feeds[source]) for source in self._inputs]
+                results = self._interpreter(values)
+                made = [_to_numpy(result) for result in results]
+            except RuntimeError as error:  # torch's own errors, out of memory included
+                raise self._failed(error) from error
+        return dict(zip(self._outputs, made, strict=True))
+
+    def run_torch(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The part on tensors that are already on the device, in the order of the part's feeds; for timing."""
+        import torch
+
+        with torch.inference_mode():
+            return self._interpreter(list(values))
+
+    def _to_torch(self, array: Tensor) -> torch.Tensor:
+        import torch
+
+        if self._channels_last and array.ndim == 4:
+            # A fresh N x H x W x C copy, seen as N x C x H x W, is what torch calls channels_last.
+            copy = np.ascontiguousarray(array.transpose(0, 2, 3, 1))
+            if not copy.flags.writeable:
+                copy = copy.copy()
+            tensor = torch.from_numpy(copy).permute(0, 3, 1, 2)
+        else:
+            tensor = torch.from_numpy(np.require(array, requirements=("C", "W")))
+        dtype = self._dtype if tensor.is_floating_point() else tensor.dtype
+        return tensor.to(device=self._device, dtype=dtype)
+
+    def _failed(self, error: RuntimeError) -> DiagnosticError:
+        layer = self._interpreter.layer or (self._part.layers[0] if self._part.layers else None)
+        reason = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+        memory = "memory" in reason
+        return DiagnosticError(
+            Diagnostic(
+                "out-of-memory" if memory else "engine-failed",
+                f"torch could not run the layer '{layer}': {reason}",
+                layer=layer,
+                remedy="use a smaller picture or a smaller network" if memory else "run the network with ONNX Runtime",
+            )
+        )
+
+
+class Interpreter:
+    """Runs a program's steps on a module made by `build_module`. Values are dropped as soon as nothing reads them."""
+
+    def __init__(self, module: torch.nn.Module, program: Program) -> None:
+        slots: dict[str, int] = {}
+        for name in (*program.inputs.values(), *(step.target for step in program.steps)):
+            slots.setdefault(name, len(slots))
+        self._count = len(slots)
+        self._steps = [
+            (
+                slots[step.target],
+                _evaluator(step.value, module, slots),
+                tuple(slots[name] for name in step.release),
+                step.layer,
+            )
+            for step in program.steps
+        ]
+        self._outputs = [slots[name] for name in program.outputs.values()]
+        self.layer: str | None = None  # the layer that is running; after an error the one that failed
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        values: Values = [*inputs, *[None] * (self._count - len(inputs))]
+        for target, evaluate, release, layer in self._steps:
+            self.layer = layer
+            values[target] = evaluate(values)
+            for slot in release:
+                values[slot] = None
+        self.layer = None
+        return [values[slot] for slot in self._outputs]
+
+
+def build_module(program: Program) -> torch.nn.Module:
+    """A module with the program's attributes, and torch's own initial values. Its `forward` is not defined."""
+    import torch
+
+    module = torch.nn.Module()
+    for attribute in program.attributes:
+        content = attribute.content
+        if isinstance(content, TorchParameter):
+            tensor = _initial(content)
+            if content.trainable:
+                module.register_parameter(attribute.name, torch.nn.Parameter(tensor))
+            else:
+                module.register_buffer(attribute.name, tensor, persistent=content.persistent)
+        elif isinstance(content, TorchModule):
+            module.add_module(attribute.name, _module(content))
+        else:
+            module.add_module(attribute.name, torch.nn.ModuleDict({k: _module(m) for k, m in content.items()}))
+    return module
+
+
+def resolve(path: str) -> Any:
+    """What a path such as "torch.nn.Conv2d" names. Only public names below `torch` are looked up."""
+    import torch
+
+    first, *rest = path.split(".")
+    if first != "torch" or not rest or any(not part.isidentifier() or part.startswith("_") for part in rest):
+        raise DiagnosticError(
+            Diagnostic("bad-torch-data", f"'{path}' is not a public name below torch", remedy="repair the operator")
+        )
+    found: Any = torch
+    for part in rest:
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise DiagnosticError(
+                Diagnostic(
+                    "bad-torch-data",
+                    f"torch {torch.__version__} has no '{path}'",
+                    remedy="install a newer torch, or repair the operator",
+                )
+            ) from None
+    return found
+
+
+def _module(data: TorchModule) -> torch.nn.Module:
+    made: torch.nn.Module = resolve(data.path)(**{key: _literal(value) for key, value in data.kwargs.items()})
+    return made
+
+
+def _literal(value: Any) -> Any:
+    if isinstance(value, TorchName):
+        return resolve(value.path)
+    if isinstance(value, tuple | list):
+        return type(value)(_literal(item) for item in value)
+    return value
+
+
+def _initial(data: TorchParameter) -> torch.Tensor:
+    import torch
+
+    if data.values is None:
+        return torch.zeros(data.shape)
+    tensor = torch.tensor(data.values, dtype=torch.float32)
+    return tensor.expand(data.shape).clone() if tensor.dim() == 0 else tensor.reshape(data.shape)
+
+
+def _bind(module: torch.nn.Module, program: Program, weights: Weights) -> None:
+    import torch
+
+    state = module.state_dict(keep_vars=True)
+    for bound in program.weights:
+        array = weight(weights, WeightKey(bound.layer, bound.tensor), bound.weight.shape)
+        target = state.get(bound.key)
+        if target is None or tuple(target.shape) != tuple(bound.weight.shape):
+            raise DiagnosticError(
+                Diagnostic(
+                    "bad-torch-data",
+                    f"the torch module of '{bound.layer}' has no tensor '{bound.key}' of the declared shape",
+                    layer=bound.layer,
+                    remedy="repair the operator's weights() or torch()",
+                )
+            )
+        with torch.no_grad():
+            target.copy_(torch.from_numpy(np.array(array, dtype=np.float32)))
+
+
+def _device(name: str) -> torch.device:
+    import torch
+
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise DiagnosticError(
+            Diagnostic("unknown-device", f"'{name}' is not a device", remedy="choose cpu, cuda or cuda:<number>")
+        )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise DiagnosticError(
+            Diagnostic("device-unavailable", f"torch finds no device '{name}' here", remedy="choose the device cpu")
+        )
+    return device
+
+
+def _to_numpy(tensor: torch.Tensor) -> Tensor:
+    import torch
+
+    if tensor.is_floating_point() and tensor.dtype != torch.float32:
+        tensor = tensor.float()
+    array: Tensor = tensor.cpu().numpy()
+    return array
+
+
+def _evaluator(value: Any, module: torch.nn.Module, slots: Mapping[str, int]) -> Evaluate:
+    """A function from the locals' values to the value of an expression."""
+    if isinstance(value, Local):
+        slot = slots[value.name]
+        return lambda values: values[slot]
+    if isinstance(value, Held):
+        name = value.attribute
+        return lambda values: getattr(module, name)
+    if isinstance(value, Submodule):
+        child = getattr(module, value.attribute)
+        return _call(child[value.key] if value.key else child, value.args, {}, module, slots)
+    if isinstance(value, TorchCall):
+        return _call(resolve(value.path), value.args, value.kwargs, module, slots)
+    if isinstance(value, TorchMethod):
+        return _method(value, module, slots)
+    if isinstance(value, TorchItem):
+        inner, index = _evaluator(value.value, module, slots), value.index
+        return lambda values: inner(values)[index]
+    if isinstance(value, TorchName):
+        found = resolve(value.path)
+        return lambda values: found
+    if isinstance(value, tuple | list) and _has_expression(value):
+        items = [_evaluator(item, module, slots) for item in value]
+        return lambda values: [item(values) for item in items]
+    literal = _literal(value)
+    return lambda values: literal
+
+
+def _call(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    module: torch.nn.Module,
+    slots: Mapping[str, int],
+) -> Evaluate:
+    if len(args) == 1 and not kwargs:  # by far the most frequent
+        only = _evaluator(args[0], module, slots)
+        return lambda values: function(only(values))
+    positional = [_evaluator(arg, module, slots) for arg in args]
+    if not any(_has_expression(item) for item in kwargs.values()):
+        constant = {key: _literal(item) for key, item in kwargs.items()}
+        return lambda values: function(*[arg(values) for arg in positional], **constant)
+    named = {key: _evaluator(item, module, slots) for key, item in kwargs.items()}
+    return lambda values: function(
+        *[arg(values) for arg in positional], **{key: item(values) for key, item in named.items()}
+    )
+
+
+def _method(value: TorchMethod, module: torch.nn.Module, slots: Mapping[str, int]) -> Evaluate:
+    name = value.method
+    if not name.isidentifier() or name.startswith("_"):
+        raise DiagnosticError(
+            Diagnostic("bad-torch-data", f"'{name}' is not a public method of a tensor", remedy="repair the operator")
+        )
+    call = _call(lambda target, *args, **kw: getattr(target, name)(*args, **kw),
+                 (value.target, *value.args), value.kwargs, module, slots)  # fmt: skip
+    return call
+
+
+def _has_expression(value: Any) -> bool:
+    """Whether a literal's place holds something that is known only while running."""
+    if isinstance(value, tuple | list):
+        return any(_has_expression(item) for item in value)
+    return isinstance(value, TorchExpr)

@@ -1,0 +1,99 @@
+"""What a network is fed with: sizes, the picture's scale and shift, padding to `tiling` and cropping back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.model import Layer
+from designer.graph.types import Size2D, Size3D
+from designer.operators.api import Operator
+from designer.runtime.api import Array
+
+Extent = tuple[int, int]  # height, width
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What the person gave to one input layer. `serial` is different for every array that was given."""
+
+    array: Array
+    picture: bool
+    serial: int
+
+    @property
+    def extent(self) -> Extent:
+        return (self.array.shape[2], self.array.shape[3])
+
+
+def check_fed(layer: str, operator: Operator, array: Array) -> None:
+    """Raise DiagnosticError unless `array` fits the input layer: rank 4, its number of channels, not empty."""
+    dims = getattr(operator, "dims", None)
+    if array.ndim != 4 or 0 in array.shape:
+        shape = " x ".join(str(d) for d in array.shape) or "scalar"
+        raise DiagnosticError(
+            Diagnostic(
+                "input-shape",
+                f"the input '{layer}' needs a tensor N x C x H x W, not {shape}",
+                layer=layer,
+                remedy="give a picture, or an .npy file with four dimensions",
+            )
+        )
+    if isinstance(dims, Size3D) and array.shape[1] != dims.channels:
+        raise DiagnosticError(
+            Diagnostic(
+                "input-channels",
+                f"the input '{layer}' needs {dims.channels} channels (dims {dims}), the data has {array.shape[1]}",
+                layer=layer,
+                parameter="dims",
+                remedy="give data with that many channels, or change the input's dims",
+            )
+        )
+
+
+def padded_extent(operator: Operator, extent: Extent) -> Extent:
+    """Height and width rounded up to the input's `tiling`."""
+    tile = tiling(operator)
+    return (-(-extent[0] // tile[0]) * tile[0], -(-extent[1] // tile[1]) * tile[1])
+
+
+def tiling(operator: Operator) -> Extent:
+    value = getattr(operator, "tiling", 0)
+    tile = value.hw if isinstance(value, Size2D) else (int(value or 0), int(value or 0))
+    return (max(1, tile[0]), max(1, tile[1]))
+
+
+def sized(layer: Layer, operator: Operator | None, fed: Fed) -> Layer:
+    """The input layer with `dims` of what it is fed, padding included."""
+    dims = getattr(operator, "dims", None)
+    if operator is None or not isinstance(dims, Size3D):
+        return layer
+    height, width = padded_extent(operator, fed.extent)
+    return replace(layer, params={**layer.params, "dims": str(Size3D(width, height, dims.channels))})
+
+
+def prepare(operator: Operator, fed: Fed) -> Array:
+    """The array that the network reads: scaled and shifted when it is a picture, padded by repeating the edge."""
+    array = fed.array
+    scale, shift = factors(operator)
+    if fed.picture and (scale, shift) != (1.0, 0.0):
+        array = array * np.float32(scale) + np.float32(shift)
+    (height, width), (full_height, full_width) = fed.extent, padded_extent(operator, fed.extent)
+    if (height, width) != (full_height, full_width):
+        array = np.pad(array, ((0, 0), (0, 0), (0, full_height - height), (0, full_width - width)), mode="edge")
+    return array
+
+
+def factors(operator: Operator) -> tuple[float, float]:
+    """Scale and shift of an input layer."""
+    return float(getattr(operator, "scale", 1.0)), float(getattr(operator, "shift", 0.0))
+
+
+def crop(array: Array, original: Extent, padded: Extent) -> Array:
+    """`array` (rank 4, N x C x H x W) without what belongs to the padding, in proportion to its size; a view."""
+    if original == padded or array.ndim != 4:
+        return array
+    height, width = (max(1, round(n * o / p)) for n, o, p in zip(array.shape[2:], original, padded, strict=True))
+    return array[:, :, :height, :width]

@@ -1,0 +1,63 @@
+"""What this machine offers to an engine: threads and precisions."""
+
+from __future__ import annotations
+
+import os
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.runtime.api import LAYOUTS, PRECISIONS, RunOptions
+
+
+def physical_cores() -> int:
+    """Cores that this process may use, hyper-threads not counted twice; at least 1."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        import psutil
+
+        physical = psutil.cpu_count(logical=False) or allowed
+    except (ImportError, OSError):
+        physical = allowed
+    return max(1, min(allowed, physical))
+
+
+def threads(options: RunOptions) -> int:
+    """The number of threads to use: the chosen one, or all cores."""
+    return options.threads if options.threads > 0 else physical_cores()
+
+
+def check_options(options: RunOptions) -> None:
+    """Raise DiagnosticError for words that no engine knows."""
+    for name, value, known in (
+        ("precision", options.precision, PRECISIONS),
+        ("layout", options.layout, LAYOUTS),
+    ):
+        if value not in known:
+            raise DiagnosticError(
+                Diagnostic(f"unknown-{name}", f"'{value}' is not a {name}", remedy=f"choose one of {', '.join(known)}")
+            )
+    if options.threads < 0:
+        raise DiagnosticError(
+            Diagnostic("bad-threads", f"{options.threads} threads are not possible", remedy="use 0 for all cores")
+        )
+
+
+def precision_refused(engine: str, options: RunOptions) -> DiagnosticError:
+    """The error for a precision that `engine` cannot run on the device: what works, and what to do."""
+    fast = "; this processor computes bf16 natively, but the engine does not use it" if _native_bf16() else ""
+    return DiagnosticError(
+        Diagnostic(
+            "precision-unavailable",
+            f"{engine} on '{options.device}' runs fp32 only; {options.precision} would be emulated, slower than fp32 "
+            f"and no more exact{fast}",
+            remedy="choose fp32; half precision needs the torch engine on a CUDA device",
+        )
+    )
+
+
+def _native_bf16() -> bool:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            text = file.read(1 << 16)
+    except OSError:
+        return False
+    return "avx512_bf16" in text or "amx_bf16" in text

@@ -1,0 +1,133 @@
+"""Questions that the runtime asks about a network whose shapes were inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
+from designer.graph.types import TensorType
+from designer.operators.api import Activation, OnnxInput, Operator, Role
+from designer.operators.registry import Read
+
+
+def operator_of(inference: Inference, layer: str) -> Operator:
+    """The typed operator of a layer; DiagnosticError when its text cannot be read."""
+    read = cast(Read, inference.read(layer))
+    if read.operator is None:
+        raise DiagnosticError(errors(read.diagnostics) or read.diagnostics)
+    return read.operator
+
+
+def activation_of(inference: Inference, layer: str) -> Activation | None:
+    return cast(Read, inference.read(layer)).activation
+
+
+def role_of(inference: Inference, layer: str) -> Role | None:
+    """What the layer is to the runtime; None for a layer whose type or parameters are not understood."""
+    operator = cast(Read, inference.read(layer)).operator
+    return operator.role if operator is not None else None
+
+
+def tensor(inference: Inference, source: Source) -> Source:
+    """The one name of a tensor: the first output of a layer has an empty port. Unknown layers and ports raise."""
+    if source.layer not in inference.graph:
+        raise DiagnosticError(
+            Diagnostic("no-such-layer", f"there is no layer '{source.layer}'", remedy="choose an existing layer")
+        )
+    if not source.port:
+        return source
+    ports = [port.name for port in operator_of(inference, source.layer).output_ports()]
+    if source.port not in ports:
+        raise DiagnosticError(
+            Diagnostic(
+                "unknown-port",
+                f"'{source.layer}' has no output '{source.port}'",
+                layer=source.layer,
+                remedy=f"choose one of {', '.join(ports)}",
+            )
+        )
+    return Source(source.layer) if source.port == ports[0] else source
+
+
+def tensors(inference: Inference, layer: str) -> tuple[Source, ...]:
+    """The outputs of a layer, in port order."""
+    ports = operator_of(inference, layer).output_ports()
+    return tuple(Source(layer, port.name if index else "") for index, port in enumerate(ports))
+
+
+def type_of(inference: Inference, source: Source) -> TensorType:
+    """The inferred type of a tensor."""
+    key = tensor(inference, source)
+    outputs = inference.states[key.layer].outputs
+    if outputs is None:
+        raise not_runnable(inference, key.layer)
+    return outputs[tensors(inference, key.layer).index(key)]
+
+
+def inputs_of(inference: Inference, layer: Layer) -> tuple[Source, ...]:
+    """The tensors that a layer reads, one per connected port."""
+    return tuple(tensor(inference, source) for source in layer.inputs if source is not None)
+
+
+def passes_through(inference: Inference, name: str) -> bool:
+    """Whether a layer hands its first input on untouched, so that nothing needs to run."""
+    layer = inference.graph[name]
+    if layer.activation is not None:
+        return False
+    operator = operator_of(inference, name)
+    if operator.role not in (Role.COMPUTE, Role.OUTPUT) or len(operator.output_ports()) != 1:
+        return False
+    state = inference.states[name]
+    if state.outputs is None or not state.inputs or state.outputs[0] != state.inputs[0]:
+        return False
+    try:
+        data = operator.onnx(state.inputs)
+    except NotImplementedError:
+        return operator.role is Role.OUTPUT
+    value = data[0] if isinstance(data, tuple) else data
+    return isinstance(value, OnnxInput) and value.index == 0
+
+
+def output_layers(inference: Inference) -> tuple[str, ...]:
+    """The layers whose results the person sees, in the document's order."""
+    return tuple(layer.name for layer in inference.graph if role_of(inference, layer.name) is Role.OUTPUT)
+
+
+def input_layers(graph: Graph, inference: Inference) -> tuple[str, ...]:
+    """The layers that the person feeds, in the document's order."""
+    return tuple(layer.name for layer in graph if role_of(inference, layer.name) is Role.INPUT)
+
+
+def check_runnable(inference: Inference, names: Iterable[str]) -> None:
+    """Raise DiagnosticError that names the first layers in the way, if `names` cannot run."""
+    causes: dict[str, None] = {}
+    for name in names:
+        state = inference.states[name]
+        if state.outputs is None:
+            causes[state.because_of or name] = None
+    if causes:
+        raise DiagnosticError(tuple(d for cause in causes for d in not_runnable(inference, cause).diagnostics))
+
+
+def not_runnable(inference: Inference, name: str) -> DiagnosticError:
+    """The error that says why the network cannot run because of layer `name`."""
+    state = inference.states.get(name)
+    if state is not None and state.because_of is not None and state.because_of in inference.states:
+        return not_runnable(inference, state.because_of)
+    found = errors(state.diagnostics) if state is not None else ()
+    reason = found[0].message if found else "its shape is not known"
+    remedy = found[0].remedy if found else "look at the findings of the type checking"
+    return DiagnosticError(
+        Diagnostic(
+            found[0].code if found else "not-runnable",
+            f"the network cannot run because of '{name}': {reason}",
+            layer=name,
+            port=found[0].port if found else None,
+            parameter=found[0].parameter if found else None,
+            remedy=remedy,
+        )
+    )

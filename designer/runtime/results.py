@@ -1,0 +1,86 @@
+"""Results of earlier runs, kept by what they depend on, and the fingerprints that say so."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.model import Layer, Source
+from designer.runtime.api import Array
+
+KEEP_BYTES = 1 << 30  # results kept between runs: about 300 full tensors of 1024 x 1024 pixels with one channel
+
+
+def fingerprint(*parts: object) -> str:
+    """A digest of values whose `repr` tells them apart."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+
+def layer_text(layer: Layer) -> tuple[object, ...]:
+    """Everything about a layer that its result depends on."""
+    spec = layer.activation
+    attached = None if spec is None else (spec.type, sorted(spec.params.items()))
+    return (layer.name, layer.type, [str(s) for s in layer.inputs], sorted(layer.params.items()), attached)
+
+
+class WeightPrints:
+    """Digests of the weights of layers, each array hashed once."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._by_layer: dict[str, list[WeightKey]] = {}
+        for key in sorted(weights.tensors):
+            self._by_layer.setdefault(key.layer, []).append(key)
+        self._tensors = weights.tensors
+        self._prints: dict[str, str] = {}
+
+    def of(self, layer: str) -> str:
+        if layer not in self._prints:
+            digest = hashlib.blake2b(digest_size=16)
+            for key in self._by_layer.get(layer, ()):
+                array = np.ascontiguousarray(self._tensors[key])
+                digest.update(repr((key, array.dtype.str, array.shape)).encode())
+                digest.update(array.reshape(-1).view(np.uint8).data)
+            self._prints[layer] = digest.hexdigest()
+        return self._prints[layer]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    tensors: Mapping[Source, Array]
+    nbytes: int
+
+
+class Results:
+    """Results of steps by fingerprint, the least recently used dropped first."""
+
+    def __init__(self, keep_bytes: int = KEEP_BYTES) -> None:
+        self.keep_bytes = keep_bytes
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    def get(self, key: str) -> Mapping[Source, Array] | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._entries.move_to_end(key)
+        return entry.tensors
+
+    def put(self, key: str, tensors: Mapping[Source, Array]) -> None:
+        self._entries[key] = _Entry(tensors, sum(array.nbytes for array in tensors.values()))
+
+    def trim(self, fresh: set[str]) -> list[Source]:
+        """Drop what exceeds `keep_bytes`; returns the tensors among `fresh` that had to go as well."""
+        total = sum(entry.nbytes for entry in self._entries.values())
+        lost: list[Source] = []
+        for key in [k for k in self._entries if k not in fresh] + [k for k in self._entries if k in fresh]:
+            if total <= self.keep_bytes:
+                break
+            entry = self._entries.pop(key)
+            total -= entry.nbytes
+            if key in fresh:
+                lost.extend(entry.tensors)
+        return lost
