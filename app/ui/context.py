@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from app.ui.document import Document
+from designer.graph.edits import ChangeSet
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Context(QObject):
     selection_changed = Signal(object)  # tuple of layer names, in the order of selection
     reveal_requested = Signal(str)  # show this layer on the canvas and select it
     inspect_requested = Signal(str)  # open the Channel Inspector for this layer
+    add_requested = Signal(str)  # add a layer of this operator type where it suits the view
     analysis_requested = Signal()  # Run > Launch Analysis: prepare the network in the engine and show its output
     inference_requested = Signal()  # Run > Launch Inference: time N iterations in the engine and record the run
     message = Signal(str, str)  # severity ("info", "warning", "error"), text: shown in the status bar
@@ -44,8 +46,11 @@ class Context(QObject):
         return self._document is not None
 
     def set_document(self, document: Document) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._follow)
         self._document = document
         self._selection = ()
+        document.changed.connect(self._follow)
         self.document_changed.emit(document)
         self.selection_changed.emit(())
 
@@ -58,3 +63,9 @@ class Context(QObject):
         if names != self._selection:
             self._selection = names
             self.selection_changed.emit(names)
+
+    def _follow(self, change: ChangeSet) -> None:
+        """Keep the selection true: renamed layers stay selected, removed ones do not."""
+        if change.removed and self._document is not None:
+            names = (change.renamed.get(n, n) for n in self._selection)
+            self.select(tuple(n for n in names if n in self._document.graph))

@@ -1,0 +1,51 @@
+"""What a panel shows while it has nothing to show: one sentence and, where there is one, the action that fills it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.ui import theme
+
+
+class EmptyState(QWidget):
+    """A mark, a sentence, and an optional button. `name` is the object name's first part, such as "parameters"."""
+
+    triggered = Signal()
+
+    def __init__(self, name: str, icon: str, text: str, action: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"{name}.empty")
+        self._icon_name = icon
+        self._mark = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
+        self._text = QLabel(text, alignment=Qt.AlignmentFlag.AlignCenter)
+        self._text.setObjectName(f"{name}.empty.text")
+        self._text.setWordWrap(True)
+        self._button = QPushButton(action)
+        self._button.setObjectName(f"{name}.empty.action")
+        self._button.setAccessibleName(action)
+        self._button.setVisible(bool(action))
+        self._button.clicked.connect(self.triggered)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(24, 24, 24, 24)
+        layout.setSpacing(8)
+        layout.addStretch(1)
+        layout.addWidget(self._mark)
+        layout.addWidget(self._text)
+        layout.addWidget(self._button, alignment=Qt.AlignmentFlag.AlignCenter)
+        layout.addStretch(2)
+        theme.changes().changed.connect(self._draw)
+        self._draw()
+
+    def text(self) -> str:
+        return self._text.text()
+
+    def show_text(self, text: str, icon: str | None = None) -> None:
+        """Say something else."""
+        self._text.setText(text)
+        if icon is not None:
+            self._icon_name = icon
+            self._draw()
+
+    def _draw(self) -> None:
+        self._mark.setPixmap(theme.icon(self._icon_name, "muted").pixmap(32, 32))

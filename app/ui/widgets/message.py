@@ -1,0 +1,55 @@
+"""A line under a field: an icon with a shape of its own for each severity, and a sentence that can be copied."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+
+from app.ui import theme
+from app.ui.theme import RoleName
+
+ICONS = {
+    "error": "close-octagon",
+    "warning": "alert",
+    "info": "information-outline",
+    "positive": "check-circle-outline",
+}
+
+
+class Message(QWidget):
+    """Hidden while it has no text. `role` is "error", "warning", "info" or "positive"."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._role: RoleName = "error"
+        self._mark = QLabel()
+        self._text = QLabel()
+        self._text.setObjectName(name)
+        self._text.setWordWrap(True)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self._mark, alignment=Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self._text, 1)
+        theme.changes().changed.connect(self._draw)
+        self.setVisible(False)
+
+    def text(self) -> str:
+        return self._text.text()
+
+    def tell(self, text: str, role: RoleName = "error") -> None:
+        """Show `text`; nothing hides the line."""
+        self._role = role
+        self._text.setText(text)
+        self._text.setAccessibleName(f"{role}: {text}" if text else "")
+        self._draw()
+        self.setVisible(bool(text))
+
+    def _draw(self) -> None:
+        palette = self._text.palette()
+        palette.setColor(QPalette.ColorRole.WindowText, theme.color(self._role))
+        self._text.setPalette(palette)
+        self._mark.setPixmap(theme.icon(ICONS[self._role], self._role).pixmap(16, 16))

@@ -1,0 +1,68 @@
+"""Width x height (x channels): a number field for each component, one text together."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from app.ui.widgets.number_field import NumberField
+
+_PARTS = (("width", "Width"), ("height", "Height"), ("channels", "Channels"))
+
+
+class SizeField(QWidget):
+    """Text such as `3x3` or `256x256x3`. With `optional`, all components empty means no size (empty text)."""
+
+    edited = Signal(str)
+    finished = Signal()
+
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        count: int,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        optional: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(label)
+        self._optional = optional
+        self.fields: list[NumberField] = []
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        for part, title in _PARTS[:count]:
+            if self.fields:
+                layout.addWidget(QLabel("×"))
+            field = NumberField(f"{name}.{part}", f"{label}, {title.lower()}", low=low, high=high)
+            field.setMinimumWidth(40)
+            field.set_placeholder("none" if optional else title[0])
+            field.setToolTip(title)
+            field.edited.connect(lambda _text: self.edited.emit(self.text()))
+            field.finished.connect(self.finished)
+            self.fields.append(field)
+            layout.addWidget(field, 1)
+        self.setFocusProxy(self.fields[0])
+
+    def text(self) -> str:
+        parts = [field.text().strip() for field in self.fields]
+        return "x".join(parts) if any(parts) or not self._optional else ""
+
+    def set_text(self, text: str) -> None:
+        """Show `text`; a text that is no size stands in the first field, so that it can be seen and mended."""
+        parts = text.split("x")
+        if len(parts) != len(self.fields):
+            parts = [text] + [""] * (len(self.fields) - 1)
+        for field, part in zip(self.fields, parts, strict=True):
+            field.set_text(part)
+
+    def set_placeholder(self, text: str) -> None:
+        for field in self.fields:
+            field.set_placeholder(text)
+
+    def has_focus(self) -> bool:
+        return any(field.hasFocus() for field in self.fields)
