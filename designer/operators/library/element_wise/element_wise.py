@@ -76,7 +76,8 @@ class ElementWise(
             call = TorchCall(path, (left, right))
             return TorchCall("torch.square", (call,)) if self.operation == "squared_difference" else call
 
-        return reduce(combine, [TorchInput(i) for i in range(len(inputs))])
+        terms: list[TorchExpr] = [TorchInput(i) for i in range(len(inputs))]
+        return reduce(combine, terms)
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
         op = _FUNCTIONS[self.operation][1]
@@ -85,7 +86,8 @@ class ElementWise(
             node = OnnxNode(op, (left, right))
             return OnnxNode("Mul", (node, node)) if self.operation == "squared_difference" else node
 
-        return reduce(combine, [OnnxInput(i) for i in range(len(inputs))])
+        terms: list[OnnxValue] = [OnnxInput(i) for i in range(len(inputs))]
+        return reduce(combine, terms)
 
     def summary(self) -> str:
         return self.operation.replace("_", " ")

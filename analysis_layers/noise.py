@@ -1,0 +1,122 @@
+"""Noise that is the same on every engine and machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING
+
+from designer.operators.api import FLOATS, Category, Example, Operator, Option, Port, Role, TensorType, image, param
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+
+KINDS = ("gaussian", "uniform", "salt_and_pepper")
+
+
+class Noise(
+    Operator,
+    type="noise",
+    title="Noise",
+    category=Category.ANALYSIS,
+    role=Role.ANALYSIS,
+    synonyms=("gaussian noise", "grain", "disturb", "salt and pepper", "random"),
+):
+    """Disturb a tensor, to see how a network copes.
+
+    Gaussian adds values with the standard deviation `scale`, uniform adds values between -scale and scale, salt and
+    pepper sets the share `scale` of the pixels to 0 or 1. The same seed gives the same noise at the same size.
+    """
+
+    inputs = (Port("x", dtypes=FLOATS),)
+
+    kind: str = param(default="gaussian", choices=KINDS, doc="How the noise is distributed.")
+    scale: float = param(
+        default=0.1, min=0.0, max=100.0, step=0.01, doc="Strength: deviation, half range, or share of pixels."
+    )
+    mean: float = param(
+        default=0.0, step=0.01, visible_when=("kind", ("gaussian", "uniform")), doc="Added to every value."
+    )
+    seed: int = param(default=0, min=0, max=2**31 - 1, doc="The same seed gives the same noise.")
+    mono: bool = param(default=False, doc="The same noise in all channels.")
+    examples = (
+        Example((image(),)),
+        Example((image(),), {"kind": "uniform", "scale": 0.5, "mean": 0.1, "mono": True}),
+        Example((image(),), {"kind": "salt_and_pepper", "seed": 7}),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return inputs[0]
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import numpy as np
+
+        x = inputs[0]
+        shape = (x.shape[0], 1, *x.shape[2:]) if self.mono and x.ndim > 1 else x.shape
+        if self.kind == "salt_and_pepper":
+            chance = uniform_field(self.seed, shape)
+            result = np.where(chance < self.scale / 2, np.float32(0), x)
+            result = np.where(chance >= 1 - self.scale / 2, np.float32(1), result)
+            return (result.astype(np.float32, copy=False),)
+        field = gaussian_field(self.seed, shape) if self.kind == "gaussian" else uniform_field(self.seed, shape) * 2 - 1
+        disturbance = field * np.float32(self.scale)
+        if self.mean:
+            disturbance += np.float32(self.mean)
+        return (np.add(x, disturbance, dtype=np.float32),)
+
+    def options(self) -> tuple[Option, ...]:
+        return (
+            Option("kind", "choice", "Kind", choices=KINDS),
+            Option("scale", "float", "Scale", min=0.0, max=1.0, step=0.01),
+            Option("mean", "float", "Mean", min=-1.0, max=1.0, step=0.01),
+            Option("seed", "int", "Seed", min=0, max=2**31 - 1, step=1),
+            Option("mono", "bool", "Same in all channels"),
+        )
+
+    def summary(self) -> str:
+        return f"{self.kind.replace('_', ' ')} {self.scale:g}"
+
+
+# Only the generator's raw bits are used: numpy guarantees them for ever, but not how its distributions use them. The
+# fields do not depend on the strength, so dragging a slider draws nothing anew; two are kept for networks with two noises.
+
+
+def _bits(seed: int, count: int) -> NDArray[np.uint64]:
+    import numpy as np
+
+    return np.random.Philox(seed).random_raw(count).astype(np.uint64, copy=False)
+
+
+@lru_cache(maxsize=2)
+def uniform_field(seed: int, shape: tuple[int, ...]) -> Array:
+    """Values in [0, 1), read only."""
+    import numpy as np
+
+    count = prod(shape)
+    words = _bits(seed, -(-count // 2)).astype("<u8", copy=False).view("<u4")[:count]
+    field = (words >> 8).astype(np.float32) * np.float32(2**-24)
+    field = field.reshape(shape)
+    field.flags.writeable = False
+    return field
+
+
+@lru_cache(maxsize=2)
+def gaussian_field(seed: int, shape: tuple[int, ...]) -> Array:
+    """Values of a normal distribution of mean 0 and deviation 1, read only (Box-Muller, computed in double)."""
+    import numpy as np
+
+    count = prod(shape)
+    half = -(-count // 2)
+    words = _bits(seed, half).astype("<u8", copy=False).view("<u4").reshape(half, 2)
+    radius = np.sqrt(-2.0 * np.log((words[:, 0] + 0.5) * 2.0**-32))
+    angle = words[:, 1] * (2.0 * np.pi * 2.0**-32)
+    pairs = np.empty((half, 2), np.float32)
+    pairs[:, 0] = radius * np.cos(angle)
+    pairs[:, 1] = radius * np.sin(angle)
+    field = pairs.reshape(-1)[:count].reshape(shape)
+    field.flags.writeable = False
+    return field
