@@ -1,1 +1,1 @@
-"""Time, cost and utilisation of every layer, each figure with its source."""
+"""What a run takes and why: times, costs, measured peaks, and the record that the window and the command line show."""

@@ -1,0 +1,133 @@
+"""Which layers does each kernel of an optimised ONNX model run? ONNX Runtime fuses, folds and reorders; we follow it.
+
+Names are those that `onnx_model` gives: a value is `layer`, `layer:port` or `layer/...`. ONNX Runtime keeps the name of
+the last value of a fusion, except in its blocked layout, where the kernel's name holds it (`<value>_nchwc`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+_BLOCKED = re.compile(r"_nchwc(_token_\d+)?\Z")
+_NO_WORK = {"Identity", "Dropout", "Cast"}
+_LAYOUT = {"ReorderInput", "ReorderOutput"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a model: its type, name and the names of the values it reads and writes."""
+
+    op: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass
+class KernelGroup:
+    """Kernels that together run `layers`."""
+
+    layers: tuple[str, ...] = ()
+    kernels: list[str] = field(default_factory=list)
+    ops: list[str] = field(default_factory=list)
+
+
+def layer_of(value: str) -> str:
+    """The layer that a value or node belongs to by its name."""
+    return value.partition("/")[0].partition(":")[0]
+
+
+def groups(original: Sequence[Node], optimised: Sequence[Node], layers: Sequence[str]) -> list[KernelGroup]:
+    """Kernels of `optimised` by the layers they run, in running order; every kernel is in exactly one group."""
+    members = set(layers)
+    maker = {value: node for node in original for value in node.outputs}
+    stands_for = [_values(node, maker) for node in optimised]
+    kept = {value for values in stands_for for value in values}
+    owner: dict[str, int] = {}  # name of an original node -> kernel that runs it
+    for index, node in enumerate(optimised):
+        for value in stands_for[index]:
+            _claim(value, node.op.removeprefix("Fused"), index, maker, kept, owner)
+    _attach_rest(original, maker, owner)
+
+    makes = {value: index for index, node in enumerate(optimised) for value in node.outputs}
+    ran: dict[int, dict[str, None]] = {index: {} for index in range(len(optimised))}
+    for node in original:
+        if node.name in owner and layer_of(node.name) in members:
+            ran[owner[node.name]][layer_of(node.name)] = None
+    home = {i: _home(i, optimised, ran, makes) for i in range(len(optimised))}
+    return _merge(optimised, ran, home)
+
+
+def _values(node: Node, maker: Mapping[str, Node]) -> list[str]:
+    """The original values that a kernel writes."""
+    if node.op in _LAYOUT:
+        return []
+    found = [value for value in node.outputs if value in maker]
+    blocked = _BLOCKED.sub("", node.name)
+    if not found and blocked != node.name and blocked in maker:
+        found = [blocked]
+    return found
+
+
+def _claim(
+    value: str, op: str, index: int, maker: Mapping[str, Node], kept: set[str], owner: dict[str, int]
+) -> None:
+    """Give the original nodes behind `value` to kernel `index`, up to values of other kernels or the main operation."""
+    stack = [value]
+    while stack:
+        node = maker.get(stack.pop())
+        if node is None or node.name in owner:
+            continue
+        owner[node.name] = index
+        if node.op != op:
+            stack.extend(v for v in node.inputs if v not in kept)
+
+
+def _attach_rest(original: Sequence[Node], maker: Mapping[str, Node], owner: dict[str, int]) -> None:
+    """Work that was fused behind a kernel under the kernel's own name: it goes to the latest kernel that feeds it."""
+    for node in original:
+        if node.name not in owner and node.op not in _NO_WORK:
+            feeding = [owner[maker[v].name] for v in node.inputs if v in maker and maker[v].name in owner]
+            if feeding:
+                owner[node.name] = max(feeding)
+
+
+def _home(
+    index: int, optimised: Sequence[Node], ran: Mapping[int, Mapping[str, None]], makes: Mapping[str, int]
+) -> int:
+    """The kernel whose group a kernel without layers joins: what it converts for, else what it converts from."""
+    if ran[index]:
+        return index
+    node = optimised[index]
+    before = [makes[v] for v in node.inputs if v in makes and ran[makes[v]]]
+    after = [i for i, other in enumerate(optimised) if ran[i] and set(node.outputs) & set(other.inputs)]
+    near = before or after if node.op != "ReorderInput" else after or before
+    return near[0] if near else index
+
+
+def _merge(
+    optimised: Sequence[Node], ran: Mapping[int, Mapping[str, None]], home: Mapping[int, int]
+) -> list[KernelGroup]:
+    """One group for kernels that share a layer."""
+    leader = dict(home)
+
+    def find(index: int) -> int:
+        while leader[index] != index:
+            index = leader[index]
+        return index
+
+    first: dict[str, int] = {}
+    for index, names in ran.items():
+        for name in names:
+            other = first.setdefault(name, index)
+            if find(other) != find(index):
+                leader[find(index)] = find(other)
+    found: dict[int, KernelGroup] = {}
+    for index, node in enumerate(optimised):
+        group = found.setdefault(find(index), KernelGroup())
+        group.layers = tuple(dict.fromkeys((*group.layers, *ran[index])))
+        group.kernels.append(node.name)
+        group.ops.append(node.op)
+    return list(found.values())

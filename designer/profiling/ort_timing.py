@@ -1,0 +1,94 @@
+"""Times ONNX Runtime's kernels with its own profiler and tells which layers each of them ran."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from designer.files.weights import Weights
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.profiling.assemble import Sample
+from designer.profiling.fusion import KernelGroup, Node, groups
+from designer.runtime.api import Part, RunOptions
+from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.machine import threads
+
+if TYPE_CHECKING:
+    from designer.runtime.api import Tensor
+
+
+def sample_onnxruntime(
+    inference: Inference,
+    part: Part,
+    wanted: Sequence[Source],
+    weights: Weights,
+    options: RunOptions,
+    feeds: Mapping[Source, Tensor],
+    iterations: int,
+    warmup: int,
+    tick: Callable[[], None],
+) -> list[Sample]:
+    """Times of the kernel groups of `part`, fp32 on the CPU; `tick` is called after every run."""
+    import onnxruntime as ort
+
+    model = build_model(inference, part, wanted, weights, layout=options.layout)
+    with tempfile.TemporaryDirectory(prefix="layerwright-profile-") as folder:
+        settings = ort.SessionOptions()
+        settings.intra_op_num_threads = threads(options)
+        settings.inter_op_num_threads = 1
+        settings.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        settings.log_severity_level = 3
+        settings.enable_profiling = True
+        settings.profile_file_prefix = str(Path(folder) / "run")
+        optimised = Path(folder) / "optimised.onnx"
+        settings.optimized_model_filepath = str(optimised)
+        session = ort.InferenceSession(serialized(model), settings, providers=["CPUExecutionProvider"])
+        fed = {}
+        for value, source in zip(session.get_inputs(), part.feeds, strict=True):
+            array = feeds[source]
+            if options.layout == "nhwc" and array.ndim == 4:
+                array = array.transpose(0, 2, 3, 1)
+            fed[value.name] = np.ascontiguousarray(array)
+        for _ in range(warmup + iterations):
+            session.run(None, fed)
+            tick()
+        events = json.loads(Path(session.end_profiling()).read_text())
+        found = groups(_nodes(model.graph.node), _optimised_nodes(optimised), part.layers)
+    return samples(events, found, warmup)
+
+
+def samples(events: Sequence[Mapping[str, Any]], found: Sequence[KernelGroup], warmup: int) -> list[Sample]:
+    """Sum the kernels' times of each run by group. Kernels without layers become a sample of their own, named by kernel."""
+    by_kernel = {name: index for index, group in enumerate(found) for name in group.kernels}
+    result = [Sample(g.layers, [], ", ".join(g.ops)) for g in found]
+    sums = [0.0] * len(found)
+    run = 0
+    for event in events:
+        if event.get("cat") == "Node" and str(event.get("name", "")).endswith("_kernel_time"):
+            index = by_kernel.get(str(event["name"]).removesuffix("_kernel_time"))
+            if index is not None:
+                sums[index] += float(event["dur"]) * 1e-6
+        elif event.get("name") == "model_run":
+            if run >= warmup:
+                for index, total in enumerate(sums):
+                    result[index].seconds.append(total)
+            sums = [0.0] * len(found)
+            run += 1
+    return [s for s in result if s.layers]
+
+
+def _nodes(nodes: Sequence[Any]) -> list[Node]:
+    return [Node(n.op_type, n.name, tuple(n.input), tuple(n.output)) for n in nodes]
+
+
+def _optimised_nodes(path: Path) -> list[Node]:
+    import onnx
+
+    return _nodes(onnx.load(str(path), load_external_data=False).graph.node)

@@ -1,0 +1,57 @@
+"""Costs against torch's own counter and against hand-made figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from designer.profiling.cost import cost_table
+
+
+def test_shapes_are_known(small_inference):
+    assert not small_inference.diagnostics()
+
+
+def test_figures_of_one_convolution(small_inference):
+    table = cost_table(small_inference)
+    row = table.rows["conv a"]
+    pixels = 32 * 24
+    assert row.flops == 2 * pixels * 8 * 3 * 9
+    assert row.learned == 8 * 3 * 9 + 8
+    group = table.group(["conv a"])
+    assert group.bytes_read == 4 * (3 * pixels + 8 * 3 * 9 + 8)
+    assert group.bytes_written == 4 * 8 * pixels
+
+
+def test_half_precision_halves_bytes_and_batch_scales_work(small_inference):
+    one, half = cost_table(small_inference).total(), cost_table(small_inference, precision="fp16").total()
+    assert half.bytes_read * 2 == one.bytes_read
+    assert half.flops == one.flops
+    assert cost_table(small_inference, batch=3).total().flops == 3 * one.flops
+
+
+def test_tensors_inside_a_group_are_not_moved(small_inference):
+    table = cost_table(small_inference)
+    pixels = 32 * 24
+    apart = [table.group([n]) for n in ("conv_c", "sum")]
+    fused = table.group(["conv_c", "sum"])
+    assert fused.flops == sum(c.flops for c in apart)
+    assert fused.bytes_written == apart[1].bytes_written  # conv_c's result stays inside
+    assert fused.bytes_read == apart[0].bytes_read + apart[1].bytes_read - 4 * 3 * pixels
+
+
+def test_a_tensor_read_twice_by_a_group_is_moved_once(small_inference):
+    table = cost_table(small_inference)
+    assert table.group(["conv_c", "sum"]).bytes_read == table.group(["conv_c"]).bytes_read + 4 * 3 * 32 * 24
+
+
+@pytest.mark.slow
+def test_flops_equal_torchs_counter(small_inference, small_weights):
+    pytest.importorskip("torch")
+    engine = pytest.importorskip("designer.runtime.engines.torch_engine")
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    module = engine.build_module(small_inference)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        module(torch.zeros(1, 3, 24, 32))
+    assert counter.get_total_flops() == cost_table(small_inference).total().flops

@@ -1,0 +1,128 @@
+"""Peaks, the roof, and what happens on a busy machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+
+import pytest
+
+from designer.profiling import peaks as peaks_module
+from designer.profiling.figures import measured, unavailable
+from designer.profiling.peaks import Peaks, cached, copy_rate, foreign_load, measure_cpu, peaks_dict, peaks_from
+from designer.profiling.roofline import place, spread
+
+
+def made_peaks(compute=100e9, cache=80e9, memory=20e9, cache_bytes=1 << 20, foreign=0.0):
+    return Peaks(
+        measured(compute, "FLOP/s"),
+        measured(cache, "B/s"),
+        measured(memory, "B/s"),
+        cache_bytes,
+        measured(foreign, "%"),
+        "2026-01-01T00:00:00+00:00",
+        "torch",
+        "fp32",
+        2,
+    )
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+def test_peaks_of_this_machine_are_plausible(engine):
+    found = measure_cpu(engine, 1, seconds=0.02, size=256)
+    assert found.compute.value > 1e8
+    assert found.cache.value > 1e8
+    assert found.memory.value > 1e8
+    assert peaks_from(peaks_dict(found)) == found
+
+
+def test_copy_rate_counts_reading_and_writing():
+    assert copy_rate(2**20, 2, 0.01) > 1e8
+
+
+def _spin(until: float) -> None:
+    while time.perf_counter() < until:
+        pass
+
+
+@pytest.mark.skipif(peaks_module._busy_times() is None, reason="the system does not tell")
+def test_foreign_load_is_seen():
+    spinner = multiprocessing.get_context("spawn").Process(target=_spin, args=(time.perf_counter() + 30,))
+    spinner.start()
+    try:
+        assert peaks_module._busy_times() is not None
+        before = peaks_module._busy_times()
+        for _ in range(40):
+            time.sleep(0.1)  # the figure is a mean over time: there is no event to wait for
+            load = foreign_load(before)
+            if load.value is not None and load.value > peaks_module.BUSY_PERCENT:
+                break
+        assert load.value > peaks_module.BUSY_PERCENT
+    finally:
+        spinner.kill()
+        spinner.join()
+        spinner.close()
+    busy = made_peaks(foreign=load.value)
+    assert "busy machine" in busy.note
+
+
+def test_peaks_are_kept_unless_the_machine_was_busy(tmp_path):
+    store = tmp_path / "deep" / "peaks.json"
+    calls = []
+
+    def measure(foreign):
+        def run():
+            calls.append(foreign)
+            return made_peaks(foreign=foreign)
+
+        return run
+
+    assert cached("m", measure(50.0), store).busy
+    assert not store.exists()
+    assert not cached("m", measure(1.0), store).busy
+    assert cached("m", measure(2.0), store).foreign.value == 1.0
+    assert calls == [50.0, 1.0]
+    store.write_text("{ not json")
+    assert cached("m", measure(3.0), store).foreign.value == 3.0
+    store.write_text('{"m": {"compute": 7}}')
+    assert cached("m", measure(4.0), store).foreign.value == 4.0
+
+
+def test_compute_and_memory_bound():
+    peaks = made_peaks()
+    heavy = place(measured(2e-3, "s"), 100_000_000, 1000, peaks)
+    assert heavy.bound == "compute"
+    assert heavy.roof.value == pytest.approx(1e-3)
+    assert heavy.saving.value == pytest.approx(1e-3)
+    assert heavy.compute.value == pytest.approx(50.0)
+    light = place(measured(2e-3, "s"), 0, 20_000_000, peaks)
+    assert light.bound == "memory"
+    assert light.memory.value == pytest.approx(50.0)
+    assert light.compute.value == 0.0
+
+
+def test_small_work_is_held_against_the_cache():
+    peaks = made_peaks()
+    assert place(measured(1e-5, "s"), 0, 400_000, peaks).bound == "cache"
+    assert place(measured(1e-5, "s"), 0, 600_000, peaks).bound == "memory"
+
+
+def test_more_than_the_peak_is_shown_not_clipped():
+    fast = place(measured(1e-3, "s"), 0, 40_000_000, made_peaks())
+    assert fast.memory.value == pytest.approx(200.0)
+    assert fast.saving.value < 0
+
+
+def test_without_peaks_rates_stay_and_the_rest_says_why():
+    placed = place(measured(1e-3, "s"), 1000, 1000, None)
+    assert placed.achieved_compute.value == pytest.approx(1e6)
+    assert placed.roof.value is None
+    assert "not measured" in placed.compute.reason
+    untimed = place(unavailable("s", "not timed"), 1000, 1000, made_peaks())
+    assert untimed.saving.reason == "not timed"
+    assert untimed.roof.value is not None
+
+
+def test_spread_is_robust():
+    assert spread([1.0]).value is None
+    assert spread([1.0, 1.0, 1.0, 1.0, 9.0]).value == 0.0
