@@ -64,8 +64,8 @@ class Context(QObject):
             self._selection = names
             self.selection_changed.emit(names)
 
-    def _follow(self, change: ChangeSet) -> None:
+    def _follow(self, change: object) -> None:
         """Keep the selection true: renamed layers stay selected, removed ones do not."""
-        if change.removed and self._document is not None:
+        if isinstance(change, ChangeSet) and change.removed and self._document is not None:
             names = (change.renamed.get(n, n) for n in self._selection)
             self.select(tuple(n for n in names if n in self._document.graph))

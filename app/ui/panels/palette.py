@@ -1,0 +1,203 @@
+"""The palette: every operator by category, found as one types, dragged onto the canvas."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QLineEdit,
+    QStackedWidget,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui import theme
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.operator_search import search
+from designer.graph.edits import ChangeSet
+from designer.operators.api import Category, Operator
+
+MIME_TYPE = "application/x-layerwright-operator"
+_TYPE_ROLE = Qt.ItemDataRole.UserRole
+_RECENT = 6
+
+
+class OperatorTree(QTreeWidget):
+    """The list; a dragged item carries the operator's type name as UTF-8."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("palette.operators")
+        self.setAccessibleName("Operators")
+        self.setHeaderHidden(True)
+        self.setDragEnabled(True)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.DragOnly)
+        self.setIndentation(12)
+        self.setUniformRowHeights(True)
+        self.setFrameShape(QTreeWidget.Shape.NoFrame)
+
+    def mimeTypes(self) -> list[str]:
+        return [MIME_TYPE]
+
+    def mimeData(self, items: Sequence[QTreeWidgetItem]) -> QMimeData:
+        data = QMimeData()
+        types = [t for t in (item.data(0, _TYPE_ROLE) for item in items) if t]
+        if types:
+            data.setData(MIME_TYPE, types[0].encode("utf-8"))
+        return data
+
+
+class PalettePanel(QWidget):
+    panel_id = "palette"
+    title = "Palette"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("palette")
+        self._context = context
+        self._recent: list[str] = []
+        self._document: Document | None = None
+        self._closed: set[str] = set()
+
+        self._search = _SearchField()
+        self._search.setObjectName("palette.search")
+        self._search.setAccessibleName("Search operators")
+        self._search.setPlaceholderText("Search: conv2d, relu, maxpool ...")
+        self._search.setClearButtonEnabled(True)
+        self._search.textChanged.connect(self._fill)
+        self._search.returnPressed.connect(self._add_current)
+        self._tree = OperatorTree()
+        self._search.below = self._tree
+        self._tree.itemActivated.connect(self._activate)
+        self._tree.itemCollapsed.connect(lambda item: self._closed.add(item.text(0)))
+        self._tree.itemExpanded.connect(lambda item: self._closed.discard(item.text(0)))
+        self._empty = EmptyState("palette", "magnify", "")
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._tree)
+        self._stack.addWidget(self._empty)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 8, 8, 8)
+        layout.setSpacing(8)
+        layout.addWidget(self._search)
+        layout.addWidget(self._stack, 1)
+
+        context.document_changed.connect(self._watch)
+        if context.has_document:
+            self._watch(context.document)
+        self._fill()
+
+    def recent(self) -> tuple[str, ...]:
+        """Types that were added last, newest first."""
+        return tuple(self._recent)
+
+    def _watch(self, document: object) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+        if isinstance(document, Document):
+            self._document = document
+            document.changed.connect(self._on_change)
+
+    def _on_change(self, change: object) -> None:
+        if not isinstance(change, ChangeSet) or not change.added or self._document is None:
+            return
+        new = change.added - set(change.renamed.values())
+        types = {self._document.graph[name].type for name in new if name in self._document.graph}
+        if len(types) == 1:  # one gesture added it; a paste or an import says nothing about what is used often
+            self._remember(types.pop())
+
+    def _remember(self, type_name: str) -> None:
+        if self._recent[:1] != [type_name]:
+            self._recent = [type_name, *(t for t in self._recent if t != type_name)][:_RECENT]
+            self._fill()
+
+    def _fill(self) -> None:
+        query = self._search.text().strip()
+        registry = self._context.registry
+        self._tree.clear()
+        if query:
+            found = search(registry, query, self._recent)
+            self._tree.setRootIsDecorated(False)
+            self._tree.addTopLevelItems([_item(cls) for cls in found])
+            if found:
+                self._tree.setCurrentItem(self._tree.topLevelItem(0))
+            self._empty.show_text(f"No operator matches “{query}”. Try another word, such as conv, pool or add.")
+        else:
+            found = list(registry)
+            self._tree.setRootIsDecorated(True)
+            recent = [cls for cls in (registry.get(t) for t in self._recent) if cls is not None]
+            if recent:
+                self._group("Recent", recent)
+            for category in Category:
+                members = sorted((c for c in found if c.category is category), key=lambda c: c.title.casefold())
+                if members:
+                    self._group(category.value, members, category)
+            self._empty.show_text("No operators are installed. Reinstall the program to get its library back.")
+        self._stack.setCurrentWidget(self._tree if found else self._empty)
+
+    def _group(self, title: str, members: Iterable[type[Operator]], category: Category | None = None) -> None:
+        head = QTreeWidgetItem([title])
+        head.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        font = self.font()
+        font.setBold(True)
+        head.setFont(0, font)
+        if category is None:
+            head.setIcon(0, theme.icon("history", "muted"))
+        head.addChildren([_item(cls) for cls in members])
+        self._tree.addTopLevelItem(head)
+        head.setExpanded(title not in self._closed)
+
+    def _add_current(self) -> None:
+        item = self._tree.currentItem()
+        if item is not None:
+            self._activate(item)
+
+    def _activate(self, item: QTreeWidgetItem) -> None:
+        type_name = item.data(0, _TYPE_ROLE)
+        if type_name:
+            self._context.add_requested.emit(type_name)
+
+
+class _SearchField(QLineEdit):
+    """A line whose arrow keys move in the list below, so that one hand stays on the keyboard."""
+
+    below: QTreeWidget | None = None
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if (
+            event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Up)
+            and self.below is not None
+            and self.below.topLevelItemCount()
+        ):
+            self.below.setFocus()
+            if self.below.currentItem() is None:
+                self.below.setCurrentItem(self.below.itemAt(4, 4))
+            else:
+                self.below.keyPressEvent(event)
+        elif event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+        else:
+            super().keyPressEvent(event)
+
+
+def _item(cls: type[Operator]) -> QTreeWidgetItem:
+    item = QTreeWidgetItem([cls.title])
+    item.setIcon(0, theme.category_icon(cls.category))
+    item.setData(0, _TYPE_ROLE, cls.type)
+    item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{cls.title}, {cls.category.value}")
+    item.setToolTip(0, tooltip(cls))
+    item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsDragEnabled)
+    return item
+
+
+def tooltip(cls: type[Operator]) -> str:
+    """Title, type and description as rich text."""
+    paragraphs = "".join(f"<p>{html.escape(part)}</p>" for part in cls.help().split("\n\n") if part)
+    return f"<b>{html.escape(cls.title)}</b> <code>{html.escape(cls.type)}</code>{paragraphs}"

@@ -1,0 +1,40 @@
+"""Finding operators by what a person types: titles, type names, synonyms and descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import Operator
+from designer.operators.registry import Registry
+
+_NO_MATCH = 99
+
+
+def search(registry: Registry, query: str, recent: Sequence[str] = ()) -> list[type[Operator]]:
+    """Operators that hold every word of `query`, best first; among equals those of `recent` first, then by title."""
+    words = query.casefold().split()
+    found: list[tuple[int, int, str, type[Operator]]] = []
+    for cls in registry:
+        score = max((_score(cls, word) for word in words), default=0)
+        if score < _NO_MATCH:
+            used = recent.index(cls.type) if cls.type in recent else len(recent)
+            found.append((score, used, cls.title, cls))
+    return [cls for *_, cls in sorted(found, key=lambda item: item[:3])]
+
+
+def _score(cls: type[Operator], word: str) -> int:
+    names = (cls.title.casefold(), cls.type, cls.type.replace("_", ""))
+    synonyms = tuple(s.casefold() for s in cls.synonyms)
+    if word in names or word in synonyms:
+        return 0
+    if any(n.startswith(word) for n in names):
+        return 1
+    if any(s.startswith(word) for s in synonyms):
+        return 2
+    if any(word in n for n in names):
+        return 3
+    if any(word in s for s in synonyms):
+        return 4
+    if word in cls.help().casefold() or word in cls.category.value.casefold():
+        return 5
+    return _NO_MATCH
