@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from designer.graph.model import Source
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float32]
-    Tensor = NDArray[np.generic]
+Array = NDArray[np.float32]
+Tensor = NDArray[Any]
 
 ENGINES = ("onnxruntime", "torch")
 PRECISIONS = ("fp32", "fp16", "bf16")

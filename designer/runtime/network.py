@@ -10,7 +10,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.types import TensorType
-from designer.operators.api import Activation, OnnxInput, Operator, Role
+from designer.operators.api import Activation, OnnxInput, OnnxNode, OnnxValue, Operator, Role
 from designer.operators.registry import Read
 
 
@@ -88,7 +88,9 @@ def passes_through(inference: Inference, name: str) -> bool:
         data = operator.onnx(state.inputs)
     except NotImplementedError:
         return operator.role is Role.OUTPUT
-    value = data[0] if isinstance(data, tuple) else data
+    value: OnnxValue | None = data[0] if isinstance(data, tuple) else data
+    while isinstance(value, OnnxNode) and value.op == "Identity" and not value.domain:
+        value = value.inputs[0]
     return isinstance(value, OnnxInput) and value.index == 0
 
 

@@ -1,0 +1,197 @@
+"""Pictures as arrays and back. Arrays are 1 x C x H x W float32 with values 0..1 as stored (sRGB stays sRGB)."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.files.atomic import write_atomic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.runtime.api import Array
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_PIXELS = 100_000_000  # of one picture: 1.2 GB as float32 RGB
+FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm")
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def read_image(path: Path | str, channels: int = 3) -> Array:
+    """The picture as 1 x `channels` x H x W: 1 gray, 3 RGB, 4 RGB and opacity (1 where the picture has none).
+
+    Opacity is dropped for 1 and 3 channels, not blended. Files turned by an EXIF orientation are turned upright. Raises
+    DiagnosticError for files that are no picture, too large, or broken.
+    """
+    pixels = _pixels(Path(path))
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    color, alpha = (pixels[:, :, :-1], pixels[:, :, -1:]) if pixels.shape[2] in (2, 4) else (pixels, None)
+    if channels == 1:
+        color = color if color.shape[2] == 1 else (color @ _LUMA)[:, :, None]
+    elif channels in (3, 4):
+        color = np.repeat(color, 3, axis=2) if color.shape[2] == 1 else color
+        if channels == 4:
+            alpha = np.ones((*color.shape[:2], 1), np.float32) if alpha is None else alpha
+            color = np.concatenate([color, alpha], axis=2)
+    else:
+        raise DiagnosticError(
+            Diagnostic(
+                "picture-channels",
+                f"a picture has 1, 3 or 4 channels and cannot feed an input of {channels}",
+                file=str(path),
+                remedy="feed this input an .npy file",
+            )
+        )
+    return np.ascontiguousarray(color.transpose(2, 0, 1)[None])
+
+
+def _pixels(path: Path) -> NDArray[np.float32]:
+    """H x W or H x W x (1..4), 0..1."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns about large pictures and odd metadata; the limit is ours
+            with Image.open(path, formats=FORMATS) as picture:
+                width, height = picture.size
+                if width * height > MAX_PIXELS:
+                    raise DiagnosticError(
+                        Diagnostic(
+                            "picture-too-large",
+                            f"the picture has {width} x {height} pixels, more than the {MAX_PIXELS / 1e6:.0f} million "
+                            "that are read",
+                            file=str(path),
+                            remedy="make it smaller, or cut a part out of it",
+                        )
+                    )
+                picture.load()
+                return _floats(ImageOps.exif_transpose(picture), path)
+    except UnidentifiedImageError:
+        raise DiagnosticError(
+            Diagnostic("not-a-picture", "the file is no picture that can be read", file=str(path), remedy=_REMEDY)
+        ) from None
+    except (OSError, EOFError, SyntaxError, ValueError, MemoryError, Image.DecompressionBombError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            reason = error.strerror or str(error)
+            raise DiagnosticError(
+                Diagnostic(
+                    "cannot-read",
+                    f"the picture cannot be opened: {reason}",
+                    file=str(path),
+                    remedy="check the path and its rights",
+                )
+            ) from error
+        if isinstance(error, Image.DecompressionBombError):
+            raise DiagnosticError(
+                Diagnostic("picture-too-large", str(error), file=str(path), remedy="make the picture smaller")
+            ) from error
+        raise DiagnosticError(
+            Diagnostic(
+                "cannot-read",
+                f"the picture is damaged or of an unusual kind: {error or type(error).__name__}",
+                file=str(path),
+                remedy=_REMEDY,
+            )
+        ) from error
+
+
+_REMEDY = "choose a PNG, JPEG, TIFF, BMP or WebP file that other programs open"
+
+
+def _floats(picture: Image, path: Path) -> NDArray[np.float32]:
+    mode = picture.mode
+    transparent = "transparency" in picture.info
+    if mode.startswith("I;16"):
+        return np.asarray(picture).astype(np.float32) / np.float32(65535)
+    if mode == "I":  # Pillow's mode for 16 bit gray in some containers
+        return np.asarray(picture).clip(0, 65535).astype(np.float32) / np.float32(65535)
+    if mode == "F":
+        return np.asarray(picture, np.float32)
+    if mode == "P" or (transparent and mode in ("L", "RGB", "1")):
+        picture = picture.convert("RGBA" if transparent else "RGB")
+    elif mode in ("1", "CMYK", "YCbCr", "LAB", "HSV", "PA", "La", "RGBa"):
+        picture = picture.convert({"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(mode, "RGB"))
+    if picture.mode not in ("L", "LA", "RGB", "RGBA"):
+        picture = picture.convert("RGB")
+    return np.asarray(picture).astype(np.float32) / np.float32(255)
+
+
+def to_uint8(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """The first picture of N x C x H x W (or C x H x W) as H x W x C, values clipped to 0..1; not-a-number is black."""
+    return _levels(array, 255, np.uint8)
+
+
+def _levels(array: NDArray[Any], top: int, dtype: Any) -> NDArray[Any]:
+    picture = np.asarray(array, np.float32)
+    picture = picture[0] if picture.ndim == 4 else picture
+    values = np.nan_to_num(picture, nan=0.0, posinf=1.0, neginf=0.0).clip(0.0, 1.0)
+    values *= np.float32(top)
+    values += np.float32(0.5)
+    return np.ascontiguousarray(values.transpose(1, 2, 0).astype(dtype))
+
+
+def write_image(path: Path | str, array: NDArray[Any], *, bits: int = 8) -> None:
+    """Write N x C x H x W (the first picture; C is 1, 2, 3 or 4) as PNG or JPEG, by the path's ending; atomic.
+
+    `bits` 16 is for PNG. DiagnosticError when the kind of file cannot hold the picture or the disk refuses it.
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    count = array.shape[-3]
+    if suffix not in (".png", ".jpg", ".jpeg"):
+        raise _cannot_write(
+            target, f"pictures are not written as '{suffix}'", "choose a name that ends in .png or .jpg"
+        )
+    if count not in (1, 2, 3, 4) or (suffix != ".png" and count not in (1, 3)):
+        raise _cannot_write(
+            target, f"a {suffix[1:].upper()} file cannot hold {count} channels", "write the tensor as an .npy file"
+        )
+    if bits == 16 and suffix == ".png":
+        data = _png16(_levels(array, 65535, np.uint16))
+    elif bits == 8:
+        data = _encoded(to_uint8(array), "PNG" if suffix == ".png" else "JPEG")
+    else:
+        raise _cannot_write(target, f"a {suffix[1:].upper()} file cannot hold {bits} bits a channel", "use 8 bits")
+    write_atomic(target, data)
+
+
+def _encoded(pixels: NDArray[np.uint8], kind: str) -> bytes:
+    import io
+
+    from PIL import Image
+
+    out = io.BytesIO()
+    picture = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    if kind == "JPEG":
+        picture.save(out, kind, quality=95, subsampling=0)
+    else:
+        picture.save(out, kind, compress_level=3)
+    return out.getvalue()
+
+
+def _png16(pixels: NDArray[np.uint16]) -> bytes:
+    """A 16 bit PNG. Pillow writes only gray ones, so the few chunks are put together here (PNG specification, 3rd ed.)."""
+    import struct
+    import zlib
+
+    height, width, channels = pixels.shape
+    color_type = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    rows = np.zeros((height, 1 + width * channels * 2), np.uint8)  # each row begins with its filter: 0, none
+    rows[:, 1:] = pixels.astype(">u2").reshape(height, -1).view(np.uint8)
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 16, color_type, 0, 0, 0)
+    image = zlib.compress(rows.tobytes(), 3)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", image) + chunk(b"IEND", b"")
+
+
+def _cannot_write(path: Path, reason: str, remedy: str) -> DiagnosticError:
+    return DiagnosticError(Diagnostic("cannot-write-picture", reason, file=str(path), remedy=remedy))
