@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QKeyEvent
@@ -47,7 +47,7 @@ class OperatorTree(QTreeWidget):
     def mimeTypes(self) -> list[str]:
         return [MIME_TYPE]
 
-    def mimeData(self, items: Sequence[QTreeWidgetItem]) -> QMimeData:
+    def mimeData(self, items: Iterable[QTreeWidgetItem]) -> QMimeData:
         data = QMimeData()
         types = [t for t in (item.data(0, _TYPE_ROLE) for item in items) if t]
         if types:
@@ -126,8 +126,9 @@ class PalettePanel(QWidget):
             found = search(registry, query, self._recent)
             self._tree.setRootIsDecorated(False)
             self._tree.addTopLevelItems([_item(cls) for cls in found])
-            if found:
-                self._tree.setCurrentItem(self._tree.topLevelItem(0))
+            first = self._tree.topLevelItem(0)
+            if first is not None:
+                self._tree.setCurrentItem(first)
             self._empty.show_text(f"No operator matches “{query}”. Try another word, such as conv, pool or add.")
         else:
             found = list(registry)
@@ -177,10 +178,7 @@ class _SearchField(QLineEdit):
             and self.below.topLevelItemCount()
         ):
             self.below.setFocus()
-            if self.below.currentItem() is None:
-                self.below.setCurrentItem(self.below.itemAt(4, 4))
-            else:
-                self.below.keyPressEvent(event)
+            self.below.keyPressEvent(event)
         elif event.key() == Qt.Key.Key_Escape and self.text():
             self.clear()
         else:

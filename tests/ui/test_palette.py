@@ -1,0 +1,128 @@
+"""The palette: search, recent operators, adding by key and mouse, and what a drag carries."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit, QTreeWidget
+
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.panels.palette import MIME_TYPE, PalettePanel
+from app.ui.widgets.operator_search import search
+from designer.graph.commands import add_layer
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
+from designer.operators.registry import default_registry
+
+
+@pytest.fixture
+def context(qapp):
+    return Context(default_registry())
+
+
+@pytest.fixture
+def palette(qtbot, context):
+    panel = PalettePanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(280, 500)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+def tree_of(panel) -> QTreeWidget:
+    return panel.findChild(QTreeWidget, "palette.operators")
+
+
+def top_texts(panel) -> list[str]:
+    tree = tree_of(panel)
+    return [tree.topLevelItem(i).text(0) for i in range(tree.topLevelItemCount())]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("conv2d", "convolution"), ("maxpool", "pooling"), ("relu", "activation"), ("conv", "convolution")],
+)
+def test_what_people_type_finds_the_operator(query, expected):
+    assert expected in [cls.type for cls in search(default_registry(), query)][:2]
+
+
+def test_recent_operators_come_first_among_equals():
+    found = [cls.type for cls in search(default_registry(), "", ("pooling", "convolution"))]
+    assert found[:2] == ["pooling", "convolution"]
+
+
+def test_all_operators_stand_under_their_category(palette):
+    tree = tree_of(palette)
+    shown = [
+        tree.topLevelItem(i).child(k).data(0, Qt.ItemDataRole.UserRole)
+        for i in range(tree.topLevelItemCount())
+        for k in range(tree.topLevelItem(i).childCount())
+    ]
+    assert sorted(shown) == [cls.type for cls in default_registry()]
+    assert "Convolution" in top_texts(palette)
+
+
+def test_typing_and_enter_asks_for_the_best_match(qtbot, palette, context):
+    field = palette.findChild(QLineEdit, "palette.search")
+    qtbot.keyClicks(field, "conv2d")
+    with qtbot.waitSignal(context.add_requested) as asked:
+        qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert asked.args == ["convolution"]
+
+
+def test_arrow_keys_lead_from_the_search_into_the_list(qtbot, palette, context):
+    field = palette.findChild(QLineEdit, "palette.search")
+    field.setFocus()
+    qtbot.keyClicks(field, "conv")
+    second = tree_of(palette).topLevelItem(1).data(0, Qt.ItemDataRole.UserRole)
+    qtbot.keyClick(field, Qt.Key.Key_Down)
+    with qtbot.waitSignal(context.add_requested) as asked:
+        qtbot.keyClick(tree_of(palette), Qt.Key.Key_Return)
+    assert asked.args == [second]
+
+
+def test_double_click_asks_for_the_operator(qtbot, palette, context):
+    qtbot.keyClicks(palette.findChild(QLineEdit, "palette.search"), "pooling")
+    tree = tree_of(palette)
+    spot = tree.visualItemRect(tree.topLevelItem(0)).center()
+    qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+    with qtbot.waitSignal(context.add_requested) as asked:
+        qtbot.mouseDClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+    assert asked.args == ["pooling"]
+
+
+def test_a_drag_carries_the_type_name(qtbot, palette):
+    qtbot.keyClicks(palette.findChild(QLineEdit, "palette.search"), "upsample")
+    tree = tree_of(palette)
+    data = tree.mimeData([tree.topLevelItem(0)])
+    assert bytes(data.data(MIME_TYPE).data()).decode() == "upsample"
+    assert tree.mimeTypes() == [MIME_TYPE]
+
+
+def test_no_match_is_said_and_escape_brings_the_list_back(qtbot, palette):
+    field = palette.findChild(QLineEdit, "palette.search")
+    qtbot.keyClicks(field, "zzzz")
+    assert palette._empty.isVisible()
+    assert "zzzz" in palette._empty.text()
+    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    assert tree_of(palette).isVisible()
+
+
+def test_what_was_added_last_is_offered_first(qtbot, palette, context):
+    document = Document(Graph(), context.registry)
+    context.set_document(document)
+    assert document.do(lambda g: add_layer(g, Layer("pool_0", "pooling")))
+    assert palette.recent() == ("pooling",)
+    assert top_texts(palette)[0] == "Recent"
+
+
+def test_the_tooltip_is_the_description(palette):
+    tree = tree_of(palette)
+    conv = next(t for t in [tree.topLevelItem(i) for i in range(9)] if t.text(0) == "Convolution").child(0)
+    assert "Slide learned filters" in conv.toolTip(0)
