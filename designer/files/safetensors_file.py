@@ -1,0 +1,120 @@
+"""The `.safetensors` container: a JSON list of tensors, then their numbers. Every claim is checked before memory is taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from designer.files import limits
+from designer.files.array_files import MAX_RANK, as_float32
+from designer.files.atomic import atomic_file
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
+_SIZES = {
+    "F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2,
+    "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tensor of the file: where it lies, checked against the file's length."""
+
+    type: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def read_entries(path: Path) -> dict[str, Entry]:
+    """The tensors that the file lists. Raises DiagnosticError where the list does not fit the file."""
+    try:
+        length = path.stat().st_size
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            if length < 8 or size > length - 8 or size > limits.MAX_WEIGHT_HEADER:
+                raise _refused(path, f"says that its list of tensors has {size} bytes, the file has {length}")
+            head = json.loads(stream.read(size))
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError):
+        raise _refused(path, "has a list of tensors that is no JSON") from None
+    if not isinstance(head, dict):
+        raise _refused(path, "has no list of tensors")
+    begin = 8 + size
+    return {name: _entry(path, name, value, begin, length) for name, value in head.items() if name != "__metadata__"}
+
+
+def read_entry(path: Path, name: str, entry: Entry) -> NDArray[np.float32]:
+    """The numbers of one tensor as float32. Raises DiagnosticError for types that are no floating-point numbers."""
+    if entry.type not in _TYPES:
+        raise DiagnosticError(
+            Diagnostic(
+                "weight-type",
+                f"'{name}' in {path.name} holds {entry.type}, not floating-point numbers",
+                file=str(path),
+                remedy="save the tensor as float32",
+            )
+        )
+    try:
+        with path.open("rb") as stream:
+            stream.seek(entry.begin)
+            flat = np.fromfile(stream, _TYPES[entry.type], prod(entry.shape))
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror or error}") from None
+    if flat.size != prod(entry.shape):
+        raise _refused(path, "became shorter while it was read")
+    if entry.type == "BF16":
+        flat = (flat.astype("<u4") << np.uint32(16)).view("<f4")
+    return as_float32(flat.reshape(entry.shape))
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) -> None:
+    """Write float32 tensors, sorted by key, atomically. Raises DiagnosticError ("cannot-save")."""
+    head: dict[str, Any] = {}
+    offset = 0
+    for name in sorted(tensors):
+        size = 4 * tensors[name].size
+        head[name] = {"dtype": "F32", "shape": list(tensors[name].shape), "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(head, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the numbers begin at a multiple of 8
+    with atomic_file(path) as stream:
+        stream.write(len(text).to_bytes(8, "little"))
+        stream.write(text)
+        for name in sorted(tensors):
+            stream.write(np.ascontiguousarray(tensors[name], "<f4").tobytes())
+
+
+def _entry(path: Path, name: str, value: object, begin: int, length: int) -> Entry:
+    match value:
+        case {"dtype": str(kind), "shape": list(shape), "data_offsets": [int(first), int(last)]} if all(
+            isinstance(d, int) and not isinstance(d, bool) and d >= 0 for d in shape
+        ):
+            pass
+        case _:
+            raise _refused(path, f"does not describe the tensor '{name[:80]}' as it should")
+    size = _SIZES.get(kind) if len(shape) <= MAX_RANK else None
+    if size is None:
+        raise _refused(path, f"gives the tensor '{name[:80]}' a type ({kind[:20]}) or a rank that is not known")
+    if first < 0 or last - first != size * prod(shape) or begin + last > length:
+        raise _refused(path, f"gives the tensor '{name[:80]}' a place that does not fit its shape or the file's length")
+    return Entry(kind, tuple(shape), begin + first, begin + last)
+
+
+def _refused(path: Path, what: str) -> DiagnosticError:
+    return DiagnosticError(
+        Diagnostic(
+            "bad-weights", f"{path.name} {what}", file=str(path), remedy="the file is damaged; copy or write it again"
+        )
+    )

@@ -1,0 +1,236 @@
+"""What belongs to a document and this machine: precision, weights, input and output files, ...
+
+Beside `x.xml` lives `x.settings.xml`, in the dialect of the 2022 tool's `.nv-editor-cfg`, which is read too: `QSettings`
+with one `Setting name="A/B"` each. Paths are relative to the document's folder in the file and absolute in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path, PureWindowsPath
+from typing import NamedTuple
+
+from designer.files import limits
+from designer.files.atomic import write_atomic
+from designer.files.document import read_bounded
+from designer.files.xml_text import attribute, content, unwritable
+from designer.files.xml_tree import Element, XmlError, parse_xml
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+
+ENDING = ".settings.xml"
+OLD_ENDING = ".nv-editor-cfg"
+PRECISIONS = ("fp32", "fp16", "bf16")
+LAYOUTS = ("nchw", "nhwc")
+ENGINES = ("onnxruntime", "torch")
+MAX_ITERATIONS = 1_000_000
+
+_GENERAL = "GeneralNetworkSettings/"
+_INFERENCE = "InferenceSettings/"
+_INPUTS = f"{_INFERENCE}inputFiles/"
+_OUTPUTS = f"{_INFERENCE}outputFiles/"
+_SECTIONS = f"{_INFERENCE}profilingSections/"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a document is run on this machine. Paths are absolute, or as the file has them where they are of another system.
+
+    `input_files` and `output_files` are by layer; `profiling_sections` are switched on or off by name. `extra` are settings
+    of newer versions, kept when saving.
+    """
+
+    precision: str = "fp32"
+    layout: str = "nchw"
+    engine: str = "onnxruntime"
+    device: str = "cpu"
+    weights: str = ""
+    input_files: Mapping[str, str] = field(default_factory=dict)
+    output_files: Mapping[str, str] = field(default_factory=dict)
+    iterations: int = 10
+    profiling: bool = False
+    profiling_sections: Mapping[str, bool] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def pruned(self, layers: Collection[str]) -> Settings:
+        """Without the files of layers that are gone."""
+        return replace(
+            self,
+            input_files={k: v for k, v in self.input_files.items() if k in layers},
+            output_files={k: v for k, v in self.output_files.items() if k in layers},
+        )
+
+
+class SettingsReading(NamedTuple):
+    """Settings that were read, defaults where a value could not be used, and what was found on the way."""
+
+    settings: Settings
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def settings_path(document: str | os.PathLike[str]) -> Path:
+    """Where the settings of a document are saved: `x.settings.xml` beside `x.xml`."""
+    return Path(document).with_suffix(ENDING)
+
+
+def find_settings(document: str | os.PathLike[str]) -> Path | None:
+    """The settings file beside a document: ours, else that of the 2022 tool, else None."""
+    for path in (settings_path(document), Path(document).with_suffix(OLD_ENDING)):
+        if path.is_file():
+            return path
+    return None
+
+
+def read_settings(path: str | os.PathLike[str]) -> SettingsReading:
+    """The settings in a file. Never raises: a file that cannot be read gives the defaults and a finding."""
+    path = Path(path)
+    try:
+        root, _ = parse_xml(read_bounded(path, limits.MAX_SETTINGS_BYTES), limits.MAX_SETTINGS_BYTES)
+    except XmlError as error:
+        return _unread(path, error.code, error.message, error.line, error.remedy)
+    if not root.is_plain("QSettings") or root.attributes.get("version") != "1":
+        message = f"{path.name} is no settings file of version 1 (QSettings)"
+        return _unread(path, "wrong-version", message, root.line, "choose another file; saving replaces it")
+    reader = _Reader(path)
+    for child in root.children:
+        if isinstance(child, Element) and child.is_plain("Setting"):
+            reader.take(child.attributes.get("name", ""), child.text(), child.line)
+    return SettingsReading(Settings(**reader.values), tuple(reader.found))  # type: ignore[arg-type]
+
+
+def save_settings(settings: Settings, path: str | os.PathLike[str], layers: Collection[str] | None = None) -> None:
+    """Write the settings atomically; with `layers` the files of layers that are gone are left out.
+
+    Raises DiagnosticError ("cannot-save").
+    """
+    kept = settings if layers is None else settings.pruned(layers)
+    write_atomic(path, write_settings(kept, Path(path).parent))
+
+
+def write_settings(settings: Settings, folder: Path) -> bytes:
+    """The file's bytes; paths become relative to `folder`, the document's."""
+    texts: dict[str, str] = dict(settings.extra)
+    texts[f"{_GENERAL}dataType"] = settings.precision
+    texts[f"{_GENERAL}format"] = settings.layout
+    texts[f"{_GENERAL}backend"] = settings.engine
+    texts[f"{_GENERAL}device"] = settings.device
+    texts[f"{_GENERAL}weights"] = _relative(settings.weights, folder)
+    texts[f"{_INFERENCE}iterations"] = str(settings.iterations)
+    texts[f"{_INFERENCE}enableProfiling"] = "true" if settings.profiling else "false"
+    for layer, file in settings.input_files.items():
+        texts[_INPUTS + layer] = _relative(file, folder)
+    for layer, file in settings.output_files.items():
+        texts[_OUTPUTS + layer] = _relative(file, folder)
+    for section, on in settings.profiling_sections.items():
+        texts[_SECTIONS + section] = "true" if on else "false"
+    lines = [_line(name, text) for name, text in sorted(texts.items())]
+    return "".join(['<?xml version="1.0"?>\n<QSettings version="1">\n', *lines, "</QSettings>\n"]).encode()
+
+
+def _line(name: str, text: str) -> str:
+    if unwritable(name + text) is not None:
+        raise DiagnosticError(
+            Diagnostic("cannot-save", f"the setting '{name}' holds a control character", remedy="remove the character")
+        )
+    return f'\t<Setting name="{attribute(name)}" type="variant">{content(text)}</Setting>\n'
+
+
+class _Reader:
+    """Collects the settings of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.values: dict[str, object] = {}
+        self.found: list[Diagnostic] = []
+        self._path = path
+        self._old = path.suffix == OLD_ENDING
+
+    def take(self, name: str, text: str, line: int) -> None:
+        """Understand one setting, or keep it."""
+        for prefix, key, convert in (
+            (_INPUTS, "input_files", self._file),
+            (_OUTPUTS, "output_files", self._file),
+            (_SECTIONS, "profiling_sections", _switch),
+        ):
+            if name.startswith(prefix):
+                if text or convert is _switch:
+                    table = self.values.setdefault(key, {})
+                    assert isinstance(table, dict)
+                    table[name[len(prefix) :]] = convert(text)
+                return
+        if name == f"{_GENERAL}weights":
+            self.values["weights"] = self._file(text)
+        elif name == f"{_INFERENCE}enableProfiling":
+            self.values["profiling"] = _switch(text)
+        elif name == f"{_INFERENCE}iterations":
+            self._iterations(text, line)
+        elif name == f"{_GENERAL}device" and not self._old:
+            self.values["device"] = text or "cpu"
+        elif name in _CHOICES:
+            key, choices = _CHOICES[name]
+            if text in choices:
+                self.values[key] = text
+            elif not (self._old and key == "engine"):  # that tool's back ends are not ours
+                self._add("bad-setting", f"'{text[:40]}' is no {key}; {choices[0]} is used", line, ", ".join(choices))
+        elif not self._old and name:
+            extra = self.values.setdefault("extra", {})
+            assert isinstance(extra, dict)
+            extra[name] = text
+
+    def _iterations(self, text: str, line: int) -> None:
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+        if 1 <= number <= MAX_ITERATIONS:
+            self.values["iterations"] = number
+        else:
+            default = next(f.default for f in fields(Settings) if f.name == "iterations")
+            message = f"'{text[:40]}' is no number of iterations; {default} is used"
+            self._add("bad-setting", message, line, f"a whole number from 1 to {MAX_ITERATIONS}")
+
+    def _file(self, text: str) -> str:
+        return _absolute(text, self._path.parent)
+
+    def _add(self, code: str, message: str, line: int, choices: str) -> None:
+        finding = Diagnostic(
+            code, message, Severity.WARNING, line=line, file=str(self._path), remedy=f"choose one of: {choices}"
+        )
+        self.found.append(finding)
+
+
+_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
+    f"{_GENERAL}dataType": ("precision", PRECISIONS),
+    f"{_GENERAL}format": ("layout", LAYOUTS),
+    f"{_GENERAL}backend": ("engine", ENGINES),
+}
+
+
+def _switch(text: str) -> bool:
+    return text.strip().lower() in ("true", "1")
+
+
+def _is_foreign(text: str) -> bool:
+    """Whether a path is absolute on another system: kept as it is, so that it works there again."""
+    return os.name != "nt" and bool(PureWindowsPath(text).drive)
+
+
+def _absolute(text: str, folder: Path) -> str:
+    if not text or _is_foreign(text):
+        return text
+    if os.name != "nt" and "\\" in text and not (folder / text).exists():
+        text = text.replace("\\", "/")
+    return os.path.normpath(os.path.join(os.path.abspath(folder), text))
+
+
+def _relative(text: str, folder: Path) -> str:
+    if not text or _is_foreign(text) or not os.path.isabs(text):
+        return text
+    try:
+        return Path(os.path.relpath(text, os.path.abspath(folder))).as_posix()
+    except ValueError:  # another drive
+        return Path(text).as_posix()
+
+
+def _unread(path: Path, code: str, message: str, line: int | None, remedy: str) -> SettingsReading:
+    finding = Diagnostic(
+        code, f"{message}; the default settings are used", Severity.WARNING, line=line, file=str(path), remedy=remedy
+    )
+    return SettingsReading(Settings(), (finding,))

@@ -1,0 +1,144 @@
+"""State dicts in `.pt` and `.pth` files. Only tensors are loaded; a file that wants to call anything is refused."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from designer.files.array_files import as_float32
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_NESTED = ("state_dict", "model_state_dict", "model", "module", "weights", "params", "params_ema")
+_WRAPPERS = ("module.", "_orig_mod.")  # what DataParallel and torch.compile put before every key
+_CONVERT = (
+    "convert it where you trust it, with the program that wrote it: "
+    "torch.save(model.state_dict(), 'weights.pt'), or write one .npy file per tensor"
+)
+
+
+def read_state_dict(path: Path) -> dict[str, Any]:
+    """Tensors by key, on the CPU, their numbers still in the file where the format allows that.
+
+    A checkpoint that holds the state dict beside other things is searched for it. Raises DiagnosticError.
+    """
+    import torch
+
+    mapped = _check_archive(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns about old formats; they are read all the same
+            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except Exception as error:  # torch raises whatever the bytes lead it to
+        raise DiagnosticError(_explain(path, error)) from None
+    found = _tensors(loaded)
+    if found is None:
+        raise DiagnosticError(
+            Diagnostic(
+                "bad-weights",
+                f"{path.name} holds no state dict (names and tensors)",
+                file=str(path),
+                remedy="save the weights with torch.save(model.state_dict(), path)",
+            )
+        )
+    return _unwrapped(found)
+
+
+def read_tensor(path: Path, name: str, tensor: Any) -> NDArray[np.float32]:
+    """A tensor of `read_state_dict` as float32 in C order. Check its shape first: this is what takes memory."""
+    import torch
+
+    if not tensor.dtype.is_floating_point or tensor.layout != torch.strided:
+        raise DiagnosticError(
+            Diagnostic(
+                "weight-type",
+                f"'{name}' in {path.name} holds {tensor.dtype} ({tensor.layout}), not plain floating-point numbers",
+                file=str(path),
+                remedy="save the tensor as float32",
+            )
+        )
+    return as_float32(tensor.detach().to(torch.float32).contiguous().numpy())
+
+
+def _check_archive(path: Path) -> bool:
+    """Whether the file is an archive that can be mapped. Refuses one that would unpack to more than it is."""
+    try:
+        if not zipfile.is_zipfile(path):
+            return False
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+        stored = all(e.compress_type == zipfile.ZIP_STORED for e in entries)
+        fits = sum(e.file_size for e in entries) <= path.stat().st_size
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise DiagnosticError(_damaged(path, str(error))) from None
+    if not (stored and fits):
+        raise DiagnosticError(_damaged(path, "its entries are compressed or larger than the file"))
+    return True
+
+
+def _explain(path: Path, error: Exception) -> Diagnostic:
+    import pickle
+
+    wanted = _unsafe_globals(path)
+    text = str(error)
+    if wanted or (isinstance(error, pickle.UnpicklingError) and "GLOBAL" in text):
+        what = f" ({', '.join(wanted[:8])})" if wanted else ""
+        return Diagnostic(
+            "pickled-weights",
+            f"{path.name} holds more than tensors: loading it would call code{what}; it was not loaded",
+            file=str(path),
+            remedy=_CONVERT,
+        )
+    first = text.strip().splitlines()
+    return _damaged(path, first[0][:160] if first else type(error).__name__)
+
+
+def _unsafe_globals(path: Path) -> list[str]:
+    from torch.serialization import get_unsafe_globals_in_checkpoint
+
+    try:
+        return sorted(get_unsafe_globals_in_checkpoint(str(path)))
+    except Exception:  # an old or a damaged file: there is nothing to name
+        return []
+
+
+def _damaged(path: Path, reason: str) -> Diagnostic:
+    return Diagnostic(
+        "bad-weights",
+        f"{path.name} is not a readable file of torch: {reason}",
+        file=str(path),
+        remedy="copy or write it again with torch.save(model.state_dict(), path)",
+    )
+
+
+def _tensors(loaded: object) -> dict[str, Any] | None:
+    """The mapping of names to tensors in what was loaded: the thing itself, or under one of the usual keys."""
+    import torch
+
+    if not isinstance(loaded, Mapping):
+        return None
+    direct = {k: v for k, v in loaded.items() if isinstance(k, str) and isinstance(v, torch.Tensor)}
+    nested = [loaded[key] for key in _NESTED if isinstance(loaded.get(key), Mapping)]
+    for candidate in nested:
+        inside = _tensors(candidate)
+        if inside:
+            return inside
+    return direct if direct or not loaded else None
+
+
+def _unwrapped(tensors: dict[str, Any]) -> dict[str, Any]:
+    for prefix in _WRAPPERS:
+        if tensors and _all_start(tensors, prefix):
+            return _unwrapped({key[len(prefix) :]: value for key, value in tensors.items()})
+    return tensors
+
+
+def _all_start(names: Iterable[str], prefix: str) -> bool:
+    return all(name.startswith(prefix) for name in names)

@@ -1,0 +1,225 @@
+"""Loading weights from a folder or a file, and saving them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from designer.files import limits
+from designer.files.array_files import npy_bytes, read_array, read_header, read_raw
+from designer.files.atomic import write_atomic
+from designer.files.safetensors_file import read_entries, read_entry, write_safetensors
+from designer.files.torch_file import read_state_dict, read_tensor
+from designer.files.weight_needs import torch_keys
+from designer.files.weight_types import WeightKey, WeightReport, Weights, WeightStatus
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.naming import identifiers
+from designer.operators.api import Weight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TORCH_ENDINGS = (".pt", ".pth")
+
+
+class Found(NamedTuple):
+    """A tensor that a source offers: its shape (None: only the number of elements is known) and how to read it."""
+
+    name: str
+    shape: tuple[int, ...]
+    read: Callable[[], NDArray[np.float32]]
+    flat: bool = False
+
+
+def load_weights(
+    path: str | os.PathLike[str], needed: Mapping[WeightKey, Weight], keys: Mapping[str, WeightKey] | None = None
+) -> Weights:
+    """Weights from a folder of `.npy` or `.bin`, a `.safetensors`, or a state dict in `.pt` or `.pth`.
+
+    Every tensor is reported: bound, missing, unexpected or of the wrong shape; only those that fit are read. `keys` are
+    those of the state dict, where they are known (`torch_program.Program.weights`). Raises DiagnosticError when the source cannot be
+    read, is damaged, or would run code.
+    """
+    path = Path(path)
+    if path.is_dir():
+        found = _folder(path, needed)
+    elif not path.exists():
+        raise _refused("cannot-read", path, "does not exist", "choose the folder or file that holds the weights")
+    elif path.suffix == ".safetensors":
+        found = _by_key(needed, keys, _safetensors(path))
+    elif path.suffix in TORCH_ENDINGS:
+        found = _by_key(needed, keys, _torch(path))
+    else:
+        raise _refused(
+            "unknown-format",
+            path,
+            "is no weights file that is known by its ending",
+            "choose a folder of .npy or .bin files, or a .safetensors, .pt or .pth file",
+        )
+    return _bind(found, needed, str(path))
+
+
+def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArray[np.float32]]) -> None:
+    """Write tensors to a `.safetensors` file, or else as one `.npy` each into a folder, which is made if need be.
+
+    Each file is replaced atomically. Raises DiagnosticError ("cannot-save").
+    """
+    path = Path(path)
+    if path.suffix == ".safetensors":
+        write_safetensors(path, {f"{key.layer}.{key.tensor}": array for key, array in weights.items()})
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refused(
+            "cannot-save",
+            path,
+            f"could not be made: {error.strerror or error}",
+            "choose a folder that you may write to",
+        ) from error
+    stems = file_stems({key.layer for key in weights})
+    for key, array in weights.items():
+        write_atomic(path / f"{stems[key.layer]}_{key.tensor}.npy", npy_bytes(array))
+
+
+def file_stems(layers: set[str]) -> dict[str, str]:
+    """Layer -> what its files' names begin with: the name where it is letters, digits and `_`, else its identifier."""
+    made = identifiers(layers)
+    return {name: name if re.fullmatch(r"\w+", name, re.ASCII) else made[name] for name in layers}
+
+
+def _bind(found: dict[WeightKey, Found], needed: Mapping[WeightKey, Weight], source: str) -> Weights:
+    tensors: dict[WeightKey, NDArray[np.float32]] = {}
+    reports: list[WeightReport] = []
+    wrong: list[Diagnostic] = []
+    for key, weight in needed.items():
+        offer = found.get(key)
+        if offer is None:
+            reports.append(WeightReport(key, WeightStatus.MISSING, weight.shape, None, source))
+            continue
+        fits = offer.shape == ((prod(weight.shape),) if offer.flat else weight.shape)
+        if not fits:
+            reports.append(WeightReport(key, WeightStatus.WRONG_SHAPE, weight.shape, offer.shape, offer.name))
+            continue
+        try:
+            tensors[key] = offer.read()
+        except DiagnosticError as error:
+            wrong.extend(error.diagnostics)
+        else:
+            reports.append(WeightReport(key, WeightStatus.BOUND, weight.shape, weight.shape, offer.name))
+    if wrong:
+        raise DiagnosticError(wrong)
+    for key, offer in found.items():
+        if key not in needed:
+            reports.append(WeightReport(key, WeightStatus.UNEXPECTED, None, offer.shape, offer.name))
+    return Weights(tensors, tuple(reports), source)
+
+
+# --- folders ------------------------------------------------------------------------------------------------------
+
+
+def _folder(folder: Path, needed: Mapping[WeightKey, Weight]) -> dict[WeightKey, Found]:
+    try:
+        files = sorted(_weight_files(folder))
+    except OSError as error:
+        raise _refused(
+            "cannot-read", folder, f"cannot be read: {error.strerror or error}", "check your rights"
+        ) from None
+    stems = _stems(needed)
+    found: dict[WeightKey, Found] = {}
+    wrong: list[Diagnostic] = []
+    for file in files:
+        key = stems.get(file.stem) or _guess(file.stem)
+        if key in found:
+            continue  # the layer's name and its identifier both have a file: the first wins
+        try:
+            found[key] = _offer(file)
+        except DiagnosticError as error:
+            if key in needed:
+                wrong.extend(error.diagnostics)
+    if wrong:
+        raise DiagnosticError(wrong)
+    return found
+
+
+def _weight_files(folder: Path) -> Iterator[Path]:
+    """The `.npy` files of a folder; its `.bin` files where there is no `.npy` of that name."""
+    entries = {}
+    with os.scandir(folder) as listing:
+        for count, entry in enumerate(listing):
+            if count >= limits.MAX_WEIGHT_FILES:
+                raise OSError(0, f"it holds more than {limits.MAX_WEIGHT_FILES} files")
+            stem, ending = os.path.splitext(entry.name)
+            if ending in (".npy", ".bin") and entry.is_file() and (ending == ".npy" or stem not in entries):
+                entries[stem] = Path(entry.path)
+    return iter(entries.values())
+
+
+def _offer(file: Path) -> Found:
+    if file.suffix == ".npy":
+        header = read_header(file)
+        return Found(str(file), header.shape, lambda: read_array(file, header))
+    size = file.stat().st_size
+    if size % 4:
+        raise _refused("weight-size", file, f"has {size} bytes, which is no multiple of 4 (float32)", "write it again")
+    count = size // 4
+    return Found(str(file), (count,), lambda: read_raw(file, (count,)), flat=True)
+
+
+def _stems(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
+    """File name without ending -> tensor: by the layer's name, and by its identifier where that is free."""
+    result = {f"{key.layer}_{key.tensor}": key for key in needed}
+    made = file_stems({key.layer for key in needed})
+    for key in needed:
+        result.setdefault(f"{made[key.layer]}_{key.tensor}", key)
+    return result
+
+
+def _guess(stem: str) -> WeightKey:
+    layer, _, tensor = stem.rpartition("_")
+    return WeightKey(layer, tensor)
+
+
+# --- containers ---------------------------------------------------------------------------------------------------
+
+
+def _safetensors(path: Path) -> dict[str, Found]:
+    def offer(name: str) -> Found:
+        entry = entries[name]
+        return Found(str(path), entry.shape, lambda: read_entry(path, name, entry))
+
+    entries = read_entries(path)
+    return {name: offer(name) for name in entries}
+
+
+def _torch(path: Path) -> dict[str, Found]:
+    def offer(name: str) -> Found:
+        tensor = tensors[name]
+        return Found(str(path), tuple(tensor.shape), lambda: read_tensor(path, name, tensor))
+
+    tensors = read_state_dict(path)
+    return {name: offer(name) for name in tensors}
+
+
+def _by_key(
+    needed: Mapping[WeightKey, Weight], keys: Mapping[str, WeightKey] | None, offers: Mapping[str, Found]
+) -> dict[WeightKey, Found]:
+    """Offers by tensor. A key is `<layer>.<tensor>`, or `<attribute>.<torch name>` as in a state dict."""
+    known = {f"{key.layer}.{key.tensor}": key for key in needed}
+    for text, key in {**torch_keys(needed), **(keys or {})}.items():
+        known.setdefault(text, key)
+    found: dict[WeightKey, Found] = {}
+    for text, offer in offers.items():
+        layer, _, tensor = text.rpartition(".")
+        found.setdefault(known.get(text) or WeightKey(layer, tensor), offer)
+    return found
+
+
+def _refused(code: str, path: Path, what: str, remedy: str) -> DiagnosticError:
+    return DiagnosticError(Diagnostic(code, f"{path} {what}", file=str(path), remedy=remedy))

@@ -1,0 +1,69 @@
+"""The tensors that a network needs, from its inferred shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+from designer.files import limits
+from designer.files.weight_types import WeightKey
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.naming import identifiers
+from designer.operators.api import Operator, Weight
+
+ACTIVATION_PREFIX = "activation_"
+
+
+def required_weights(inference: Inference) -> dict[WeightKey, Weight]:
+    """The tensors of all layers whose shapes are known, in running order, those of attached activations included.
+
+    Raises DiagnosticError when they would take more memory than `limits.MAX_WEIGHT_BYTES`: a wrong parameter can ask for
+    more than any machine has.
+    """
+    needed: dict[WeightKey, Weight] = {}
+    total = 0
+    order, _ = inference.graph.order()
+    for name in order:
+        state = inference.states[name]
+        if not state.ok:
+            continue
+        read = inference.read(name)
+        found: list[Weight] = []
+        if isinstance(read.operator, Operator):
+            found.extend(read.operator.weights(state.inputs))
+        if isinstance(read.activation, Operator) and state.before_activation is not None:
+            own = read.activation.weights((state.before_activation,))
+            found.extend(replace(w, name=f"{ACTIVATION_PREFIX}{w.name}") for w in own)
+        for weight in found:
+            needed[WeightKey(name, weight.name)] = weight
+            total += 4 * prod(weight.shape)
+            if total > limits.MAX_WEIGHT_BYTES:
+                raise DiagnosticError(_too_large(name, weight))
+    return needed
+
+
+def torch_keys(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
+    """The keys that a state dict of the generated module can have for `needed`.
+
+    A module's tensors are `<attribute>.<torch name>`, a tensor that the module holds itself is `<attribute>_<torch name>`.
+    """
+    attributes = identifiers({key.layer for key in needed})
+    result: dict[str, WeightKey] = {}
+    for key, weight in needed.items():
+        suffix = "_activation" if key.tensor.startswith(ACTIVATION_PREFIX) else ""
+        result[f"{attributes[key.layer]}{suffix}.{weight.torch}"] = key
+        result.setdefault(f"{attributes[key.layer]}{suffix}_{weight.torch}", key)
+    return result
+
+
+def _too_large(layer: str, weight: Weight) -> Diagnostic:
+    shape = " x ".join(str(d) for d in weight.shape)
+    return Diagnostic(
+        "too-large",
+        f"with the tensor '{weight.name}' ({shape}) the weights would take more than "
+        f"{limits.MAX_WEIGHT_BYTES // 2**30} GiB",
+        layer=layer,
+        remedy="check the number of features and the size of the layer's input",
+    )

@@ -1,0 +1,56 @@
+"""What loading weights found out, as findings for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from designer.files.weight_types import WeightKey, WeightReport, Weights, WeightStatus
+from designer.graph.diagnostics import Diagnostic, Severity
+
+
+def weight_diagnostics(weights: Weights) -> tuple[Diagnostic, ...]:
+    """A finding for every tensor that is not simply bound: "missing-weight", "wrong-shape", "unexpected-weight"."""
+    return tuple(_finding(report) for report in weights.reports if report.status is not WeightStatus.BOUND)
+
+
+def shape_text(shape: Iterable[int] | None) -> str:
+    """`32 x 3 x 3 x 3`; "a single number" for a tensor without dimensions."""
+    return "no shape" if shape is None else " x ".join(str(d) for d in shape) or "a single number"
+
+
+def by_status(reports: Iterable[WeightReport]) -> dict[WeightStatus, list[WeightKey]]:
+    """The tensors of each status, every status present."""
+    result: dict[WeightStatus, list[WeightKey]] = {status: [] for status in WeightStatus}
+    for report in reports:
+        result[report.status].append(report.key)
+    return result
+
+
+def _finding(report: WeightReport) -> Diagnostic:
+    layer, tensor = report.key
+    if report.status is WeightStatus.MISSING:
+        return Diagnostic(
+            "missing-weight",
+            f"the weights have no '{tensor}' for '{layer}' ({shape_text(report.needed)})",
+            layer=layer,
+            parameter=tensor,
+            file=report.source or None,
+            remedy="choose weights that fit this network, or choose random weights for what is missing",
+        )
+    if report.status is WeightStatus.WRONG_SHAPE:
+        return Diagnostic(
+            "wrong-shape",
+            f"'{tensor}' of '{layer}' must be {shape_text(report.needed)}, the file has {shape_text(report.found)}",
+            layer=layer,
+            parameter=tensor,
+            file=report.source or None,
+            remedy="choose weights that were trained with this network, or change the layer back",
+        )
+    name = f"{layer}.{tensor}" if layer else tensor
+    return Diagnostic(
+        "unexpected-weight",
+        f"the weights hold '{name}' ({shape_text(report.found)}), which no layer needs; it is not used",
+        Severity.WARNING,
+        file=report.source or None,
+        remedy="nothing needs to be done if a layer was removed on purpose",
+    )

@@ -1,0 +1,56 @@
+"""Weights as values: tensors by layer and tensor name, and what loading found out about each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class WeightKey(NamedTuple):
+    """A weight by layer and tensor name, for instance ("conv_1", "kernel")."""
+
+    layer: str
+    tensor: str
+
+
+class WeightStatus(StrEnum):
+    BOUND = "bound"
+    MISSING = "missing"
+    UNEXPECTED = "unexpected"
+    WRONG_SHAPE = "wrong shape"
+
+
+@dataclass(frozen=True, slots=True)
+class WeightReport:
+    """What loading found out about one tensor. Shapes are None where there is none."""
+
+    key: WeightKey
+    status: WeightStatus
+    needed: tuple[int, ...] | None = None
+    found: tuple[int, ...] | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Tensors by key, float32, C order.
+
+    `note` is empty for weights that all came from a file, and says "random weights (seed 0)" or "12 of 30 tensors random
+    (seed 0)" otherwise; it must be shown wherever a result is shown.
+    """
+
+    tensors: Mapping[WeightKey, NDArray[np.float32]] = field(default_factory=dict)
+    reports: tuple[WeightReport, ...] = ()
+    source: str = ""
+    note: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every needed tensor is bound."""
+        return not any(r.status in (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE) for r in self.reports)
