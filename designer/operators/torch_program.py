@@ -13,7 +13,7 @@ from typing import Any, cast
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.graph.naming import identifiers
+from designer.graph.naming import identifier, identifiers
 from designer.graph.types import TensorType
 from designer.operators.api import Operator, Weight
 from designer.operators.registry import Read
@@ -29,7 +29,8 @@ from designer.operators.torch_data import (
     walk,
 )
 
-RESERVED_LOCALS = frozenset({"F", "nn", "self", "torch"})
+# What generated code imports, and the names that linters refuse for variables.
+RESERVED_LOCALS = frozenset({"F", "I", "O", "l", "nn", "self", "torch"})
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,12 @@ def build_program(
     layers: Sequence[str],
     feeds: Sequence[Source],
     wanted: Sequence[Source],
-    *,
-    names: Mapping[str, str] | None = None,
 ) -> Program:
     """The program of `layers` (in running order), which reads `feeds` and gives `wanted`.
 
-    `names` are the identifiers of layers; by default those of the graph. Pass the identifiers of the document when the
-    graph is a deployed one, so that a name does not depend on what was left out. Layers without a known shape raise
-    DiagnosticError.
+    Layers without a known shape raise DiagnosticError. Values that nothing reads are not computed.
     """
-    walker = _Walker(inference, dict(names) if names is not None else identifiers(inference.graph.layers))
+    walker = _Walker(inference, layer_names(inference))
     inputs = {_key(inference, feed): walker.input(_key(inference, feed)) for feed in feeds}
     for layer in layers:
         walker.layer(layer)
@@ -123,8 +120,32 @@ def build_program(
                 Diagnostic("no-such-tensor", f"'{source}' is not computed by these layers", layer=source.layer)
             )
         outputs[key] = value
-    steps = _with_releases(walker.steps, tuple(inputs.values()), set(outputs.values()))
+    steps = _with_releases(walker.steps, set(outputs.values()))
     return Program(tuple(walker.attributes), inputs, steps, outputs, tuple(walker.weights))
+
+
+def layer_names(inference: Inference) -> dict[str, str]:
+    """Layer -> identifier, for attributes and locals.
+
+    Layers with weights come first and are named among themselves, because their names are keys of state dicts: they do
+    not depend on what else the network holds.
+    """
+    weighted = [layer.name for layer in inference.graph if _has_weights(inference, layer.name)]
+    names = identifiers(weighted)
+    taken = set(names.values())
+    for layer in sorted(inference.graph.layers):
+        if layer not in names:
+            names[layer] = _unique(identifier(layer), taken)
+    return names
+
+
+def _has_weights(inference: Inference, layer: str) -> bool:
+    state, read = inference.states[layer], cast(Read, inference.read(layer))
+    if read.operator is None or state.outputs is None:
+        return False
+    before = state.before_activation
+    attached = read.activation is not None and before is not None and bool(read.activation.weights((before,)))
+    return attached or bool(read.operator.weights(state.inputs))
 
 
 @dataclass
@@ -257,15 +278,21 @@ def locals_of(value: Any) -> Iterator[str]:
             yield from locals_of(node.args)
 
 
-def _with_releases(steps: Sequence[Step], inputs: Sequence[str], kept: set[str]) -> tuple[Step, ...]:
-    last: dict[str, int] = {step.target: index for index, step in enumerate(steps)}
-    for index, step in enumerate(steps):
-        last.update(dict.fromkeys(locals_of(step.value), index))
+def _with_releases(steps: Sequence[Step], kept: set[str]) -> tuple[Step, ...]:
+    """The steps whose results are read or kept, each with the locals that nothing reads after it."""
+    read = set(kept)
+    useful: list[Step] = []
+    for step in reversed(steps):
+        if step.target in read:
+            read.update(locals_of(step.value))
+            useful.append(step)
+    useful.reverse()
+    last = {name: index for index, step in enumerate(useful) for name in locals_of(step.value)}
     gone: dict[int, list[str]] = {}
     for name, index in last.items():
         if name not in kept:
             gone.setdefault(index, []).append(name)
-    return tuple(replace(step, release=tuple(gone.get(index, ()))) for index, step in enumerate(steps))
+    return tuple(replace(step, release=tuple(gone.get(index, ()))) for index, step in enumerate(useful))
 
 
 def _key(inference: Inference, source: Source) -> Source:

@@ -59,7 +59,7 @@ class TorchEngine:
         channels_last = self.options.layout == "nhwc"
         memory_format = torch.channels_last if channels_last else torch.contiguous_format
         module.to(device=self.device, dtype=dtype)
-        module.to(memory_format=memory_format)
+        module.to(memory_format=memory_format)  # type: ignore[call-overload]
         return TorchCompiled(module, program, part, self.device, dtype, channels_last, threads(self.options))
 
 

@@ -1,0 +1,192 @@
+"""Training pictures: random patches of photographs, and made-up pictures where there are few photographs.
+
+Every batch depends only on the seed and the step's number, so that a run that was stopped goes on exactly as it would have.
+
+A network with several inputs: change `sample` below. It must return one tensor for each input of the network, in the
+order of `forward`, and the target that the first output is compared with. train.py says so when the numbers differ.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+
+ENDINGS = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+FEW = 16  # with fewer photographs than this, made-up pictures fill the set
+SCALES = (1.0, 1.0, 0.75, 0.5)  # a patch is sometimes cut larger and made smaller: sharper, and more variety
+KEPT_BYTES = 1 << 30  # decoded photographs that stay in memory
+
+
+class DataError(Exception):
+    """The pictures cannot be used; the message says why and what to do."""
+
+
+def sample(clean: torch.Tensor, noise: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
+    """The network's inputs (one tensor each) and the target, from clean patches and noise of the same shape.
+
+    Both are N x C x H x W; the pictures' values are in 0..1.
+    """
+    return (clean + noise,), clean
+
+
+def find_pictures(folder: Path) -> list[Path]:
+    """The pictures in `folder` and below it, in name order."""
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; give --data a folder with pictures")
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file())
+
+
+def load_picture(path: Path, channels: int) -> np.ndarray:
+    """The picture as H x W x channels, 8 bits a value, turned upright."""
+    mode = {1: "L", 3: "RGB", 4: "RGBA"}.get(channels)
+    if mode is None:
+        raise DataError(f"the network takes {channels} channels; pictures have 1, 3 or 4: change data.py")
+    try:
+        with Image.open(path) as opened:
+            array = np.asarray(ImageOps.exif_transpose(opened).convert(mode))
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{path} cannot be read as a picture ({error}); remove it from the folder") from error
+    return array.reshape(array.shape[0], array.shape[1], channels)
+
+
+def to_tensor(array: np.ndarray) -> torch.Tensor:
+    """H x W x C bytes as C x H x W numbers in 0..1."""
+    return torch.from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1))).float() / 255.0
+
+
+def dead_leaves(rng: np.random.Generator, size: int, channels: int) -> np.ndarray:
+    """A made-up picture: discs of all sizes lie on each other, some shaded, some striped. Edges at every scale.
+
+    Photographs have the same statistics of edges, which is why networks learn from such pictures.
+    """
+    big = size * 2  # drawn at twice the size, then made smaller: soft edges
+    picture = np.empty((big, big, channels), np.float32)
+    picture[:] = rng.random(channels)
+    for _ in range(rng.integers(60, 400)):
+        # The number of discs falls with the cube of their radius, between 4 pixels and half the picture.
+        u = rng.random()
+        small, large = 4.0, big / 2
+        radius = (u * large**-2 + (1 - u) * small**-2) ** -0.5
+        x, y = rng.random(2) * big
+        left, right = max(0, int(x - radius)), min(big, int(x + radius) + 1)
+        top, bottom = max(0, int(y - radius)), min(big, int(y + radius) + 1)
+        if left >= right or top >= bottom:
+            continue
+        dx = np.arange(left, right, dtype=np.float32)[None, :] - x
+        dy = np.arange(top, bottom, dtype=np.float32)[:, None] - y
+        inside = dx * dx + dy * dy <= radius * radius
+        grey = rng.random()
+        colour = np.clip(grey + rng.normal(0, rng.choice((0.02, 0.15, 0.4)), channels), 0, 1).astype(np.float32)
+        kind = rng.random()
+        shade = np.zeros_like(dx + dy)
+        if kind < 0.4:
+            shade = (dx * rng.normal() + dy * rng.normal()) / radius * 0.2
+        elif kind < 0.6:
+            angle, period = rng.random() * np.pi, rng.uniform(4, 24)
+            along = dx * np.cos(angle) + dy * np.sin(angle)
+            shade = np.sin(along * (2 * np.pi / period)) * rng.uniform(0.03, 0.2)
+        disc = np.clip(colour + shade[:, :, None], 0, 1)
+        picture[top:bottom, left:right][inside] = disc[inside]
+    small_picture = picture.reshape(size, 2, size, 2, channels).mean((1, 3))
+    return (small_picture * 255 + 0.5).astype(np.uint8)
+
+
+class Batches:
+    """Batches of noisy patches. `batch(step)` depends on the seed and the step alone."""
+
+    def __init__(
+        self,
+        pictures: list[Path],
+        *,
+        channels: int,
+        patch: int,
+        batch: int,
+        noise: tuple[float, float],
+        seed: int,
+        synthetic: int | None = None,
+    ) -> None:
+        """`noise` is the range of standard deviations in 0..1; `synthetic` the number of made-up pictures (None: as needed)."""
+        made = max(0, FEW - len(pictures)) if synthetic is None else synthetic
+        if not pictures and not made:
+            raise DataError("there is no picture to train with; put pictures in the folder, or use --synthetic 16")
+        self.pictures = pictures
+        self.channels = channels
+        self.patch = patch
+        self.size = batch
+        self.noise = noise
+        self.seed = seed
+        rng = np.random.default_rng((seed, 0xD1))
+        self.made = [dead_leaves(rng, max(256, patch), channels) for _ in range(made)]
+        self._kept: OrderedDict[Path, np.ndarray] = OrderedDict()
+        self._kept_bytes = 0
+        self._worker = ThreadPoolExecutor(1)
+        self._ahead: tuple[int, object] | None = None
+
+    def epoch_steps(self) -> int:
+        """Steps in which as many pixels are seen as the photographs have (made-up pictures count too)."""
+        area = sum(array.shape[0] * array.shape[1] for array in self.made)
+        for path in self.pictures:
+            try:
+                with Image.open(path) as opened:
+                    area += opened.width * opened.height
+            except (OSError, Image.DecompressionBombError) as error:
+                raise DataError(f"{path} cannot be read as a picture ({error}); remove it") from error
+        return max(1, -(-area // (self.patch**2 * self.size)))
+
+    def batch(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """(clean, noise) of `step`, both N x C x H x W. The next step's batch is made in the background."""
+        if self._ahead is not None and self._ahead[0] == step:
+            result = self._ahead[1].result()
+        else:
+            result = self._make(step)
+        self._ahead = (step + 1, self._worker.submit(self._make, step + 1))
+        return result
+
+    def close(self) -> None:
+        """Stop making batches ahead."""
+        self._worker.shutdown(cancel_futures=True)
+
+    def _make(self, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        rng = np.random.default_rng((self.seed, step))
+        clean = torch.stack([to_tensor(self._patch(rng)) for _ in range(self.size)])
+        # The wide end of a range counts more: strong noise is the harder task.
+        low, high = self.noise
+        sigma = torch.from_numpy((low + (high - low) * rng.random(self.size) ** 0.7).astype(np.float32))
+        noise = torch.from_numpy(rng.standard_normal(clean.shape, dtype=np.float32))
+        return clean, noise * sigma[:, None, None, None]
+
+    def _patch(self, rng: np.random.Generator) -> np.ndarray:
+        number = int(rng.integers(len(self.pictures) + len(self.made)))
+        picture = self._photograph(number) if number < len(self.pictures) else self.made[number - len(self.pictures)]
+        height, width = picture.shape[:2]
+        cut = round(self.patch / float(rng.choice(SCALES)))
+        cut = cut if cut <= min(height, width) else self.patch
+        if min(height, width) < cut:
+            grow = ((0, max(0, cut - height)), (0, max(0, cut - width)), (0, 0))
+            picture = np.pad(picture, grow, mode="symmetric")
+            height, width = picture.shape[:2]
+        top, left = rng.integers(height - cut + 1), rng.integers(width - cut + 1)
+        patch = picture[top : top + cut, left : left + cut]
+        if cut != self.patch:
+            image = Image.fromarray(patch[:, :, 0] if self.channels == 1 else patch)
+            patch = np.asarray(image.resize((self.patch, self.patch), Image.Resampling.BOX))
+            patch = patch.reshape(self.patch, self.patch, self.channels)
+        patch = np.rot90(patch, int(rng.integers(4)))
+        return patch[:, ::-1] if rng.random() < 0.5 else patch
+
+    def _photograph(self, number: int) -> np.ndarray:
+        path = self.pictures[number]
+        if path in self._kept:
+            self._kept.move_to_end(path)
+            return self._kept[path]
+        array = load_picture(path, self.channels)
+        self._kept[path] = array
+        self._kept_bytes += array.nbytes
+        while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
+            self._kept_bytes -= self._kept.popitem(last=False)[1].nbytes
+        return array
