@@ -1,0 +1,334 @@
+"""The central widget: the canvas of the open document. Gestures become edits here, changes become items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
+from PySide6.QtWidgets import QInputDialog, QLabel, QVBoxLayout, QWidget
+
+from app.ui.canvas import clipboard, gestures, wishes
+from app.ui.canvas.links import LinkItem
+from app.ui.canvas.node import LayerItem
+from app.ui.canvas.ports import PortDot
+from app.ui.canvas.projection import Projection
+from app.ui.canvas.quick_add import QuickAdd
+from app.ui.canvas.viewer import LayerViewer
+from app.ui.context import Context
+from app.ui.document import Document
+from designer.graph import commands
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import ChangeSet, Edit
+from designer.graph.model import Layer, Source, check_layer_name
+from designer.operators.api import Operator
+
+Connect = Callable[[Layer], Edit]  # how a layer that the quick search makes joins the network
+
+
+class Canvas(QWidget):
+    """Shows `context.document` and edits it."""
+
+    selection_state_changed = Signal()  # what Delete, Copy, ... would act on is different now
+    menu_requested = Signal(QPoint)  # global place
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._document: Document | None = None
+        self.viewer = LayerViewer(self)
+        self.projection = Projection(self.viewer)
+        self._paste_count = 0
+        self._join: Connect | None = None
+        self._place = QPointF()
+        self._quick_add = QuickAdd(context.registry, self)
+        self._quick_add.chosen.connect(self._on_chosen)
+        self._hint = QLabel("Drag an operator from the palette, or press Space to search one.", self.viewer)
+        self._hint.setObjectName("canvas.hint")
+        self._hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.viewer.installEventFilter(self)
+        box = QVBoxLayout(self)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.addWidget(self.viewer)
+        self.setFocusProxy(self.viewer)
+
+        viewer = self.viewer
+        viewer.layers_moved.connect(self._on_moved)
+        viewer.selection_changed.connect(self._on_selected)
+        viewer.inspect_wanted.connect(context.inspect_requested)
+        viewer.quick_add_wanted.connect(self._on_quick_add)
+        viewer.operator_dropped.connect(self._on_dropped)
+        viewer.menu_wanted.connect(self.menu_requested)
+        viewer.link_started.connect(self._on_link_started)
+        viewer.link_ended.connect(self._on_link_ended)
+        viewer.link_refused.connect(lambda reason: context.message.emit("error", f"Not connected: {reason}"))
+        viewer.link_dropped.connect(self._on_link_dropped)
+        context.document_changed.connect(self._show)
+        context.selection_changed.connect(self._select)
+        context.reveal_requested.connect(self.reveal)
+        if context.has_document:
+            self._show(context.document)
+
+    # --- the document ----------------------------------------------------------------------------------------
+
+    def _show(self, document: Document) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_changed)
+            self._document.states_changed.disconnect(self.projection.refresh)
+        self._document = document
+        self.projection.show(document)
+        document.changed.connect(self._on_changed)
+        document.states_changed.connect(self.projection.refresh)
+        self._paste_count = 0
+        self._update_hint()
+        self.viewer.frame_all()
+        self.selection_state_changed.emit()
+
+    def _on_changed(self, change: ChangeSet) -> None:
+        self.projection.apply(change)
+        self._update_hint()
+        kept = [change.renamed.get(n, n) for n in self._context.selection]
+        self._context.select(tuple(n for n in kept if self.projection.get(n) is not None))
+        self._select(self._context.selection)
+
+    def _update_hint(self) -> None:
+        empty = self._document is not None and len(self._document.graph) == 0
+        self._hint.setVisible(empty)
+        self._hint.setGeometry(self.viewer.rect())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._hint.setGeometry(self.viewer.rect())
+        return super().eventFilter(watched, event)
+
+    def _do(self, wish: Callable[[Document], Edit]) -> Edit | None:
+        """Commit what `wish` makes; the edit, or None when it was refused (the document tells why)."""
+        document = self._document
+        if document is None:
+            return None
+        try:
+            edit = wish(document)
+        except DiagnosticError as error:
+            document.refused.emit(error.diagnostics)
+            return None
+        return edit if document.do(edit) else None
+
+    # --- selection -------------------------------------------------------------------------------------------
+
+    def _on_selected(self) -> None:
+        found = [item.layer for item in self.viewer.selected_layers()]
+        before = [n for n in self._context.selection if n in found]
+        self._context.select((*before, *sorted(n for n in found if n not in before)))
+        self.selection_state_changed.emit()
+
+    def _select(self, names: tuple[str, ...]) -> None:
+        items = [item for n in names if (item := self.projection.get(n)) is not None]
+        if items or self.viewer.selected_layers():
+            links = self.viewer.selected_links() if not items else []
+            self.viewer.select_items(items)
+            for link in links:
+                link.setSelected(True)
+        self.selection_state_changed.emit()
+
+    @property
+    def has_selection(self) -> bool:
+        """Whether layers or links are selected."""
+        return bool(self.viewer.scene().selectedItems())
+
+    def select_all(self) -> None:
+        if self._document is not None:
+            self._context.select(tuple(self._document.graph.layers))
+
+    def reveal(self, name: str) -> None:
+        """Select a layer and bring it into view."""
+        item = self.projection.get(name)
+        if item is not None:
+            self._context.select((name,))
+            self.viewer.reveal(item)
+
+    def frame_all(self) -> None:
+        self.viewer.frame_all()
+
+    def frame_selection(self) -> None:
+        """Frame what is selected; everything when nothing is."""
+        items = self.viewer.selected_layers()
+        if items:
+            self.viewer.frame(items)
+        else:
+            self.viewer.frame_all()
+
+    # --- editing ---------------------------------------------------------------------------------------------
+
+    def delete_selection(self, *, heal: bool = False) -> None:
+        layers = self._selected_names()
+        links = [link.key for link in self.viewer.selected_links()]
+        if layers or links:
+            self._do(lambda d: wishes.delete(d, layers, links, heal=heal))
+
+    def copy_selection(self) -> None:
+        names = self._selected_names()
+        if self._document is not None and names:
+            clipboard.copy(self._document.graph, names)
+            self._paste_count = 0
+
+    def cut_selection(self) -> None:
+        self.copy_selection()
+        self.delete_selection()
+
+    def paste(self, *, keep_links: bool = False) -> None:
+        """Add what the clipboard holds, each time a little further down, and select it."""
+        try:
+            layers = clipboard.pasted()
+        except DiagnosticError as error:
+            if self._document is not None:
+                self._document.refused.emit(error.diagnostics)
+            return
+        self._paste_count += 1
+        self._add_copies(layers, self._paste_count, keep_links=keep_links)
+
+    def duplicate_selection(self, *, keep_links: bool = False) -> None:
+        if self._document is not None:
+            names = self._selected_names()
+            self._add_copies([self._document.graph[n] for n in names], 1, keep_links=keep_links)
+
+    def _add_copies(self, layers: list[Layer], step: int, *, keep_links: bool) -> None:
+        if not layers:
+            return
+        offset = (32 * step, 32 * step)
+        edit = self._do(lambda d: commands.paste(d.graph, layers, offset, keep_links=keep_links))
+        if edit is not None:
+            self._context.select(tuple(edit.layers))
+
+    def rename_selection(self) -> None:
+        """Ask for another name of the selected layer."""
+        names = self._selected_names()
+        if len(names) != 1 or self._document is None:
+            return
+        dialog = QInputDialog(self)
+        dialog.setObjectName("canvas.rename")
+        dialog.setWindowTitle("Rename Layer")
+        dialog.setLabelText("Name of the layer. Its weights are found by this name.")
+        dialog.setTextValue(names[0])
+        dialog.setOkButtonText("Rename")
+        dialog.textValueSelected.connect(lambda text: self.rename(names[0], text.strip()))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    def rename(self, old: str, new: str) -> None:
+        rule = check_layer_name(new)
+        if rule is not None:
+            self._context.message.emit("error", f"Not renamed: {rule}")
+            return
+        self._do(lambda d: commands.rename_layer(d.graph, old, new))
+
+    def quick_add(self) -> None:
+        """Open the search at the pointer."""
+        self._on_quick_add(self.viewer.pointer_place(), None)
+
+    def _selected_names(self) -> list[str]:
+        return [n for n in self._context.selection if self.projection.get(n) is not None]
+
+    def _on_moved(self, places: dict[str, wishes.Place]) -> None:
+        if self._do(lambda d: commands.move_layers(d.graph, places)) is None:
+            self.projection.reset_positions(places)
+
+    # --- adding ----------------------------------------------------------------------------------------------
+
+    def _on_dropped(self, type_name: str, place: QPointF) -> None:
+        hit = self.viewer.hit(self.viewer.mapFromScene(place))
+        self._add(type_name, place, self._insert(hit) if isinstance(hit, LinkItem) else None)
+        self.viewer.setFocus()
+
+    def _on_quick_add(self, place: QPointF, link: LinkItem | None) -> None:
+        self._open_search(place, self._insert(link) if link is not None else None)
+
+    def _insert(self, link: LinkItem) -> Connect:
+        consumer, index = link.key
+        return lambda layer: commands.insert_on_link(self._context.document.graph, layer, consumer, index)
+
+    def _open_search(
+        self, place: QPointF, join: Connect | None, accepts: Callable[[type[Operator]], bool] | None = None
+    ) -> None:
+        if self._document is None:
+            return
+        self._join, self._place = join, place
+        point = self.viewer.viewport().mapToGlobal(self.viewer.mapFromScene(place))
+        self._quick_add.open_at(point, accepts)
+
+    def _on_chosen(self, type_name: str) -> None:
+        self._add(type_name, self._place, self._join)
+        self.viewer.setFocus()
+
+    def _add(self, type_name: str, place: QPointF, join: Connect | None) -> None:
+        document = self._document
+        if document is None:
+            return
+        layer = wishes.new_layer(document, type_name, wishes.on_grid(place.x(), place.y()))
+        if layer is None:
+            self._context.message.emit("error", f"There is no operator '{type_name}'")
+            return
+        edit = self._do(lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer))
+        if edit is not None:
+            self._context.select((layer.name,))
+
+    # --- links -----------------------------------------------------------------------------------------------
+
+    def _on_link_started(self, drag: gestures.Link) -> None:
+        """Grey out every port that cannot take the link, each with its reason."""
+        document = self._document
+        if document is None:
+            return
+        anchor = drag.anchor
+        own = anchor.node.layer
+        forbidden = document.graph.downstream([own]) if anchor.is_input else document.graph.upstream([own])
+        for name in self.projection.layers:
+            item = self.projection[name]
+            for dot in item.outputs if anchor.is_input else item.inputs:
+                source, target = (dot, anchor) if anchor.is_input else (anchor, dot)
+                reason = wishes.refusal(
+                    document, _source(source), target.node.layer, target.index, closes_loop=name in forbidden
+                )
+                dot.refuse(reason)
+            item.update()
+
+    def _on_link_ended(self) -> None:
+        for name in self.projection.layers:
+            item = self.projection[name]
+            for dot in (*item.inputs, *item.outputs):
+                if dot.refusal:
+                    dot.refuse("")
+            item.update()
+
+    def _on_link_dropped(self, drag: gestures.Link, target: PortDot | None, place: QPointF) -> None:
+        anchor, detached = drag.anchor, drag.detached
+        if target is None:
+            if detached is not None:
+                self._do(lambda d: wishes.disconnect(d, *detached.key))
+            else:
+                self._search_for(anchor, place)
+            return
+        source, consumer = (target, anchor) if anchor.is_input else (anchor, target)
+        name, index = consumer.node.layer, consumer.index
+        if detached is None:
+            self._do(lambda d: commands.connect(d.graph, _source(source), name, index))
+        elif consumer is not detached.target or source is not detached.source:
+            self._do(lambda d: wishes.move_link(d, detached.key, _source(source), name, index))
+
+    def _search_for(self, anchor: PortDot, place: QPointF) -> None:
+        """A new link was dropped on nothing: offer the operators that it can lead to."""
+        item: LayerItem = anchor.node
+        source = None if anchor.is_input else _source(anchor)
+        consumer = (item.layer, anchor.index) if anchor.is_input else None
+
+        def join(layer: Layer) -> Edit:
+            return wishes.add_connected(self._context.document.graph, layer, source, consumer)
+
+        def accepts(cls: type[Operator]) -> bool:
+            return bool(cls.outputs if anchor.is_input else cls.inputs)
+
+        self._open_search(place, join, accepts)
+
+
+def _source(dot: PortDot) -> Source:
+    """The producer that an output dot stands for; the first output has no port name."""
+    return Source(dot.node.layer, dot.look.name if dot.index else "")

@@ -1,0 +1,197 @@
+"""What a pressed mouse button does until it is released. The viewer picks one gesture at the press and feeds it.
+
+A gesture changes only what is seen. When it ends it emits a request; `cancel` leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt
+from PySide6.QtWidgets import QToolTip
+
+from app.ui.canvas.links import LinkItem, LiveLink
+from app.ui.canvas.node import LayerItem
+from app.ui.canvas.ports import PortDot
+from designer.graph.model import GRID
+
+if TYPE_CHECKING:
+    from app.ui.canvas.viewer import LayerViewer
+
+THRESHOLD = 4  # pixels that the pointer moves before a press becomes a drag
+
+
+class Gesture(Protocol):
+    """Points are in viewport pixels."""
+
+    def move(self, point: QPoint) -> None: ...
+    def release(self, point: QPoint) -> None: ...
+    def cancel(self) -> None: ...
+
+
+class Pan:
+    """Drag the view."""
+
+    def __init__(self, viewer: LayerViewer, start: QPoint) -> None:
+        self._viewer = viewer
+        self._last = start
+        viewer.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
+
+    def move(self, point: QPoint) -> None:
+        self._viewer.pan(point - self._last)
+        self._last = point
+
+    def release(self, point: QPoint) -> None:
+        self._viewer.viewport().unsetCursor()
+
+    def cancel(self) -> None:
+        self.release(self._last)
+
+
+class Band:
+    """Select by a rubber band; with `extend` what was selected stays selected."""
+
+    def __init__(self, viewer: LayerViewer, start: QPoint, *, extend: bool) -> None:
+        self._viewer = viewer
+        self._start = start
+        self._kept = viewer.selected_layers() if extend else []
+        self._moved = False
+        if not extend:
+            viewer.select_items([])
+
+    def move(self, point: QPoint) -> None:
+        if not self._moved and (point - self._start).manhattanLength() < THRESHOLD:
+            return
+        self._moved = True
+        rect = QRect(self._start, point).normalized()
+        self._viewer.show_band(rect)
+        area = self._viewer.mapToScene(rect).boundingRect()
+        found = [item for item in self._viewer.layer_items(area) if item.box().intersects(area)]
+        self._viewer.select_items([*self._kept, *(i for i in found if i not in self._kept)])
+
+    def release(self, point: QPoint) -> None:
+        self._viewer.show_band(None)
+        self._viewer.selection_changed.emit()
+
+    def cancel(self) -> None:
+        self._viewer.select_items(self._kept)
+        self.release(self._start)
+
+
+class Move:
+    """Drag the selected nodes, snapped to the grid; one request at the end."""
+
+    def __init__(self, viewer: LayerViewer, lead: LayerItem, start: QPoint, *, single_on_click: bool) -> None:
+        self._viewer = viewer
+        self._lead = lead
+        self._start = start
+        self._single_on_click = single_on_click
+        self._origins = {item: QPointF(item.pos()) for item in viewer.selected_layers()}
+        self._moved = False
+
+    def move(self, point: QPoint) -> None:
+        if not self._moved and (point - self._start).manhattanLength() < THRESHOLD:
+            return
+        if self._lead not in self._origins:
+            return
+        self._moved = True
+        run = self._viewer.mapToScene(point) - self._viewer.mapToScene(self._start)
+        origin = self._origins[self._lead]
+        step = snap(origin + run) - origin
+        for item, place in self._origins.items():
+            item.move_to(place + step)
+
+    def release(self, point: QPoint) -> None:
+        moved = {item.layer: item.pos() for item, origin in self._origins.items() if item.pos() != origin}
+        if moved:
+            self._viewer.layers_moved.emit({name: (round(p.x()), round(p.y())) for name, p in moved.items()})
+        elif self._single_on_click and not self._moved:
+            self._viewer.select_items([self._lead])
+            self._viewer.selection_changed.emit()
+
+    def cancel(self) -> None:
+        for item, origin in self._origins.items():
+            item.move_to(origin)
+
+
+class Link:
+    """Drag a link: a new one from a port, or the loose end of one that exists (`detached`)."""
+
+    def __init__(self, viewer: LayerViewer, anchor: PortDot, start: QPoint, detached: LinkItem | None = None) -> None:
+        self._viewer = viewer
+        self.anchor = anchor
+        self.detached = detached
+        self._start = start
+        self._live: LiveLink | None = None
+
+    def move(self, point: QPoint) -> None:
+        if self._live is None:
+            if (point - self._start).manhattanLength() < THRESHOLD:
+                return
+            self._begin()
+        assert self._live is not None
+        target = self._target(point)
+        refusal = target.refusal if target is not None else ""
+        pointer = self._viewer.mapToScene(point) if target is None else target.centre()
+        self._live.follow(self.anchor, pointer, refused=bool(refusal))
+        if refusal and target is not None:
+            QToolTip.showText(self._viewer.viewport().mapToGlobal(point), target.toolTip(), self._viewer.viewport())
+        else:
+            QToolTip.hideText()
+
+    def _begin(self) -> None:
+        self._live = LiveLink()
+        self._viewer.scene().addItem(self._live)
+        if self.detached is not None:
+            self.detached.hide()
+        self._viewer.link_started.emit(self)
+
+    def _target(self, point: QPoint) -> PortDot | None:
+        hit = self._viewer.hit(point)
+        if isinstance(hit, PortDot) and hit.is_input != self.anchor.is_input and hit.node is not self.anchor.node:
+            return hit
+        node = hit.node if isinstance(hit, PortDot) else hit
+        if isinstance(node, LayerItem) and node is not self.anchor.node:
+            return best_port(node.outputs if self.anchor.is_input else node.inputs)
+        return None
+
+    def release(self, point: QPoint) -> None:
+        target = self._target(point) if self._live is not None else None
+        dragged = self._live is not None
+        self._end()
+        if not dragged:
+            if self.detached is not None:
+                self._viewer.select_link(self.detached)
+            return
+        refusal = target.refusal if target is not None else ""
+        self._viewer.link_ended.emit()
+        if refusal:
+            self._viewer.link_refused.emit(refusal)
+        else:
+            self._viewer.link_dropped.emit(self, target, self._viewer.mapToScene(point))
+
+    def cancel(self) -> None:
+        dragged = self._live is not None
+        self._end()
+        if dragged:
+            self._viewer.link_ended.emit()
+
+    def _end(self) -> None:
+        QToolTip.hideText()
+        if self._live is not None:
+            self._viewer.scene().removeItem(self._live)
+            self._live = None
+        if self.detached is not None:
+            self.detached.show()
+
+
+def best_port(dots: list[PortDot]) -> PortDot | None:
+    """Where a link goes that is dropped on a node's body: the first free port that takes it, else any that takes it."""
+    willing = [d for d in dots if not d.refusal]
+    free = [d for d in willing if not d.is_input or not d.links]
+    return next(iter(free or willing or dots), None)
+
+
+def snap(point: QPointF) -> QPointF:
+    """The nearest point of the grid."""
+    return QPointF(round(point.x() / GRID) * GRID, round(point.y() / GRID) * GRID)

@@ -1,0 +1,168 @@
+"""Connections: a curve from an output to an input, with the shape that flows through it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from NodeGraphQt.qgraphics.pipe import PipeItem
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
+
+from app.ui import theme
+from app.ui.canvas.metrics import fonts
+
+if TYPE_CHECKING:
+    from app.ui.canvas.ports import PortDot
+
+READABLE = 0.6  # below this scale no shapes are written on links
+HIT = 6.0  # half the width in which a link is hit, in canvas units
+
+
+class LinkItem(PipeItem):  # type: ignore[misc]
+    """A link. `key` is the consumer's name and input index. Its line is equally thick at every scale."""
+
+    def __init__(self, source: PortDot, target: PortDot, key: tuple[str, int]) -> None:
+        # PipeItem's own constructor builds an arrow head and two pens that are not used here: two thirds of the time.
+        QGraphicsPathItem.__init__(self)
+        self._active = self._highlight = False
+        self._input_port = target
+        self._output_port = source
+        self.setZValue(-1)
+        self.setAcceptHoverEvents(True)
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, True)
+        self.key = key
+        self.label = ""
+        source.add_pipe(self)
+        target.add_pipe(self)
+        self.redraw()
+
+    @property
+    def source(self) -> PortDot:
+        dot: PortDot = self._output_port
+        return dot
+
+    @property
+    def target(self) -> PortDot:
+        dot: PortDot = self._input_port
+        return dot
+
+    def set_label(self, text: str) -> None:
+        """The shape that is written on the link."""
+        if text != self.label:
+            self.prepareGeometryChange()
+            self.label = text
+            self.update()
+
+    def redraw(self) -> None:
+        """Follow the ports."""
+        self.setPath(curve(self.source.centre(), self.target.centre()))
+
+    def delete(self) -> None:
+        for dot in (self.source, self.target):
+            if self in dot.connected_pipes:
+                dot.remove_pipe(self)
+        if self.scene() is not None:
+            self.scene().removeItem(self)
+
+    # --- the parts of PipeItem that would use its arrow head --------------------------------------------------
+
+    def draw_path(self, start_port: PortDot, end_port: object = None, cursor_pos: object = None) -> None:
+        self.redraw()
+
+    def reset(self) -> None:
+        self._active = False
+        self.update()
+
+    def activate(self) -> None:
+        self._active = True
+        self.update()
+
+    def highlight(self) -> None:
+        self.update()
+
+    def hoverEnterEvent(self, event: object) -> None:
+        self.activate()
+
+    def hoverLeaveEvent(self, event: object) -> None:
+        self.reset()
+
+    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: object) -> object:
+        return QGraphicsPathItem.itemChange(self, change, value)
+
+    # --- geometry and painting -------------------------------------------------------------------------------
+
+    def boundingRect(self) -> QRectF:
+        rect = self.path().boundingRect().adjusted(-HIT, -HIT, HIT, HIT)
+        return rect.united(self._label_rect()) if self.label else rect
+
+    def shape(self) -> QPainterPath:
+        stroker = QPainterPathStroker()
+        stroker.setWidth(2 * HIT)
+        return stroker.createStroke(self.path())
+
+    def _label_rect(self) -> QRectF:
+        metrics = fonts().mono_metrics
+        width, height = metrics.horizontalAdvance(self.label) + 8, metrics.height()
+        centre = (self.source.centre() + self.target.centre()) / 2  # a curve's middle is that of its ends
+        return QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
+
+    @property
+    def label_fits(self) -> bool:
+        """Whether there is room for the shape between the two nodes."""
+        run = self.target.centre() - self.source.centre()
+        return bool(self.label) and abs(run.x()) + abs(run.y()) > self._label_rect().width() + 48
+
+    @property
+    def emphasised(self) -> bool:
+        return bool(
+            self._active or self.isSelected() or self.source.node.isSelected() or self.target.node.isSelected()
+        )
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        detail = option.levelOfDetailFromTransform(painter.worldTransform())
+        strong = self.emphasised
+        pen = QPen(theme.color("link_active" if strong else "link"), 2.4 if strong else 1.6)
+        pen.setCosmetic(True)
+        if self.isSelected():
+            pen.setWidthF(3.4)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPath(self.path())
+        if detail >= READABLE and self.label_fits:
+            rect = self._label_rect()
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("sunken"))
+            painter.drawRoundedRect(rect, 3, 3)
+            painter.setFont(fonts().mono)
+            painter.setPen(theme.color("link_active" if strong else "muted"))
+            painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, self.label)
+
+
+class LiveLink(QGraphicsPathItem):
+    """The link that is being dragged: from a port to the pointer. Dashed; crossed out by its colour where refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setZValue(10)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        self.hide()
+
+    def follow(self, port: PortDot, pointer: QPointF, *, refused: bool) -> None:
+        """Draw from `port` to `pointer` (canvas units)."""
+        ends = (pointer, port.centre()) if port.is_input else (port.centre(), pointer)
+        self.setPath(curve(*ends))
+        pen = QPen(theme.color("error" if refused else "link_active"), 2.4)
+        pen.setCosmetic(True)
+        pen.setStyle(Qt.PenStyle.DotLine if refused else Qt.PenStyle.DashLine)
+        self.setPen(pen)
+        self.show()
+
+
+def curve(start: QPointF, end: QPointF) -> QPainterPath:
+    """A path that leaves `start` to the right and reaches `end` from the left."""
+    path = QPainterPath(start)
+    dx, dy = end.x() - start.x(), end.y() - start.y()
+    reach = max(24.0, min(abs(dx) * 0.5, 160.0)) if dx >= 0 else min(200.0, 48.0 + abs(dx) * 0.25 + abs(dy) * 0.1)
+    path.cubicTo(start + QPointF(reach, 0), end - QPointF(reach, 0), end)
+    return path

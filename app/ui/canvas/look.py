@@ -1,0 +1,154 @@
+"""What a node shows, as plain data: worked out from the document, drawn by `node.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import cast
+
+from app.ui.document import Document
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.inference import LayerState
+from designer.graph.model import Layer
+from designer.graph.types import TensorType
+from designer.operators.api import Category, Operator, Port
+from designer.operators.registry import Read
+
+
+@dataclass(frozen=True, slots=True)
+class PortLook:
+    """One port. `free` is the empty place that a variadic port offers beyond its connections."""
+
+    name: str
+    tip: str = ""
+    free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLook:
+    """One node. `problem` is "error", "warning", "unknown" (because of another layer) or empty."""
+
+    name: str
+    title: str
+    category: Category | None
+    summary: str = ""
+    activation: str = ""
+    inputs: tuple[PortLook, ...] = ()
+    outputs: tuple[PortLook, ...] = ()
+    shapes: tuple[str, ...] = ()
+    problem: str = ""
+    tip: str = ""
+
+    @property
+    def named_inputs(self) -> bool:
+        """Whether input names are written: when more than one port could be meant."""
+        return len({p.name for p in self.inputs}) > 1
+
+    @property
+    def named_outputs(self) -> bool:
+        return len(self.outputs) > 1
+
+
+def node_look(document: Document, name: str) -> NodeLook:
+    """The look of one layer as the document knows it now."""
+    layer = document.graph[name]
+    state = document.inference.states.get(name, LayerState())
+    read = cast(Read, document.inference.read(name))
+    operator, cls = read.operator, document.registry.get(layer.type)
+    inputs = input_ports(layer, operator, cls)
+    outputs = output_ports(operator, cls)
+    problem = _problem(state)
+    return NodeLook(
+        name=name,
+        title=cls.title if cls is not None else f"unknown: {layer.type}",
+        category=cls.category if cls is not None else None,
+        summary=_summary(layer, operator),
+        activation=layer.activation.type if layer.activation is not None else "",
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        shapes=tuple(shape_text(t) for t in state.outputs or ()),
+        problem=problem,
+        tip=_tip(layer, cls, state),
+    )
+
+
+def shape_text(tensor: TensorType) -> str:
+    """The shape without its batch dimension: `32 x 64 x 64`."""
+    text = str(tensor)
+    return text.removeprefix("N x ")
+
+
+def input_ports(layer: Layer, operator: Operator | None, cls: type[Operator] | None) -> list[PortLook]:
+    """One look an input index of `layer`; a variadic port shows its connections and one free place."""
+    declared: Sequence[Port] = operator.input_ports() if operator is not None else cls.inputs if cls is not None else ()
+    if not declared:
+        surplus = len(layer.inputs)
+        return [PortLook(f"input {i}", f"input {i}") for i in range(surplus)]
+    looks: list[PortLook] = []
+    for port in declared:
+        if not port.variadic:
+            looks.append(PortLook(port.name, _port_tip(port)))
+            continue
+        connected = max(0, len(layer.inputs) - len(looks))
+        looks += [PortLook(port.name, _port_tip(port, i)) for i in range(connected)]
+        looks.append(PortLook(port.name, _port_tip(port, connected), free=True))
+    while len(looks) < len(layer.inputs):  # more connections than ports: shown, so that they can be removed
+        looks.append(PortLook(f"input {len(looks)}", "surplus connection: remove it"))
+    return looks
+
+
+def output_ports(operator: Operator | None, cls: type[Operator] | None) -> list[PortLook]:
+    """One look an output. An unknown layer has one, so that its links stay visible."""
+    if operator is not None:
+        return [PortLook(p.name, _port_tip(p)) for p in operator.output_ports()]
+    return [PortLook(p.name, _port_tip(p)) for p in cls.outputs] if cls is not None else [PortLook("y")]
+
+
+def _port_tip(port: Port, number: int | None = None) -> str:
+    ranks = (port.rank,) if isinstance(port.rank, int) else port.rank or ()
+    parts = [port.name if number is None else f"{port.name} {number + 1}"]
+    if ranks:
+        parts.append(f"rank {' or '.join(str(r) for r in ranks)}")
+    if port.dtypes:
+        parts.append(" or ".join(d.value for d in port.dtypes))
+    if port.optional:
+        parts.append("optional")
+    text = ", ".join(parts)
+    return f"{text}: {port.doc}" if port.doc else text
+
+
+def _summary(layer: Layer, operator: Operator | None) -> str:
+    if operator is None:
+        return ""
+    text = operator.summary()
+    if not text and any(p.variadic for p in operator.input_ports()):
+        count = sum(1 for source in layer.inputs if source is not None)
+        text = f"{count} input{'s' if count != 1 else ''}"
+    return text
+
+
+def _problem(state: LayerState) -> str:
+    severities = {d.severity for d in state.diagnostics}
+    if Severity.ERROR in severities:
+        return "error"
+    if state.because_of is not None:
+        return "unknown"
+    return "warning" if Severity.WARNING in severities else ""
+
+
+def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState) -> str:
+    lines = [f"<b>{escape(layer.name)}</b> - {escape(cls.title if cls is not None else layer.type)}"]
+    if cls is not None and cls.help():
+        lines.append(escape(cls.help().splitlines()[0]))
+    if state.outputs:
+        lines.append("output " + escape(", ".join(str(t) for t in state.outputs)))
+    elif state.because_of is not None:
+        lines.append(f"output unknown because of '{escape(state.because_of)}'")
+    lines += [_finding(d) for d in state.diagnostics]
+    return "<br>".join(lines)
+
+
+def _finding(finding: Diagnostic) -> str:
+    remedy = f" ({finding.remedy})" if finding.remedy else ""
+    return f"{finding.severity.value}: {escape(finding.message + remedy)}"

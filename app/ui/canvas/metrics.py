@@ -1,0 +1,119 @@
+"""Sizes of nodes in canvas units, worked out from the text they hold, so that no text is cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import ceil
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication
+
+from app.ui.canvas.look import NodeLook, PortLook
+from designer.graph.model import GRID
+
+PAD = 10.0
+PORT_RADIUS = 5.0
+MARK = 16.0
+MIN_WIDTH = 144.0
+
+
+@dataclass(frozen=True)
+class Fonts:
+    """The canvas's fonts, derived from the application's, with their measures."""
+
+    name: QFont
+    small: QFont
+    mono: QFont
+    name_metrics: QFontMetricsF = field(init=False)
+    small_metrics: QFontMetricsF = field(init=False)
+    mono_metrics: QFontMetricsF = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name_metrics", QFontMetricsF(self.name))
+        object.__setattr__(self, "small_metrics", QFontMetricsF(self.small))
+        object.__setattr__(self, "mono_metrics", QFontMetricsF(self.mono))
+
+
+def fonts() -> Fonts:
+    """The fonts for the application's present font."""
+    return _fonts(QGuiApplication.font().toString())
+
+
+@lru_cache(maxsize=4)
+def _fonts(key: str) -> Fonts:
+    base = QFont()
+    base.fromString(key)
+    size = base.pointSizeF() if base.pointSizeF() > 0 else 10.0
+    name, small = QFont(base), QFont(base)
+    name.setPointSizeF(size * 1.1)
+    name.setWeight(QFont.Weight.DemiBold)
+    small.setPointSizeF(size * 0.85)
+    mono = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    mono.setPointSizeF(size * 0.85)
+    return Fonts(name, small, mono)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the parts of a node stand; the origin is the box's top left corner.
+
+    `tab` is empty without an attached activation; `bounds` holds everything that is painted.
+    """
+
+    box: QRectF
+    header: float
+    tab: QRectF
+    left: float
+    right: float
+    bounds: QRectF
+    inputs: tuple[tuple[float, float], ...]
+    outputs: tuple[tuple[float, float], ...]
+
+
+def layout(look: NodeLook) -> Layout:
+    """The layout of `look`; width and height of the box are multiples of half the grid."""
+    f = fonts()
+    header = ceil(f.name_metrics.height()) + 8.0
+    line = f.small_metrics.height() + 2
+    step = max(18.0, line)
+    left = _column(look.inputs, f) if look.named_inputs else 0.0
+    right = _column(look.outputs, f) if look.named_outputs else 0.0
+    body = max(f.small_metrics.horizontalAdvance(look.title), f.mono_metrics.horizontalAdvance(look.summary))
+    width = max(
+        MIN_WIDTH,
+        2 * PAD + f.name_metrics.horizontalAdvance(look.name) + (MARK + 6 if look.problem else 0),
+        2 * PAD + left + body + right,
+    )
+    width = _snap(width)
+    lines = 2 if look.summary else 1
+    ports = max(len(look.inputs), len(look.outputs))
+    height = _snap(header + max(lines * line, ports * step) + 8)
+    first = header + 4 + step / 2
+    tab = QRectF()
+    if look.activation:
+        tab_width = f.small_metrics.horizontalAdvance(look.activation) + 16
+        tab = QRectF(width, first - line / 2 - 1, tab_width, line + 2)
+    shape = f.mono_metrics.horizontalAdvance(", ".join(look.shapes))
+    wide = max(width + tab.width(), PAD + shape)
+    edge = PORT_RADIUS + 3
+    bounds = QRectF(-edge, -3, wide + 2 * edge, height + f.mono_metrics.height() + 8)
+    return Layout(
+        QRectF(0, 0, width, height),
+        header,
+        tab,
+        left,
+        right,
+        bounds,
+        tuple((0.0, first + i * step) for i in range(len(look.inputs))),
+        tuple((width + (tab.width() if i == 0 else 0.0), first + i * step) for i in range(len(look.outputs))),
+    )
+
+
+def _column(ports: tuple[PortLook, ...], f: Fonts) -> float:
+    return max((f.small_metrics.horizontalAdvance(p.name) for p in ports), default=0.0) + 10
+
+
+def _snap(value: float) -> float:
+    half = GRID // 2
+    return float(ceil(value / half) * half)

@@ -1,0 +1,143 @@
+"""One layer on the canvas: its item, and the object by which NodeGraphQt knows it."""
+
+from __future__ import annotations
+
+from NodeGraphQt.base.node import NodeObject
+from NodeGraphQt.qgraphics.node_abstract import AbstractNodeItem
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainter, QPainterPath
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.ui.canvas import node_paint
+from app.ui.canvas.links import LinkItem
+from app.ui.canvas.look import NodeLook
+from app.ui.canvas.metrics import Layout, layout
+from app.ui.canvas.ports import PortDot
+
+EMPTY = NodeLook("", "", None)
+
+
+class LayerItem(AbstractNodeItem):  # type: ignore[misc]
+    """The item of one layer: a box with a title bar, its ports, its activation's tab and its output shape."""
+
+    def __init__(self) -> None:
+        super().__init__("layer")
+        self.setAcceptHoverEvents(True)
+        self.look: NodeLook = EMPTY
+        self.layout: Layout = layout(EMPTY)
+        self._inputs: list[PortDot] = []
+        self._outputs: list[PortDot] = []
+
+    # --- what NodeGraphQt's viewer and graph ask of a node ---------------------------------------------------
+
+    @property
+    def inputs(self) -> list[PortDot]:
+        return self._inputs
+
+    @property
+    def outputs(self) -> list[PortDot]:
+        return self._outputs
+
+    @property
+    def layer(self) -> str:
+        """The layer's name."""
+        return self.look.name
+
+    def post_init(self, viewer: object, pos: tuple[float, float] | None = None) -> None:
+        if pos is not None:
+            self.setPos(*pos)
+
+    # --- projection ------------------------------------------------------------------------------------------
+
+    def show_look(self, look: NodeLook) -> bool:
+        """Take another look; True when ports moved or changed, so that links must be drawn again."""
+        old = self.layout
+        if look == self.look:
+            return False
+        ports_changed = (look.inputs, look.outputs) != (self.look.inputs, self.look.outputs)
+        self.look = look
+        new = layout(look)
+        if new.bounds != old.bounds:
+            self.prepareGeometryChange()
+        self.layout = new
+        self._width, self._height = new.box.width(), new.box.height()
+        if ports_changed:
+            self._make_ports()
+        for dots, places in ((self._inputs, new.inputs), (self._outputs, new.outputs)):
+            for dot, place in zip(dots, places, strict=True):
+                dot.setPos(*place)
+        self.setToolTip(look.tip)
+        self.update()
+        return ports_changed or (new.inputs, new.outputs) != (old.inputs, old.outputs)
+
+    def _make_ports(self) -> None:
+        """Bring the dots in line with the look; those that stay keep their links."""
+        for dots, looks, is_input in (
+            (self._inputs, self.look.inputs, True),
+            (self._outputs, self.look.outputs, False),
+        ):
+            while len(dots) > len(looks):
+                dot = dots.pop()
+                for link in dot.links:
+                    link.delete()
+                dot.setParentItem(None)
+                if dot.scene() is not None:
+                    dot.scene().removeItem(dot)
+            for dot, look in zip(dots, looks, strict=False):
+                dot.look = look
+                dot.name = look.name
+                dot.refuse("")
+            for index in range(len(dots), len(looks)):
+                dots.append(PortDot(self, looks[index], index, is_input=is_input))
+
+    def links(self) -> list[LinkItem]:
+        """All links that start or end here."""
+        return [link for dot in (*self._inputs, *self._outputs) for link in dot.links]
+
+    def move_to(self, position: QPointF) -> None:
+        """Put the item somewhere and draw its links again."""
+        self.setPos(position)
+        for link in self.links():
+            link.redraw()
+
+    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: object) -> object:
+        if change == QGraphicsItem.GraphicsItemChange.ItemSelectedHasChanged:
+            self.setZValue(2 if value else 1)
+            for link in self.links():
+                link.update()
+        return super().itemChange(change, value)
+
+    # --- geometry and painting -------------------------------------------------------------------------------
+
+    def boundingRect(self) -> QRectF:
+        return self.layout.bounds
+
+    def shape(self) -> QPainterPath:
+        path = QPainterPath()
+        path.addRect(self.layout.box)
+        if not self.layout.tab.isEmpty():
+            path.addRect(self.layout.tab)
+        return path
+
+    def box(self) -> QRectF:
+        """The box with its tab, in canvas units."""
+        return QRectF(self.mapRectToScene(self.layout.box.united(self.layout.tab)))
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        detail = option.levelOfDetailFromTransform(painter.worldTransform())
+        node_paint.paint(painter, self, detail)
+
+
+class LayerNode(NodeObject):  # type: ignore[misc]
+    """A layer as NodeGraphQt's graph holds it. Its item shows the layer; the layer itself is the document's."""
+
+    __identifier__ = "layerwright"
+    NODE_NAME = "layer"
+
+    def __init__(self) -> None:
+        super().__init__(LayerItem)
+
+    @property
+    def item(self) -> LayerItem:
+        item: LayerItem = self.view
+        return item

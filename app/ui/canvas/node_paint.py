@@ -1,0 +1,174 @@
+"""How a node is painted: near as a box with its texts, far out as a filled block of its category's colour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPolygonF
+
+from app.ui import theme
+from app.ui.canvas.metrics import MARK, PAD, PORT_RADIUS, Fonts, Layout, fonts
+from app.ui.canvas.ports import PortDot
+from designer.operators.api import Category
+
+if TYPE_CHECKING:
+    from app.ui.canvas.node import LayerItem
+
+READABLE = 0.45  # below this scale texts cannot be read
+RADIUS = 5.0
+_PROBLEM: dict[str, theme.RoleName] = {"error": "error", "warning": "warning", "unknown": "muted"}
+
+
+def paint(painter: QPainter, item: LayerItem, detail: float) -> None:
+    """Paint `item` for a scale of `detail` device pixels a canvas unit."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= READABLE)
+    if detail < READABLE:
+        _paint_block(painter, item, detail)
+    else:
+        _paint_box(painter, item)
+
+
+def _category(item: LayerItem) -> QColor:
+    return theme.category(item.look.category or Category.DEVELOPMENT)
+
+
+def _paint_block(painter: QPainter, item: LayerItem, detail: float) -> None:
+    place = item.layout
+    ground = _category(item)
+    painter.fillRect(place.box, ground)
+    if not place.tab.isEmpty():
+        painter.fillRect(place.tab, theme.category(Category.ACTIVATION))
+    if item.isSelected():
+        painter.setPen(_pen(theme.color("link_active"), 2.0))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(place.box)
+    if item.look.problem in ("error", "warning"):
+        side = min(place.box.height(), max(MARK, 10.0 / detail))
+        centre = place.box.center()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        _paint_mark(painter, QRectF(centre.x() - side / 2, centre.y() - side / 2, side, side), item.look.problem)
+
+
+def _paint_box(painter: QPainter, item: LayerItem) -> None:
+    look, place, f = item.look, item.layout, fonts()
+    box = place.box
+    if not place.tab.isEmpty():
+        _paint_tab(painter, place, look.activation, f)
+    body = QPainterPath()
+    body.addRoundedRect(box, RADIUS, RADIUS)
+    painter.fillPath(body, theme.color("raised"))
+    painter.save()
+    painter.setClipRect(QRectF(box.left(), box.top(), box.width(), place.header))
+    painter.fillPath(body, _category(item))
+    painter.restore()
+    _paint_texts(painter, item, f)
+    if look.problem:
+        _paint_mark(painter, QRectF(box.right() - PAD - MARK, (place.header - MARK) / 2, MARK, MARK), look.problem)
+    pen = _pen(theme.color("outline"), 1.0)
+    if item.isSelected():
+        pen = _pen(theme.color("link_active"), 2.5)
+    elif look.problem:
+        pen = _pen(theme.color(_PROBLEM[look.problem]), 1.6)
+        if look.problem == "unknown":
+            pen.setStyle(Qt.PenStyle.DashLine)
+    painter.setPen(pen)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPath(body)
+    for dot in (*item.inputs, *item.outputs):
+        _paint_port(painter, dot)
+
+
+def _paint_texts(painter: QPainter, item: LayerItem, f: Fonts) -> None:
+    look, place = item.look, item.layout
+    box = place.box
+    painter.setFont(f.name)
+    painter.setPen(theme.color("on_category"))
+    head = QRectF(PAD, 0, box.width() - 2 * PAD, place.header)
+    painter.drawText(head, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, look.name)
+    line = f.small_metrics.height() + 2
+    top, left = place.header + 4, PAD + place.left
+    wide = box.width() - left - PAD - place.right
+    painter.setFont(f.small)
+    painter.setPen(theme.color("muted"))
+    at_left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+    painter.drawText(QRectF(left, top, wide, line), at_left, look.title)
+    for dots, named, align in (
+        (item.inputs, look.named_inputs, Qt.AlignmentFlag.AlignLeft),
+        (item.outputs, look.named_outputs, Qt.AlignmentFlag.AlignRight),
+    ):
+        for dot in dots if named else ():
+            row = QRectF(PAD, dot.y() - line / 2, box.width() - 2 * PAD, line)
+            painter.drawText(row, align | Qt.AlignmentFlag.AlignVCenter, dot.look.name)
+    if look.summary:
+        painter.setFont(f.mono)
+        painter.setPen(theme.color("text"))
+        painter.drawText(QRectF(left, top + line, wide, line), at_left, look.summary)
+    if look.shapes:
+        painter.setFont(f.mono)
+        painter.setPen(theme.color("muted"))
+        under = QRectF(PAD, box.bottom() + 2, place.bounds.right() - PAD, f.mono_metrics.height())
+        painter.drawText(under, at_left, ", ".join(look.shapes))
+
+
+def _paint_tab(painter: QPainter, place: Layout, text: str, f: Fonts) -> None:
+    tab = place.tab.adjusted(-RADIUS, 0, 0, 0)  # under the box, so that both look joined
+    path = QPainterPath()
+    path.addRoundedRect(tab, RADIUS, RADIUS)
+    painter.fillPath(path, theme.category(Category.ACTIVATION))
+    painter.setPen(theme.color("on_category"))
+    painter.setFont(f.small)
+    painter.drawText(place.tab, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def _paint_port(painter: QPainter, dot: PortDot) -> None:
+    centre = dot.pos()
+    if dot.refusal:
+        painter.setPen(_pen(theme.color("disabled"), 1.4))
+        painter.setBrush(theme.color("sunken"))
+        painter.drawEllipse(centre, PORT_RADIUS, PORT_RADIUS)
+        reach = PORT_RADIUS * 0.6
+        painter.drawLine(centre + QPointF(-reach, -reach), centre + QPointF(reach, reach))
+        return
+    ink = theme.color("link_active" if dot.hovered else "link")
+    radius = PORT_RADIUS + (1.5 if dot.hovered else 0.0)
+    pen = _pen(ink, 1.6)
+    if dot.look.free:
+        pen.setStyle(Qt.PenStyle.DotLine)
+    painter.setPen(pen)
+    painter.setBrush(QBrush(ink if dot.connected_pipes else theme.color("sunken")))
+    painter.drawEllipse(centre, radius, radius)
+
+
+def _paint_mark(painter: QPainter, place: QRectF, problem: str) -> None:
+    """Error: a disc with a cross; warning: a triangle with a bang; unknown: a disc with a question mark."""
+    ground = theme.color("sunken")
+    ink = theme.color(_PROBLEM[problem])
+    painter.setPen(_pen(ink, place.width() / 12))
+    painter.setBrush(ground)
+    if problem == "warning":
+        painter.drawPolygon(
+            QPolygonF([QPointF(place.center().x(), place.top()), place.bottomRight(), place.bottomLeft()])
+        )
+    else:
+        painter.drawEllipse(place)
+    if problem == "error":
+        inner = place.adjusted(place.width() * 0.3, place.height() * 0.3, -place.width() * 0.3, -place.height() * 0.3)
+        painter.setPen(_pen(ink, place.width() / 7))
+        painter.drawLine(inner.topLeft(), inner.bottomRight())
+        painter.drawLine(inner.topRight(), inner.bottomLeft())
+        return
+    font = fonts().small
+    font = type(font)(font)
+    font.setBold(True)
+    font.setPixelSize(max(1, round(place.height() * (0.6 if problem == "warning" else 0.75))))
+    painter.setFont(font)
+    painter.setPen(ink)
+    lower = place.adjusted(0, place.height() * 0.2, 0, 0) if problem == "warning" else place
+    painter.drawText(lower, Qt.AlignmentFlag.AlignCenter, "!" if problem == "warning" else "?")
+
+
+def _pen(ink: QColor, width: float) -> QPen:
+    pen = QPen(ink, width)
+    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    return pen

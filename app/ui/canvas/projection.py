@@ -1,0 +1,195 @@
+"""Keeps the items equal to the document: ChangeSets in, items made, changed and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from NodeGraphQt.base.graph import NodeGraph
+from PySide6.QtCore import QPointF
+
+from app.ui.canvas.links import LinkItem
+from app.ui.canvas.look import node_look
+from app.ui.canvas.node import LayerItem, LayerNode
+from app.ui.canvas.ports import PortDot
+from app.ui.canvas.viewer import LayerViewer
+from app.ui.document import Document
+from designer.graph.edits import ChangeSet
+
+
+class LayerGraph(NodeGraph):  # type: ignore[misc]
+    """NodeGraphQt's graph without its search for free names, which is linear a node: names are the document's."""
+
+    def get_unique_name(self, name: str) -> str:
+        return name
+
+
+class Projection:
+    """The items of one document."""
+
+    def __init__(self, viewer: LayerViewer) -> None:
+        self.viewer = viewer
+        self.graph = LayerGraph(viewer=viewer)
+        self.graph.set_acyclic(False)  # the library's check is quadratic; the document refuses cycles itself
+        self.document: Document | None = None
+        self._nodes: dict[str, LayerNode] = {}
+        self._links: dict[tuple[str, int], LinkItem] = {}
+
+    def __getitem__(self, layer: str) -> LayerItem:
+        return self._nodes[layer].item
+
+    def get(self, layer: str) -> LayerItem | None:
+        node = self._nodes.get(layer)
+        return node.item if node is not None else None
+
+    def link(self, consumer: str, index: int) -> LinkItem | None:
+        """The item of the link that ends at input `index` of `consumer`."""
+        return self._links.get((consumer, index))
+
+    @property
+    def layers(self) -> Iterable[str]:
+        return self._nodes.keys()
+
+    # --- following the document ------------------------------------------------------------------------------
+
+    def show(self, document: Document | None) -> None:
+        """Forget what was shown and show `document`."""
+        for name in list(self._nodes):
+            self._remove(name)
+        self._links.clear()
+        self.document = document
+        if document is None:
+            return
+        for name in document.graph.layers:
+            self._add(name)
+        for name in document.graph.layers:
+            self._wire(name)
+
+    def apply(self, change: ChangeSet) -> None:
+        """Follow one change."""
+        document = self._document()
+        for old, new in change.renamed.items():
+            self._rename(old, new)
+        for name in change.removed - change.renamed.keys():
+            self._remove(name)
+        for name in change.added - set(change.renamed.values()):
+            self._add(name)
+        for name in change.moved:
+            self._nodes[name].item.move_to(QPointF(*document.graph[name].position))
+        again: set[str] = set()
+        for name in change.rewired | change.reconfigured | frozenset(change.renamed.values()):
+            again |= self._refresh(name)
+        again |= change.added | change.rewired
+        for name in change.added | change.removed:
+            again.update(n for n in document.graph.consumers(name) if n in self._nodes)
+        for name in again:
+            self._wire(name)
+
+    def refresh(self, names: Iterable[str]) -> None:
+        """Show another inferred state of these layers."""
+        graph = self._document().graph
+        for name in names:
+            if name not in self._nodes:
+                continue
+            for other in self._refresh(name):
+                self._wire(other)
+            for consumer in graph.consumers(name):
+                self._label(consumer)
+
+    def reset_positions(self, names: Iterable[str]) -> None:
+        """Put items back where the document has their layers."""
+        for name in names:
+            self._nodes[name].item.move_to(QPointF(*self._document().graph[name].position))
+
+    def _document(self) -> Document:
+        if self.document is None:
+            raise RuntimeError("no document is shown")
+        return self.document
+
+    # --- items -----------------------------------------------------------------------------------------------
+
+    def _add(self, name: str) -> None:
+        document = self._document()
+        node = LayerNode()
+        node.NODE_NAME = name
+        node.item.show_look(node_look(document, name))
+        self._nodes[name] = node
+        self.graph.add_node(node, pos=document.graph[name].position, selected=False, push_undo=False)
+
+    def _remove(self, name: str) -> None:
+        node = self._nodes.pop(name)
+        for link in node.item.links():
+            self._drop(link)
+        self.graph.delete_node(node, push_undo=False)
+
+    def _rename(self, old: str, new: str) -> None:
+        node = self._nodes.pop(old)
+        self._nodes[new] = node
+        node.NODE_NAME = node.model.name = new
+        for key in [k for k in self._links if k[0] == old]:
+            link = self._links.pop(key)
+            link.key = (new, key[1])
+            self._links[link.key] = link
+
+    def _refresh(self, name: str) -> set[str]:
+        """Show the layer as it is now; returns the layers whose links must be made again."""
+        item = self._nodes[name].item
+        if not item.show_look(node_look(self._document(), name)):
+            return set()
+        for link in item.links():
+            link.redraw()
+        return {name, *(n for n in self._document().graph.consumers(name) if n in self._nodes)}
+
+    # --- links -----------------------------------------------------------------------------------------------
+
+    def _wire(self, name: str) -> None:
+        """Make the links into a layer what its inputs say."""
+        layer = self._document().graph[name]
+        item = self._nodes[name].item
+        for index in range(max(len(layer.inputs), self._linked(name))):
+            source = layer.inputs[index] if index < len(layer.inputs) else None
+            old = self._links.get((name, index))
+            output = self._output(source.layer, source.port) if source is not None else None
+            target = item.inputs[index] if index < len(item.inputs) else None
+            if old is not None and (output is None or old.source is not output or old.target is not target):
+                self._drop(old)
+                old = None
+            if old is None and output is not None and target is not None:
+                link = LinkItem(output, target, (name, index))
+                self._links[link.key] = link
+                self.viewer.scene().addItem(link)
+        item.update()
+        self._label(name)
+
+    def _linked(self, name: str) -> int:
+        """One more than the highest input index that has an item."""
+        count = len(self._nodes[name].item.inputs)
+        while (name, count) in self._links:
+            count += 1
+        return count
+
+    def _output(self, layer: str, port: str) -> PortDot | None:
+        node = self._nodes.get(layer)
+        if node is None:
+            return None
+        dots = node.item.outputs
+        if not port:
+            return dots[0] if dots else None
+        return next((d for d in dots if d.look.name == port), None)
+
+    def _drop(self, link: LinkItem) -> None:
+        if self._links.get(link.key) is link:
+            del self._links[link.key]
+        for dot in (link.source, link.target):
+            dot.node.update()
+        link.delete()
+
+    def _label(self, name: str) -> None:
+        layer = self._document().graph[name]
+        for index, source in enumerate(layer.inputs):
+            link = self._links.get((name, index))
+            if link is None or source is None:
+                continue
+            shapes = link.source.node.look.shapes
+            number = link.source.index
+            link.set_label(shapes[number] if number < len(shapes) else "")
+            link.source.node.update()

@@ -1,0 +1,367 @@
+"""The view of the canvas: mouse, keys, zoom and drops. It asks for changes by signals and never makes them.
+
+Every handler of NodeGraphQt's viewer that reacts to mouse or keys is replaced here; `tests/ui/test_canvas_gestures.py`
+drives each of them with real events and so guards against another version of the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from NodeGraphQt.widgets.viewer import NodeViewer
+from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QDragEnterEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QFocusEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPen,
+    QPixmapCache,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QGraphicsView, QWidget
+
+from app.ui import theme
+from app.ui.canvas import gestures
+from app.ui.canvas.links import LinkItem
+from app.ui.canvas.node import LayerItem
+from app.ui.canvas.ports import PortDot
+from designer.graph.model import GRID
+
+OPERATOR_MIME = "application/x-layerwright-operator"
+EXTENT = 4_000_000.0  # the canvas reaches this far in each direction
+ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
+CACHE_KILOBYTES = 128 * 1024  # painted nodes are kept as pixmaps; Qt's default of 10 MiB holds about 100 nodes
+
+Hit = PortDot | LayerItem | LinkItem
+
+
+class LayerViewer(NodeViewer):  # type: ignore[misc]
+    """Shows the items and turns gestures into requests."""
+
+    layers_moved = Signal(object)  # {layer: (x, y)}
+    selection_changed = Signal()  # by a gesture
+    inspect_wanted = Signal(str)  # layer
+    quick_add_wanted = Signal(QPointF, object)  # place on the canvas, LinkItem or None
+    operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
+    menu_wanted = Signal(QPoint)  # global place
+    link_started = Signal(object)  # gestures.Link: grey out the ports that cannot take it
+    link_ended = Signal()
+    link_refused = Signal(str)  # the reason
+    link_dropped = Signal(object, object, QPointF)  # gestures.Link, PortDot or None, place on the canvas
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._search_widget.setParent(self)  # a window of its own otherwise
+        self._search_widget.hide()
+        for shadow in (self._cursor_text, self._LIVE_PIPE, self._SLICER_PIPE):
+            self.scene().removeItem(shadow)
+        self._ctx_menu_bar.clear()
+        self._gesture: gestures.Gesture | None = None
+        self._fitted = False
+        self.setObjectName("canvas")
+        self.setAccessibleName("Network canvas")
+        self.setSceneRect(-EXTENT, -EXTENT, 2 * EXTENT, 2 * EXTENT)
+        self.setTransformationAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
+        self.setResizeAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
+        self.setFrameShape(QGraphicsView.Shape.NoFrame)
+        self.setMouseTracking(True)
+        QPixmapCache.setCacheLimit(max(QPixmapCache.cacheLimit(), CACHE_KILOBYTES))
+        theme.changes().changed.connect(self.repaint_all)
+
+    # --- items -----------------------------------------------------------------------------------------------
+
+    def hit(self, point: QPoint) -> Hit | None:
+        """What is at a viewport point: a port before a node before a link."""
+        node: LayerItem | None = None
+        link: LinkItem | None = None
+        for item in self.items(QRect(point - QPoint(2, 2), point + QPoint(2, 2))):
+            if isinstance(item, PortDot):
+                return item
+            if isinstance(item, LayerItem) and node is None and item.box().contains(self.mapToScene(point)):
+                node = item
+            elif isinstance(item, LinkItem) and link is None:
+                link = item
+        return node or link
+
+    def layer_items(self, area: QRectF | None = None) -> list[LayerItem]:
+        """All nodes, or those near an area of the canvas."""
+        found = self.scene().items() if area is None else self.scene().items(area)
+        return [item for item in found if isinstance(item, LayerItem)]
+
+    def selected_layers(self) -> list[LayerItem]:
+        return [item for item in self.scene().selectedItems() if isinstance(item, LayerItem)]
+
+    def selected_links(self) -> list[LinkItem]:
+        return [item for item in self.scene().selectedItems() if isinstance(item, LinkItem)]
+
+    def select_items(self, items: Iterable[LayerItem]) -> None:
+        """Select exactly these nodes, and no link."""
+        wanted = set(items)
+        for item in self.scene().selectedItems():
+            if item not in wanted:
+                item.setSelected(False)
+        for item in wanted:
+            item.setSelected(True)
+
+    def select_link(self, link: LinkItem) -> None:
+        """Select a link alone."""
+        self.select_items([])
+        link.setSelected(True)
+        self.selection_changed.emit()
+
+    # --- looking ---------------------------------------------------------------------------------------------
+
+    @property
+    def zoom(self) -> float:
+        """Pixels a canvas unit."""
+        return float(self.transform().m11())
+
+    def get_zoom(self) -> float:
+        return round(self.zoom - 1.0, 2)
+
+    def zoom_by(self, factor: float, point: QPoint | None = None) -> None:
+        """Scale around a viewport point (default: the middle)."""
+        self._fitted = False
+        point = point if point is not None else self.viewport().rect().center()
+        wanted = min(ZOOM_MAX, max(ZOOM_MIN, self.zoom * factor))
+        before = self.mapToScene(point)
+        QGraphicsView.scale(self, wanted / self.zoom, wanted / self.zoom)
+        after = self.mapFromScene(before)
+        self._scroll(point - after)
+
+    def pan(self, run: QPoint) -> None:
+        """Move what is seen by pixels."""
+        self._fitted = False
+        self._scroll(run)
+
+    def _scroll(self, run: QPoint) -> None:
+        for bar, step in ((self.horizontalScrollBar(), run.x()), (self.verticalScrollBar(), run.y())):
+            bar.setValue(bar.value() - step)
+
+    def frame(self, items: Sequence[LayerItem]) -> None:
+        """Show these nodes as large as they fit, at most at natural size. Much faster than the library's own way."""
+        rect = QRectF()
+        for item in items:
+            rect = rect.united(item.sceneBoundingRect())
+        if rect.isEmpty():
+            self.resetTransform()
+            self.centerOn(0, 0)
+            return
+        self.fitInView(rect.adjusted(-GRID, -GRID, GRID, GRID), Qt.AspectRatioMode.KeepAspectRatio)
+        wanted = min(1.0, max(ZOOM_MIN, self.zoom))
+        if wanted != self.zoom:
+            QGraphicsView.scale(self, wanted / self.zoom, wanted / self.zoom)
+        self.centerOn(rect.center())
+
+    def frame_all(self) -> None:
+        """Show everything, also after the window gets another size, until the person pans or zooms."""
+        self.frame(self.layer_items())
+        self._fitted = True
+
+    def reveal(self, item: LayerItem) -> None:
+        """Bring a node into view, without zooming where it can be read."""
+        if self.zoom < 0.5:
+            self.zoom_by(0.8 / self.zoom)
+        self._fitted = False
+        visible = self.mapToScene(self.viewport().rect()).boundingRect()
+        if not visible.contains(item.sceneBoundingRect()):
+            self.centerOn(item.sceneBoundingRect().center())
+
+    def visible_centre(self) -> QPointF:
+        return self.mapToScene(self.viewport().rect().center())
+
+    def repaint_all(self) -> None:
+        """Paint everything anew, for instance in another theme's colours."""
+        self.resetCachedContent()
+        for item in self.scene().items():
+            item.update()
+
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+        painter.fillRect(rect, theme.color("sunken"))
+        step = float(GRID)
+        while step * self.zoom < 24:
+            step *= 2
+        pen = QPen(theme.color("grid"), 1.0)
+        pen.setCosmetic(True)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(pen)
+        left, top = rect.left() - rect.left() % step, rect.top() - rect.top() % step
+        columns = [left + i * step for i in range(int(rect.width() / step) + 2)]
+        rows = [top + i * step for i in range(int(rect.height() / step) + 2)]
+        painter.drawLines(
+            [QLineF(x, rect.top(), x, rect.bottom()) for x in columns]
+            + [QLineF(rect.left(), y, rect.right(), y) for y in rows]
+        )
+
+    def show_band(self, rect: QRect | None) -> None:
+        """Show the rubber band, or hide it."""
+        if rect is None:
+            self._rubber_band.hide()
+        else:
+            self._rubber_band.setGeometry(rect)
+            self._rubber_band.show()
+
+    # --- mouse -----------------------------------------------------------------------------------------------
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+        point = event.position().toPoint()
+        if self._gesture is not None:
+            return
+        button, keys = event.button(), event.modifiers()
+        if button == Qt.MouseButton.MiddleButton or (
+            button == Qt.MouseButton.LeftButton and keys == Qt.KeyboardModifier.AltModifier
+        ):
+            self._gesture = gestures.Pan(self, point)
+        elif button == Qt.MouseButton.LeftButton:
+            self._gesture = self._press(point, keys)
+        elif button == Qt.MouseButton.RightButton:
+            hit = self.hit(point)
+            if isinstance(hit, LayerItem) and not hit.isSelected():
+                self.select_items([hit])
+                self.selection_changed.emit()
+
+    def _press(self, point: QPoint, keys: Qt.KeyboardModifier) -> gestures.Gesture | None:
+        toggle = bool(keys & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier))
+        hit = self.hit(point)
+        if isinstance(hit, PortDot):
+            if hit.is_input and hit.links:
+                link = hit.links[0]
+                return gestures.Link(self, link.source, point, link)
+            return gestures.Link(self, hit, point)
+        if isinstance(hit, LayerItem):
+            return self._press_node(hit, point, toggle=toggle)
+        if isinstance(hit, LinkItem):
+            place = self.mapToScene(point)
+            to_source = QLineF(place, hit.source.centre()).length()
+            near_source = to_source < QLineF(place, hit.target.centre()).length()
+            return gestures.Link(self, hit.target if near_source else hit.source, point, hit)
+        return gestures.Band(self, point, extend=toggle)
+
+    def _press_node(self, item: LayerItem, point: QPoint, *, toggle: bool) -> gestures.Gesture | None:
+        was_selected = item.isSelected()
+        if toggle:
+            item.setSelected(not was_selected)
+            self.selection_changed.emit()
+            if was_selected:
+                return None
+        elif not was_selected:
+            self.select_items([item])
+            self.selection_changed.emit()
+        return gestures.Move(self, item, point, single_on_click=was_selected and not toggle)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._gesture is not None:
+            self._gesture.move(event.position().toPoint())
+            event.accept()
+        else:
+            QGraphicsView.mouseMoveEvent(self, event)  # hovering
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+        if event.button() == Qt.MouseButton.RightButton or self._gesture is None:
+            return
+        gesture, self._gesture = self._gesture, None
+        gesture.release(event.position().toPoint())
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        point = event.position().toPoint()
+        hit = self.hit(point)
+        if isinstance(hit, LayerItem):
+            self.inspect_wanted.emit(hit.layer)
+        elif not isinstance(hit, PortDot):
+            self.quick_add_wanted.emit(self.mapToScene(point), hit)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        delta = event.angleDelta().y() or event.angleDelta().x()
+        if delta:
+            self.zoom_by(1.0015**delta, event.position().toPoint())
+        event.accept()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_wanted.emit(event.globalPos())
+        event.accept()
+
+    # The scene calls these for every event that reaches it; only hovering does.
+    def sceneMousePressEvent(self, event: object) -> None:
+        return
+
+    def sceneMouseMoveEvent(self, event: object) -> None:
+        return
+
+    def sceneMouseReleaseEvent(self, event: object) -> None:
+        return
+
+    # --- keys ------------------------------------------------------------------------------------------------
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Tab:
+            self.keyPressEvent(event)  # Tab would move the focus
+            return True
+        return bool(super().event(event))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key, keys = event.key(), event.modifiers()
+        if key == Qt.Key.Key_Escape and self._gesture is not None:
+            gesture, self._gesture = self._gesture, None
+            gesture.cancel()
+        elif (key in (Qt.Key.Key_Tab, Qt.Key.Key_Space) and keys == Qt.KeyboardModifier.NoModifier) or (
+            key == Qt.Key.Key_A and keys == Qt.KeyboardModifier.ShiftModifier
+        ):
+            self.quick_add_wanted.emit(self.pointer_place(), None)
+        else:
+            QGraphicsView.keyPressEvent(self, event)
+
+    def pointer_place(self) -> QPointF:
+        """The canvas place under the pointer, or the middle of what is seen when the pointer is elsewhere."""
+        point = self.viewport().mapFromGlobal(self.cursor().pos())
+        return self.mapToScene(point) if self.viewport().rect().contains(point) else self.visible_centre()
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        QGraphicsView.keyReleaseEvent(self, event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        QGraphicsView.focusInEvent(self, event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        QGraphicsView.focusOutEvent(self, event)
+
+    # --- size and drops --------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        QGraphicsView.resizeEvent(self, event)
+        if self._fitted:
+            self.frame_all()
+
+    def _update_scene(self) -> None:
+        """The library's own framing would undo ours."""
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        self._accept(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        self._accept(event)
+
+    def _accept(self, event: QDragMoveEvent) -> None:
+        """Operators are ours; files go up to the window."""
+        if event.mimeData().hasFormat(OPERATOR_MIME):
+            event.acceptProposedAction()
+        else:
+            event.ignore()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        if not event.mimeData().hasFormat(OPERATOR_MIME):
+            event.ignore()
+            return
+        event.acceptProposedAction()
+        name = bytes(event.mimeData().data(OPERATOR_MIME).data()).decode("utf-8", "replace")
+        self.operator_dropped.emit(name, self.mapToScene(event.position().toPoint()))

@@ -1,0 +1,142 @@
+"""What the canvas's gestures ask of the document, as functions from the graph to an edit, and why a link is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.ui.document import Document
+from designer.graph import commands
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import GRID, ActivationSpec, Layer, Source
+from designer.graph.naming import unique_name
+from designer.operators.api import Operator, Port
+
+Place = tuple[int, int]  # canvas units, on the grid
+
+
+def on_grid(x: float, y: float) -> Place:
+    """The nearest grid point."""
+    return (round(x / GRID) * GRID, round(y / GRID) * GRID)
+
+
+def new_layer(document: Document, type_name: str, place: Place) -> Layer | None:
+    """A layer of an operator type, or of an activation's, with defaults and a free name; None when the type is unknown."""
+    cls = document.registry.get(type_name)
+    attached: ActivationSpec | None = None
+    if cls is None:
+        activation = document.registry.activations.get(type_name)
+        cls = document.registry.get("activation")
+        if activation is None or cls is None:
+            return None
+        attached = ActivationSpec(type_name, activation().texts(all=False))
+    elif cls.type == "activation" and "relu" in document.registry.activations:
+        attached = ActivationSpec("relu", document.registry.activations["relu"]().texts(all=False))
+    name = unique_name(type_name, document.graph.layers)
+    return Layer(name, cls.type, place, params=cls().texts(all=False), activation=attached)
+
+
+def is_variadic(document: Document, layer: str, index: int) -> bool:
+    """Whether input `index` of a layer belongs to a port that takes any number of links."""
+    port = declared_port(document, layer, index)
+    return port is not None and port.variadic
+
+
+def declared_port(document: Document, layer: str, index: int) -> Port | None:
+    """The declaration of the port that input `index` belongs to; None for unknown operators and surplus inputs."""
+    ports = _ports(document, layer)
+    if index < len(ports):
+        return ports[index]
+    return ports[-1] if ports and ports[-1].variadic else None
+
+
+def _ports(document: Document, layer: str) -> Sequence[Port]:
+    operator = document.inference.read(layer).operator
+    if isinstance(operator, Operator):
+        return operator.input_ports()
+    cls = document.registry.get(document.graph[layer].type)
+    return cls.inputs if cls is not None else ()
+
+
+def refusal(document: Document, source: Source, consumer: str, index: int, *, closes_loop: bool) -> str:
+    """Why input `index` of `consumer` cannot read `source`; empty when it can. Shapes that do not fit are no refusal."""
+    if closes_loop:
+        return "the connection would close a loop"
+    port = declared_port(document, consumer, index)
+    if port is None:
+        return "this layer takes no more inputs"
+    state = document.inference.states.get(source.layer)
+    if state is None or state.outputs is None:
+        return ""
+    operator = document.inference.read(source.layer).operator
+    names = [p.name for p in operator.output_ports()] if operator is not None else []
+    number = names.index(source.port) if source.port in names else 0
+    tensor = state.outputs[min(number, len(state.outputs) - 1)]
+    ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
+    if ranks is not None and tensor.rank not in ranks:
+        return f"'{port.name}' needs rank {' or '.join(str(r) for r in ranks)}, not {tensor} (rank {tensor.rank})"
+    if port.dtypes and tensor.dtype not in port.dtypes:
+        return f"'{port.name}' needs {' or '.join(d.value for d in port.dtypes)}, not {tensor.dtype.value}"
+    return ""
+
+
+def disconnect(document: Document, consumer: str, index: int) -> Edit:
+    """Remove a link; later links of a variadic port move up."""
+    return commands.disconnect(document.graph, consumer, index, close_gap=is_variadic(document, consumer, index))
+
+
+def move_link(document: Document, old: tuple[str, int], source: Source, consumer: str, index: int) -> Edit:
+    """Let a link that ended at `old` (consumer, input index) now run from `source` to input `index` of `consumer`."""
+    graph = document.graph
+    if old == (consumer, index):
+        return commands.connect(graph, source, consumer, index)
+    connected = commands.connect(graph, source, consumer, index)
+    if old[0] != consumer:
+        return connected.then(disconnect(document, *old), f"Move link to {consumer}")
+    layer = connected.layers[consumer][1]
+    assert layer is not None
+    if is_variadic(document, *old):
+        inputs = layer.inputs[: old[1]] + layer.inputs[old[1] + 1 :]
+    else:
+        inputs = layer.with_input(old[1], None).inputs
+    return Edit(f"Move link of {consumer}", {consumer: (graph[consumer], replace(layer, inputs=inputs))})
+
+
+def delete(document: Document, layers: Sequence[str], links: Sequence[tuple[str, int]], *, heal: bool = False) -> Edit:
+    """Delete layers and links together. Links are (consumer, input index)."""
+    edit = commands.remove_layers(document.graph, layers, heal=heal)
+    gone = set(layers)
+    by_consumer: dict[str, list[int]] = {}
+    for consumer, index in links:
+        if consumer not in gone:
+            by_consumer.setdefault(consumer, []).append(index)
+    for consumer, indices in by_consumer.items():
+        for index in sorted(indices, reverse=True):
+            before, layer = edit.layers.get(consumer, (document.graph[consumer], document.graph[consumer]))
+            assert layer is not None
+            cut = _without(layer, index, close_gap=is_variadic(document, consumer, index))
+            edit = replace(edit, layers={**edit.layers, consumer: (before, cut)})
+    if not layers:
+        count = len(links)
+        edit = replace(edit, title="Delete link" if count == 1 else f"Delete {count} links")
+    return edit
+
+
+def _without(layer: Layer, index: int, *, close_gap: bool) -> Layer:
+    if not close_gap or index >= len(layer.inputs):
+        return layer.with_input(index, None) if index < len(layer.inputs) else layer
+    return replace(layer, inputs=layer.inputs[:index] + layer.inputs[index + 1 :])
+
+
+def add_connected(graph: Graph, layer: Layer, source: Source | None, consumer: tuple[str, int] | None) -> Edit:
+    """Add a layer that reads `source`, or that `consumer` (layer, input index) reads."""
+    if source is not None:
+        return commands.add_layer(graph, layer.with_input(0, source))
+    edit = commands.add_layer(graph, layer)
+    if consumer is None:
+        return edit
+    name, index = consumer
+    reader = graph[name]
+    wired = reader.with_input(index, Source(layer.name))
+    return Edit(edit.title, {**edit.layers, name: (reader, wired)})
