@@ -51,6 +51,26 @@ def read_image(path: Path | str, channels: int = 3) -> Array:
     return np.ascontiguousarray(color.transpose(2, 0, 1)[None])
 
 
+def read_npy(path: Path | str) -> Array:
+    """A tensor of numbers from an `.npy` file, as float32. DiagnosticError for any other file; nothing is unpickled."""
+    try:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # mapping checks the header against the file's length
+        if not isinstance(mapped, np.ndarray) or mapped.dtype.kind not in "fiub":
+            raise ValueError("it holds no plain array of numbers")
+        return np.array(mapped, dtype=np.float32, order="C")
+    except (OSError, ValueError, EOFError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError) as error:
+        lines = str(error).strip().splitlines()
+        reason = (error.strerror if isinstance(error, OSError) else None) or (lines[0][:160] if lines else "damaged")
+        raise DiagnosticError(
+            Diagnostic(
+                "cannot-read" if isinstance(error, OSError) else "not-a-tensor",
+                f"the tensor cannot be read: {reason}",
+                file=str(path),
+                remedy="write it with numpy.save as float32, N x C x H x W",
+            )
+        ) from None
+
+
 def _pixels(path: Path) -> NDArray[np.float32]:
     """H x W or H x W x (1..4), 0..1."""
     from PIL import Image, ImageOps, UnidentifiedImageError

@@ -72,6 +72,9 @@ class Results:
     def put(self, key: str, tensors: Mapping[Source, Array]) -> None:
         self._entries[key] = _Entry(tensors, sum(array.nbytes for array in tensors.values()))
 
+    def clear(self) -> None:
+        self._entries.clear()
+
     def trim(self, fresh: set[str]) -> list[Source]:
         """Drop what exceeds `keep_bytes`; returns the tensors among `fresh` that had to go as well."""
         total = sum(entry.nbytes for entry in self._entries.values())

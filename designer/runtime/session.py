@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from time import perf_counter
 from typing import cast
 
@@ -20,11 +21,13 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
+from designer.graph.types import Size3D
 from designer.operators.api import Operator, Role
 from designer.operators.registry import Registry
 from designer.runtime.api import Array, Compiled, RunOptions, RunResult, Step
 from designer.runtime.engines import make_engine
 from designer.runtime.feeding import Extent, Fed, check_fed, crop, factors, padded_extent, prepare, sized, tiling
+from designer.runtime.images import read_image, read_npy
 from designer.runtime.network import operator_of, output_layers, tensor, tensors, type_of
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, Results, WeightPrints, fingerprint, layer_text
@@ -83,6 +86,18 @@ class Session:
         copy = np.array(array, dtype=np.float32, order="C")
         self._fed[layer] = Fed(copy, picture, self._serial)
         self._take(Edit("Size", {layer: (self._graph[layer], self._sized(self._document[layer]))}))
+
+    def set_input_file(self, layer: str, path: Path) -> None:
+        """Feed an input layer with a picture, or with an `.npy` file as it is."""
+        if path.suffix.lower() == ".npy":
+            self.set_input(layer, read_npy(path), picture=False)
+            return
+        dims = getattr(self._input(layer), "dims", None)
+        self.set_input(layer, read_image(path, dims.channels if isinstance(dims, Size3D) else 3), picture=True)
+
+    def invalidate(self) -> None:
+        """Forget all results, so that the next run computes everything; what is compiled stays ready."""
+        self._results.clear()
 
     def set_param(self, layer: str, param: str, text: str) -> None:
         """Change a parameter; DiagnosticError, and nothing changed, when the text breaks its rule."""

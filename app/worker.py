@@ -1,0 +1,356 @@
+"""The engine process: one JSON object a line on stdin and stdout, tensors in a shared folder.
+
+Started as `python -m app.worker --shared DIR`. Everything slow or dangerous (engines, weights, pictures, code of plugins)
+happens here, so that the window survives whatever goes wrong. The process ends when its stdin does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from designer.files.document import parse_document
+from designer.files.weights import Weights, fill_missing, load_weights, required_weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.registry import Registry, default_registry
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+from designer.runtime.shared import SharedFolder
+
+PROGRESS_AFTER = 0.1  # seconds that a request may take before its progress is told
+MAX_LINE = 256 << 20  # bytes of one request: a document is at most as large
+Params = Mapping[str, Any]
+
+
+class BadRequestError(Exception):
+    """The request is not what the protocol says."""
+
+
+def text_of(params: Params, name: str, default: str | None = None) -> str:
+    value = params.get(name, default)
+    if not isinstance(value, str):
+        raise BadRequestError(f"'{name}' must be a text")
+    return value
+
+
+def whole_of(params: Params, name: str, default: int) -> int:
+    value = params.get(name, default)
+    if type(value) is not int or value < 0:
+        raise BadRequestError(f"'{name}' must be a whole number, 0 or more")
+    return value
+
+
+class Worker:
+    """What the methods of the protocol do. Holds one opened network."""
+
+    def __init__(self, shared: SharedFolder, tell: Callable[[dict[str, Any]], None]) -> None:
+        self._shared = shared
+        self._tell = tell
+        self._session: Session | None = None
+        self._weights_path: Path | None = None
+        self._seed: int | None = None
+        self._needed: dict[Any, Any] = {}
+
+    @property
+    def session(self) -> Session:
+        if self._session is None:
+            raise DiagnosticError(Diagnostic("nothing-open", "no network is open", remedy="send 'open' first"))
+        return self._session
+
+    def answer(self, number: Any, method: str, params: Params) -> dict[str, Any]:
+        """Carry out one request; raises DiagnosticError or BadRequestError."""
+        methods: dict[str, Callable[[Any, Params], dict[str, Any]]] = {
+            "ping": self._ping,
+            "open": self._open,
+            "update": self._update,
+            "set_input": self._set_input,
+            "set_param": self._set_param,
+            "run": self._run,
+            "profile": self._profile,
+        }
+        if method not in methods:
+            raise BadRequestError(f"there is no method '{method[:80]}'; known are {', '.join([*methods, 'quit'])}")
+        return methods[method](number, params)
+
+    def _ping(self, number: Any, params: Params) -> dict[str, Any]:
+        return {"pid": os.getpid()}
+
+    def _open(self, number: Any, params: Params) -> dict[str, Any]:
+        self._session = None
+        registry = default_registry()
+        graph, found = _parsed(params)
+        path, seed = params.get("weights"), params.get("seed")
+        if seed is not None and (type(seed) is not int or seed < 0):
+            raise BadRequestError("'seed' must be a whole number, 0 or more, or null")
+        self._weights_path = Path(text_of(params, "weights")) if path is not None else None
+        self._seed = seed
+        options = RunOptions(
+            text_of(params, "engine", "onnxruntime"),
+            text_of(params, "precision", "fp32"),
+            text_of(params, "layout", "nchw"),
+            text_of(params, "device", "cpu"),
+            whole_of(params, "threads", 0),
+        )
+        weights, inference = self._load(graph, registry)
+        self._session = Session(graph, registry, weights, options)
+        return _report(weights, (*found, *registry.diagnostics, *inference.diagnostics()))
+
+    def _update(self, number: Any, params: Params) -> dict[str, Any]:
+        session = self.session
+        graph, found = _parsed(params)
+        before = self._needed
+        weights, inference = self._load(graph, session.registry, session.weights)
+        session.set_graph(graph)
+        if self._needed != before:
+            session.set_weights(weights)
+        return _report(session.weights, (*found, *inference.diagnostics()))
+
+    def _load(self, graph: Graph, registry: Registry, known: Weights | None = None) -> tuple[Weights, Inference]:
+        """The weights for `graph`: `known` while the network still needs the same tensors, else read again."""
+        inference = Inference(graph, registry)
+        needed = required_weights(inference)
+        if known is not None and needed == self._needed:
+            return known, inference
+        weights = Weights() if self._weights_path is None else load_weights(self._weights_path, needed)
+        if self._seed is not None and any(key not in weights.tensors for key in needed):
+            weights = fill_missing(weights, needed, self._seed)
+        elif self._weights_path is None:
+            weights = load_nothing(needed)
+        self._needed = dict(needed)
+        return weights, inference
+
+    def _set_input(self, number: Any, params: Params) -> dict[str, Any]:
+        layer = text_of(params, "layer")
+        handle = params.get("handle")
+        if isinstance(handle, Mapping):
+            array = self._shared.get(handle)
+            try:
+                self.session.set_input(layer, array, picture=params.get("picture", True) is not False)
+            finally:
+                self._shared.free(handle)
+        else:
+            self.session.set_input_file(layer, Path(text_of(params, "path")))
+        return {"shape": list(self.session.fed_input(layer)[1].shape)}
+
+    def _set_param(self, number: Any, params: Params) -> dict[str, Any]:
+        self.session.set_param(text_of(params, "layer"), text_of(params, "param"), text_of(params, "text"))
+        return {}
+
+    def _run(self, number: Any, params: Params) -> dict[str, Any]:
+        names = params.get("capture") or []
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise BadRequestError("'capture' must be a list of texts")
+        sources = [Source.parse(name) for name in names]
+        result = self.session.run(sources, _Progress(self._tell, number))
+        return {
+            "outputs": {layer: self._shared.put(array) for layer, array in result.outputs.items()},
+            "captures": {
+                name: self._shared.put(result.captures[source]) for name, source in zip(names, sources, strict=True)
+            },
+            "steps": [
+                {"layers": list(s.layers), "engine": s.engine, "milliseconds": s.milliseconds, "cached": s.cached}
+                for s in result.steps
+            ],
+            "milliseconds": result.milliseconds,
+            "note": "; ".join(note for note in (result.weights_note, result.note) if note),
+        }
+
+    def _profile(self, number: Any, params: Params) -> dict[str, Any]:
+        from designer.profiling.timing import profile
+
+        iterations = max(1, whole_of(params, "iterations", 10))
+        return profile(self.session, iterations, progress=_Progress(self._tell, number)).as_dict()
+
+
+class _Progress:
+    """Tells the progress of one request, once it takes long enough for a person to wonder."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], None], number: Any) -> None:
+        self._tell = tell
+        self._number = number
+        self._next = time.monotonic() + PROGRESS_AFTER
+
+    def __call__(self, done: int, total: int, text: str) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + PROGRESS_AFTER
+            self._tell({"event": "progress", "id": self._number, "done": done, "total": total, "text": text})
+
+
+def load_nothing(needed: Mapping[Any, Any]) -> Weights:
+    """Weights for which nobody named a source: every needed tensor is missing."""
+    from designer.files.weights import WeightReport, WeightStatus
+
+    return Weights(reports=tuple(WeightReport(k, WeightStatus.MISSING, w.shape) for k, w in needed.items()))
+
+
+def _parsed(params: Params) -> tuple[Graph, tuple[Diagnostic, ...]]:
+    reading = parse_document(text_of(params, "document").encode())
+    if reading.graph is None:
+        raise DiagnosticError(reading.diagnostics)
+    return reading.graph, tuple(reading.diagnostics)
+
+
+def _report(weights: Weights, found: Sequence[Diagnostic]) -> dict[str, Any]:
+    return {
+        "report": [
+            {
+                "layer": r.key.layer,
+                "tensor": r.key.tensor,
+                "status": r.status.value,
+                "needed": r.needed,
+                "found": r.found,
+                "source": r.source,
+            }
+            for r in weights.reports
+        ],
+        "note": weights.note,
+        "diagnostics": [d.as_dict() for d in found],
+    }
+
+
+class Server:
+    """Reads requests in a thread, so that a queue of runs can be seen, and answers them in order."""
+
+    def __init__(self, requests: BinaryIO, replies: BinaryIO, shared: SharedFolder) -> None:
+        self._requests = requests
+        self._replies = replies
+        self._queue: deque[dict[str, Any] | None] = deque()
+        self._arrived = threading.Condition()
+        self._worker = Worker(shared, self._send)
+
+    def serve(self) -> None:
+        """Answer until `quit` or the end of the requests."""
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+        self._send({"event": "ready", "pid": os.getpid()})
+        while True:
+            with self._arrived:
+                self._arrived.wait_for(lambda: self._queue)
+                request = self._queue.popleft()
+                later = any(r is not None and r.get("method") == "run" for r in self._queue)
+            if request is None:
+                return
+            if request.get("method") == "quit":
+                self._send({"id": request.get("id"), "result": {}})
+                return
+            if request.get("method") == "run" and later:
+                self._send({"id": request.get("id"), "result": {"superseded": True}})
+            else:
+                self._answer(request)
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        number, method, params = request.get("id"), request.get("method"), request.get("params", {})
+        try:
+            if "malformed" in request:
+                raise BadRequestError(str(request["malformed"]))
+            if not isinstance(method, str) or not isinstance(params, dict):
+                raise BadRequestError("a request needs 'method', a text, and 'params', an object")
+            reply: dict[str, Any] = {"id": number, "result": self._worker.answer(number, method, params)}
+        except DiagnosticError as error:
+            reply = {"id": number, "error": [d.as_dict() for d in error.diagnostics]}
+        except BadRequestError as error:
+            wrong = Diagnostic("bad-request", f"the engine got a request that it cannot read: {error}")
+            reply = {"id": number, "error": [wrong.as_dict()]}
+        except MemoryError:
+            full = Diagnostic(
+                "out-of-memory",
+                f"the memory of the machine was not enough for '{method}'",
+                remedy="use a smaller picture, or close other programs",
+            )
+            reply = {"id": number, "error": [full.as_dict()]}
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # a fault of ours or of a plugin must not end the process
+            traceback.print_exc()
+            fault = Diagnostic(
+                "internal-error",
+                f"'{method}' failed inside the engine: {type(error).__name__}: {error}",
+                Severity.ERROR,
+                remedy="launch again; if it stays, report it with the text above",
+            )
+            reply = {"id": number, "error": [fault.as_dict()]}
+        self._send(reply)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._replies.write(json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+        self._replies.flush()
+
+    # --- the reading thread ---------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        while True:
+            line = self._requests.readline(MAX_LINE)
+            if not line:
+                break
+            if line.strip():
+                self._put(_request(line))
+        self._put(None)
+        self._wait_for_listener()
+
+    def _put(self, request: dict[str, Any] | None) -> None:
+        with self._arrived:
+            self._queue.append(request)
+            self._arrived.notify()
+
+    def _wait_for_listener(self) -> None:
+        """After the last request: end the process, whatever it does, as soon as nobody reads the replies."""
+        if not hasattr(select, "poll"):
+            time.sleep(5)
+            os._exit(0)
+        poll = select.poll()
+        poll.register(self._replies.fileno(), 0)
+        while True:
+            if any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(500)):
+                os._exit(0)
+
+
+def _request(line: bytes) -> dict[str, Any]:
+    if not line.endswith(b"\n") and len(line) >= MAX_LINE:
+        return {"malformed": f"a line of more than {MAX_LINE >> 20} MiB"}
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return {"malformed": f"no JSON ({error})"}
+    return request if isinstance(request, dict) else {"malformed": "not an object"}
+
+
+def _private_stdout() -> BinaryIO:
+    """The real stdout as a stream of ours; from now on, whoever prints (C libraries too) writes to stderr."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    sys.stdout = sys.stderr
+    return replies
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Entry of the process; ends it."""
+    parser = argparse.ArgumentParser(prog="python -m app.worker", description="Engine process of Layerwright.")
+    parser.add_argument("--shared", required=True, type=Path, help="private folder for tensors")
+    options = parser.parse_args(arguments)
+    server = Server(sys.stdin.buffer, _private_stdout(), SharedFolder(options.shared))
+    code = 0
+    try:
+        server.serve()
+    except BrokenPipeError:
+        code = 1  # the window is gone: there is nobody to tell
+    except KeyboardInterrupt:
+        code = 130
+    sys.stderr.flush()
+    os._exit(code)  # engines' threads and the blocked reader must not hold the process
+
+
+if __name__ == "__main__":
+    main()
