@@ -90,7 +90,8 @@ def _group(table: CostTable, sample: Sample, peaks: Peaks | None, run: Run, on_g
     utilisation = {
         "tensor_cores": counted.get("tensor_cores") or unavailable("%", missing.format(what="Tensor Cores")),
         "memory": counted.get("memory") or placed.memory,
-        "occupancy": counted.get("occupancy") or unavailable("%", missing.format(what="streaming multiprocessors (SM)")),
+        "occupancy": counted.get("occupancy")
+        or unavailable("%", missing.format(what="streaming multiprocessors (SM)")),
         "compute": placed.compute,
     }
     return Group(
@@ -98,12 +99,7 @@ def _group(table: CostTable, sample: Sample, peaks: Peaks | None, run: Run, on_g
         types=tuple(dict.fromkeys(r.type for r in rows)),
         summary=rows[0].summary if len(rows) == 1 else "; ".join(r.summary for r in rows if r.summary),
         parameters={r.layer: dict(r.parameters) for r in rows},
-        inputs=tuple(
-            str(t)
-            for r in rows
-            for s, t in zip(r.sources, r.inputs, strict=False)
-            if s.layer not in inside
-        ),
+        inputs=tuple(str(t) for r in rows for s, t in zip(r.sources, r.inputs, strict=False) if s.layer not in inside),
         outputs=tuple(str(t) for t in (rows[-1].outputs if rows else ())),
         figures={
             "time": time,
@@ -144,7 +140,10 @@ def _total(
     roofs = [g.figures["roof"] for g in groups]
     lacking = next((r for r in roofs if r.value is None), None)
     roof = lacking if lacking is not None else modelled(sum(r.value or 0.0 for r in roofs), "s", "sum over the steps")
-    work, traffic = modelled(flops, "FLOP", "by the declaration"), modelled(moved, "B", "each step moves its tensors once")
+    work, traffic = (
+        modelled(flops, "FLOP", "by the declaration"),
+        modelled(moved, "B", "each step moves its tensors once"),
+    )
     saving = (
         unavailable("s", roof.reason)
         if roof.value is None or time.value is None
@@ -178,6 +177,10 @@ def mean_utilisation(groups: Sequence[Group], span: float | None, what: str) -> 
         else:
             busy = sum((g.utilisation[key].value or 0.0) * (g.figures["time"].value or 0.0) for g in groups)
             reason = f"{what}: mean over the steps, weighted by time"
-            make = measured if all(f.source is figures[0].source and f.source.value == "measured" for f in figures) else modelled
+            make = (
+                measured
+                if all(f.source is figures[0].source and f.source.value == "measured" for f in figures)
+                else modelled
+            )
             found[key] = make(busy / total, "%", reason)
     return found

@@ -71,9 +71,7 @@ def _values(node: Node, maker: Mapping[str, Node]) -> list[str]:
     return found
 
 
-def _claim(
-    value: str, op: str, index: int, maker: Mapping[str, Node], kept: set[str], owner: dict[str, int]
-) -> None:
+def _claim(value: str, op: str, index: int, maker: Mapping[str, Node], kept: set[str], owner: dict[str, int]) -> None:
     """Give the original nodes behind `value` to kernel `index`, up to values of other kernels or the main operation."""
     stack = [value]
     while stack:

@@ -248,7 +248,10 @@ class _Reader:
         try:
             origin = Origin(str(d.get("source")))
             return Figure(
-                None if number is None else float(number), unit, origin, self.text(d.get("reason", ""), f"{where}.reason")
+                None if number is None else float(number),
+                unit,
+                origin,
+                self.text(d.get("reason", ""), f"{where}.reason"),
             )
         except (ValueError, OverflowError) as error:
             raise _bad(f"{where}: {error}", self.file) from None
@@ -268,7 +271,9 @@ class _Reader:
             summary=self.text(d.get("summary", ""), f"{where}.summary"),
             parameters={n: self.texts(p, f"{where}.parameters.{n}") for n, p in parameters.items()},
             inputs=tuple(self.text(n, f"{where}.inputs") for n in self.items(d.get("inputs", []), f"{where}.inputs")),
-            outputs=tuple(self.text(n, f"{where}.outputs") for n in self.items(d.get("outputs", []), f"{where}.outputs")),
+            outputs=tuple(
+                self.text(n, f"{where}.outputs") for n in self.items(d.get("outputs", []), f"{where}.outputs")
+            ),
             figures=self.figures(d.get("figures"), f"{where}.figures"),
             utilisation=self.figures(d.get("utilisation"), f"{where}.utilisation"),
             bound=self.text(d.get("bound", ""), f"{where}.bound"),

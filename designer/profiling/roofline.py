@@ -50,11 +50,11 @@ def place(time: Figure, flops: int, moved: int, peaks: Peaks | None) -> Placed:
     memory = ratio(flow, bandwidth, "%", f"achieved bytes a second over the measured peak of the {where}", factor=100)
     if compute_peak.value is None or bandwidth.value is None:
         reason = compute_peak.reason if compute_peak.value is None else bandwidth.reason
-        return Placed(
-            "", unavailable("s", reason), unavailable("s", reason), rate, flow, intensity, compute, memory
-        )
+        return Placed("", unavailable("s", reason), unavailable("s", reason), rate, flow, intensity, compute, memory)
     by_compute, by_memory = flops / compute_peak.value, moved / bandwidth.value
-    roof = modelled(max(by_compute, by_memory), "s", "the longer of operations at the compute peak and bytes at the bandwidth")
+    roof = modelled(
+        max(by_compute, by_memory), "s", "the longer of operations at the compute peak and bytes at the bandwidth"
+    )
     saving = (
         unavailable("s", time.reason)
         if time.value is None or roof.value is None

@@ -44,14 +44,18 @@ def test_a_tensor_read_twice_by_a_group_is_moved_once(small_inference):
     assert table.group(["conv_c", "sum"]).bytes_read == table.group(["conv_c"]).bytes_read + 4 * 3 * 32 * 24
 
 
-@pytest.mark.slow
 def test_flops_equal_torchs_counter(small_inference, small_weights):
     pytest.importorskip("torch")
-    engine = pytest.importorskip("designer.runtime.engines.torch_engine")
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    module = engine.build_module(small_inference)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        module(torch.zeros(1, 3, 24, 32))
-    assert counter.get_total_flops() == cost_table(small_inference).total().flops
+    from designer.profiling.timing import whole_part
+    from designer.runtime.api import RunOptions
+    from designer.runtime.engines.torch_engine import TorchEngine
+
+    part, wanted, _ = whole_part(small_inference)
+    compiled = TorchEngine(small_inference, small_weights, RunOptions(engine="torch", threads=1)).compile(part, wanted)
+    for batch in (1, 2):
+        with FlopCounterMode(display=False) as counter:
+            compiled.run_torch([torch.zeros(batch, 3, 24, 32)])
+        assert counter.get_total_flops() == cost_table(small_inference, batch=batch).total().flops

@@ -1,0 +1,158 @@
+"""Times every layer in torch: a clock after each step on the CPU, CUDA events on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from designer.files.weights import Weights
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.torch_program import build_program
+from designer.profiling.assemble import Sample
+from designer.runtime.api import Part, RunOptions
+from designer.runtime.engines.torch_engine import Interpreter, TorchCompiled, TorchEngine
+from designer.runtime.machine import threads
+
+if TYPE_CHECKING:
+    import torch
+
+    from designer.runtime.api import Tensor
+
+Mark = Callable[[str], None]
+
+
+class MarkedInterpreter(Interpreter):
+    """Runs the same steps and calls `mark(layer)` before the first and after each of them."""
+
+    mark: Mark = staticmethod(lambda layer: None)
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        values: list[Any] = [*inputs, *[None] * (self._count - len(inputs))]
+        mark = self.mark
+        mark("")
+        for target, evaluate, release, layer in self._steps:
+            values[target] = evaluate(values)
+            mark(layer)
+            for slot in release:
+                values[slot] = None
+        return [values[slot] for slot in self._outputs]
+
+
+class TorchTimer:
+    """A part of a network ready for timing, with its inputs on the device already."""
+
+    def __init__(
+        self,
+        inference: Inference,
+        part: Part,
+        wanted: Sequence[Source],
+        weights: Weights,
+        options: RunOptions,
+        feeds: Mapping[Source, Tensor],
+    ) -> None:
+        import torch
+
+        compiled = TorchEngine(inference, weights, options).compile(part, wanted)
+        assert isinstance(compiled, TorchCompiled)
+        program = build_program(inference, part.layers, part.feeds, wanted)
+        self.compiled = compiled
+        self.device = torch.device(options.device)
+        self.threads = threads(options)
+        self.options = options
+        self.inputs = [self._on_device(feeds[source]) for source in program.inputs]
+        self._marked = MarkedInterpreter(compiled.module, program)
+
+    def _on_device(self, array: Tensor) -> torch.Tensor:
+        import torch
+
+        tensor = torch.from_numpy(np.array(array))
+        kinds = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+        dtype = kinds[self.options.precision] if tensor.is_floating_point() else tensor.dtype
+        tensor = tensor.to(device=self.device, dtype=dtype)
+        if self.options.layout == "nhwc" and tensor.dim() == 4:
+            tensor = tensor.to(memory_format=torch.channels_last)
+        return tensor
+
+    def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
+        """Times by layer, in the order in which layers ran first."""
+        found: dict[str, Sample] = {}
+        with self._quiet():
+            for number in range(warmup + runs):
+                marks = self._cuda_run() if self.device.type == "cuda" else self._cpu_run()
+                if number >= warmup:
+                    sums: dict[str, float] = {}
+                    for layer, seconds in marks:
+                        sums[layer] = sums.get(layer, 0.0) + seconds
+                    for layer, seconds in sums.items():
+                        found.setdefault(layer, Sample((layer,), [], "torch")).seconds.append(seconds)
+                tick()
+        return list(found.values())
+
+    def whole(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[float]:
+        """Seconds of the whole part without marks; inputs and outputs stay on the device."""
+        import torch
+
+        times: list[float] = []
+        with self._quiet():
+            for number in range(warmup + runs):
+                if self.device.type == "cuda":
+                    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+                    start.record()
+                    self.compiled.run_torch(self.inputs)
+                    end.record()
+                    end.synchronize()
+                    seconds = start.elapsed_time(end) * 1e-3
+                else:
+                    began = perf_counter()
+                    self.compiled.run_torch(self.inputs)
+                    seconds = perf_counter() - began
+                if number >= warmup:
+                    times.append(seconds)
+                tick()
+        return times
+
+    def _cpu_run(self) -> list[tuple[str, float]]:
+        clock: list[tuple[str, float]] = []
+        self._marked.mark = lambda layer: clock.append((layer, perf_counter()))
+        self._marked(self.inputs)
+        return [(layer, end - start) for (_, start), (layer, end) in zip(clock, clock[1:], strict=False)]
+
+    def _cuda_run(self) -> list[tuple[str, float]]:
+        import torch
+
+        events: list[tuple[str, Any]] = []
+
+        def mark(layer: str) -> None:
+            event = torch.cuda.Event(enable_timing=True)
+            event.record()
+            events.append((layer, event))
+
+        self._marked.mark = mark
+        torch.cuda.synchronize()
+        self._marked(self.inputs)
+        torch.cuda.synchronize()
+        return [
+            (layer, start.elapsed_time(end) * 1e-3)
+            for (_, start), (layer, end) in zip(events, events[1:], strict=False)
+        ]
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        """Inference mode, the chosen threads, and true fp32: TF32 would make an fp32 run something else."""
+        import torch
+
+        if self.device.type == "cpu" and torch.get_num_threads() != self.threads:
+            torch.set_num_threads(self.threads)
+        matmul = torch.backends.cuda.matmul
+        before = matmul.allow_tf32
+        matmul.allow_tf32 = False
+        try:
+            with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False, benchmark=True):
+                yield
+        finally:
+            matmul.allow_tf32 = before

@@ -1,0 +1,107 @@
+"""Which layers a kernel ran, on optimised models as ONNX Runtime writes them on several kinds of processors."""
+
+from __future__ import annotations
+
+from designer.profiling.fusion import KernelGroup, Node, groups
+from designer.profiling.ort_timing import samples
+
+ORIGINAL = [
+    Node("Conv", "a/Conv", ("x", "a/kernel", "a/bias"), ("a/Conv:y",)),
+    Node("Relu", "a/Relu", ("a/Conv:y",), ("a",)),
+    Node("MaxPool", "pool/MaxPool", ("a",), ("pool",)),
+    Node("Conv", "c/Conv", ("pool", "c/kernel"), ("c/Conv:y",)),
+    Node("LeakyRelu", "c/LeakyRelu", ("c/Conv:y",), ("c",)),
+    Node("Identity", "id/Identity", ("c",), ("id",)),
+    Node("Resize", "up/Resize", ("id", "", "up/constant"), ("up",)),
+    Node("Concat", "cat/Concat", ("up", "a"), ("cat",)),
+    Node("Conv", "d/Conv", ("cat", "d/kernel"), ("d/Conv:y",)),
+    Node("Add", "add/Add", ("d/Conv:y", "a"), ("add",)),
+    Node("Relu", "r/Relu", ("add",), ("r",)),
+    Node("Conv", "e/Conv", ("r", "e/kernel"), ("e",)),
+]
+LAYERS = ("a", "pool", "c", "id", "up", "cat", "d", "add", "r", "e")
+
+
+def kernels(found: list[KernelGroup]) -> dict[tuple[str, ...], list[str]]:
+    return {g.layers: g.kernels for g in found}
+
+
+def test_blocked_layout_fuses_the_addition_into_the_convolution_before_it():
+    optimised = [
+        Node("Conv", "a_nchwc", ("x", "reorder", "a/bias"), ("t0",)),
+        Node("ReorderOutput", "ReorderOutput_token_12", ("t0",), ("a",)),
+        Node("MaxPool", "pool_nchwc", ("t0",), ("t1",)),
+        Node("Conv", "c_nchwc", ("t1", "t2"), ("t3",)),
+        Node("ReorderOutput", "ReorderOutput_token_11", ("t3",), ("c",)),
+        Node("Resize", "up/Resize", ("c", "", "up/constant"), ("up",)),
+        Node("Concat", "cat/Concat", ("up", "a"), ("cat",)),
+        Node("ReorderInput", "ReorderInput", ("cat",), ("t7",)),
+        Node("Conv", "d/Conv:y_nchwc", ("t7", "t6", "", "t0"), ("t8",)),
+        Node("Conv", "e_nchwc_token_3", ("t8", "t9"), ("t10",)),
+        Node("ReorderOutput", "ReorderOutput", ("t10",), ("e",)),
+    ]
+    assert kernels(groups(ORIGINAL, optimised, LAYERS)) == {
+        ("a",): ["a_nchwc", "ReorderOutput_token_12"],
+        ("pool",): ["pool_nchwc"],
+        ("c",): ["c_nchwc", "ReorderOutput_token_11"],
+        ("up",): ["up/Resize"],
+        ("cat",): ["cat/Concat"],
+        ("d", "add", "r"): ["ReorderInput", "d/Conv:y_nchwc"],
+        ("e",): ["e_nchwc_token_3", "ReorderOutput"],
+    }
+
+
+def test_plain_layout_fuses_activations_only():
+    optimised = [
+        Node("FusedConv", "fused a/Conv", ("x", "a/kernel", "a/bias"), ("a",)),
+        Node("MaxPool", "pool/MaxPool", ("a",), ("pool",)),
+        Node("FusedConv", "fused c/Conv", ("pool", "c/kernel"), ("c",)),
+        Node("Resize", "up/Resize", ("c", "", "up/constant"), ("up",)),
+        Node("Concat", "cat/Concat", ("up", "a"), ("cat",)),
+        Node("FusedConv", "fused d/Conv", ("cat", "d/kernel", "", "a"), ("r",)),
+        Node("Conv", "e/Conv", ("r", "e/kernel"), ("e",)),
+    ]
+    found = kernels(groups(ORIGINAL, optimised, LAYERS))
+    assert ("d", "add", "r") in found
+    assert found["c",] == ["fused c/Conv"]
+    assert not any("id" in layers for layers in found)
+
+
+def test_a_folded_normalisation_goes_with_its_convolution():
+    original = [
+        Node("Conv", "a/Conv", ("x", "k"), ("a",)),
+        Node("BatchNormalization", "bn/BatchNormalization", ("a", "s", "b", "m", "v"), ("bn",)),
+    ]
+    found = groups(original, [Node("Conv", "a/Conv", ("x", "k2", "b2"), ("bn",))], ("a", "bn"))
+    assert kernels(found) == {("a", "bn"): ["a/Conv"]}
+
+
+def test_several_kernels_of_one_layer_are_one_group():
+    original = [
+        Node("MatMul", "m/MatMul", ("x", "w"), ("m/MatMul:y",)),
+        Node("Erf", "m/Erf", ("m/MatMul:y",), ("m",)),
+    ]
+    assert kernels(groups(original, original, ("m",))) == {("m",): ["m/MatMul", "m/Erf"]}
+
+
+def test_transposes_at_the_border_belong_to_what_they_convert_for():
+    original = [
+        Node("Transpose", "x/to_nchw", ("x",), ("x/nchw",)),
+        Node("Conv", "a/Conv", ("x/nchw", "k"), ("a",)),
+        Node("Transpose", "a/nhwc/to_nhwc", ("a",), ("a/nhwc",)),
+    ]
+    found = groups(original, original, ("a",))
+    assert kernels(found) == {("a",): ["x/to_nchw", "a/Conv", "a/nhwc/to_nhwc"]}
+
+
+def test_times_are_summed_by_run_and_warm_up_is_dropped():
+    found = [KernelGroup(("a",), ["k1", "k2"], ["Conv", "ReorderOutput"])]
+    run = [
+        {"cat": "Node", "name": "k1_kernel_time", "dur": 10},
+        {"cat": "Node", "name": "k2_kernel_time", "dur": 5},
+        {"cat": "Node", "name": "other_kernel_time", "dur": 99},
+        {"cat": "Session", "name": "model_run", "dur": 20},
+    ]
+    (sample,) = samples([*run, *run, *run], found, warmup=1)
+    assert sample.seconds == [1.5e-5, 1.5e-5]
+    assert sample.what == "Conv, ReorderOutput"
