@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from designer.files.check import located
 from designer.files.document import read_document
-from designer.files.weights import Weights, fill_missing, load_weights, required_weights
-from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
+from designer.files.settings import find_settings, read_settings
+from designer.files.weights import Weights, fill_missing, load_weights, required_weights, weight_diagnostics
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.api import Operator
 from designer.operators.registry import Registry, default_registry
+
+
+MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def open_network(path: Path, *, strict: bool = True) -> Network:
         raise DiagnosticError(reading.diagnostics)
     registry = default_registry()
     inference = Inference(reading.graph, registry)
-    found = (*reading.diagnostics, *inference.diagnostics())
+    found = (*reading.diagnostics, *located(inference.diagnostics(), reading))
     if strict and errors(found):
         raise DiagnosticError(errors(found))
     return Network(path, reading.graph, registry, inference, found)
@@ -84,34 +89,27 @@ def open_network(path: Path, *, strict: bool = True) -> Network:
 def load_weights_for(network: Network, path: Path | None, seed: int | None) -> Weights:
     """Weights for a network from `path`; what is missing is filled only when a seed was given."""
     required = required_weights(network.inference)
-    weights = load_weights(path, required) if path is not None else Weights(source="none")
-    have = set(weights.tensors)
-    missing = [key for key in required if key not in have]
+    weights = load_weights(path, required) if path is not None else Weights()
+    missing = [key for key in required if key not in weights.tensors]
     if not missing:
         return weights
-    if seed is None:
-        names = ", ".join(f"{k.layer}.{k.tensor}" for k in missing[:5]) + (" ..." if len(missing) > 5 else "")
-        raise DiagnosticError(
-            Diagnostic(
-                "weights-missing",
-                f"{len(missing)} of {len(required)} weights are missing or of the wrong shape: {names}",
-                Severity.ERROR,
-                layer=missing[0].layer,
-                file=str(path) if path is not None else None,
-                remedy="give --weights with a folder that holds them, or --random-weights SEED",
-            )
-        )
-    return fill_missing(weights, required, seed)
+    if seed is not None:
+        return fill_missing(weights, required, seed)
+    summary = Diagnostic(
+        "weights-missing",
+        f"{len(missing)} of {len(required)} weights are missing or do not fit",
+        file=str(path) if path is not None else None,
+        remedy="give --weights with a folder that holds them, or --random-weights SEED to fill them",
+    )
+    raise DiagnosticError((*errors(weight_diagnostics(weights))[:MAX_SHOWN], summary))
 
 
 def weights_location(document: Path, given: Path | None) -> Path | None:
     """Where the weights are: what the person gave, else what the document's settings say, else None."""
-    from designer.files.settings import read_settings, settings_path
-
     if given is not None:
         return given
-    beside = settings_path(document)
-    if not beside.is_file():
+    beside = find_settings(document)
+    if beside is None:
         return None
-    settings, _ = read_settings(beside)
-    return Path(settings.weights) if settings.weights else None
+    location = Path(read_settings(beside).settings.weights)
+    return location if location.parts and location.exists() else None

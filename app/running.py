@@ -115,5 +115,7 @@ def _check_names(option: str, given: Mapping[str, Path], known: Mapping[str, obj
         if name not in known:
             choices = ", ".join(sorted(known)[:8]) or "none"
             raise DiagnosticError(
-                Diagnostic("no-such-layer", f"{option}: there is no layer '{name}'", layer=name, remedy=f"choose: {choices}")
+                Diagnostic(
+                    "no-such-layer", f"{option}: there is no layer '{name}'", layer=name, remedy=f"choose: {choices}"
+                )
             )

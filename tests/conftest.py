@@ -1,0 +1,53 @@
+"""What all tests share: packages that may be blocked, and a home folder of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+class Blocker(MetaPathFinder):
+    """Makes packages look as if they were not installed (LAYERWRIGHT_BLOCK=PySide6,...)."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = frozenset(names)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named '{fullname}' (blocked for this run)", name=fullname)
+        return None
+
+
+BLOCKED = [name for name in os.environ.get("LAYERWRIGHT_BLOCK", "").split(",") if name]
+if BLOCKED:
+    sys.meta_path.insert(0, Blocker(BLOCKED))
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Know pytest-qt's settings in pyproject.toml also where the plugin is not loaded."""
+    if not pluginmanager.has_plugin("pytest-qt"):
+        parser.addini("qt_api", "unused without pytest-qt")
+        parser.addini("qt_log_level_fail", "unused without pytest-qt")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Without Qt the tests of the window are not even imported."""
+    return True if "PySide6" in BLOCKED and collection_path.name == "ui" else None
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the person's settings, caches or plugins."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    for variable, folder in (("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data"), ("XDG_CACHE_HOME", "cache")):
+        monkeypatch.setenv(variable, str(home / folder))
