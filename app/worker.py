@@ -26,9 +26,9 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.registry import Registry, default_registry
-from designer.runtime.api import RunOptions
+from designer.runtime.api import Array, RunOptions
 from designer.runtime.session import Session
-from designer.runtime.shared import SharedFolder
+from designer.runtime.shared import Handle, SharedFolder
 
 PROGRESS_AFTER = 0.1  # seconds that a request may take before its progress is told
 MAX_LINE = 256 << 20  # bytes of one request: a document is at most as large
@@ -155,11 +155,12 @@ class Worker:
             raise BadRequestError("'capture' must be a list of texts")
         sources = [Source.parse(name) for name in names]
         result = self.session.run(sources, _Progress(self._tell, number))
+        outputs, captures = self._handed_over(
+            result.outputs, {name: result.captures[source] for name, source in zip(names, sources, strict=True)}
+        )
         return {
-            "outputs": {layer: self._shared.put(array) for layer, array in result.outputs.items()},
-            "captures": {
-                name: self._shared.put(result.captures[source]) for name, source in zip(names, sources, strict=True)
-            },
+            "outputs": outputs,
+            "captures": captures,
             "steps": [
                 {"layers": list(s.layers), "engine": s.engine, "milliseconds": s.milliseconds, "cached": s.cached}
                 for s in result.steps
@@ -167,6 +168,21 @@ class Worker:
             "milliseconds": result.milliseconds,
             "note": "; ".join(note for note in (result.weights_note, result.note) if note),
         }
+
+    def _handed_over(self, *groups: Mapping[str, Array]) -> list[dict[str, Handle]]:
+        """Handles of all arrays; when one cannot be written the others are taken back."""
+        made: list[dict[str, Handle]] = []
+        try:
+            for group in groups:
+                made.append({})
+                for name, array in group.items():
+                    made[-1][name] = self._shared.put(array)
+        except DiagnosticError:
+            for handles in made:
+                for handle in handles.values():
+                    self._shared.free(handle)
+            raise
+        return made
 
     def _profile(self, number: Any, params: Params) -> dict[str, Any]:
         from designer.profiling.timing import profile
@@ -258,19 +274,19 @@ class Server:
                 raise BadRequestError(str(request["malformed"]))
             if not isinstance(method, str) or not isinstance(params, dict):
                 raise BadRequestError("a request needs 'method', a text, and 'params', an object")
-            reply: dict[str, Any] = {"id": number, "result": self._worker.answer(number, method, params)}
+            line = _line({"id": number, "result": self._worker.answer(number, method, params)})
         except DiagnosticError as error:
-            reply = {"id": number, "error": [d.as_dict() for d in error.diagnostics]}
+            line = _failure(number, *error.diagnostics)
         except BadRequestError as error:
             wrong = Diagnostic("bad-request", f"the engine got a request that it cannot read: {error}")
-            reply = {"id": number, "error": [wrong.as_dict()]}
+            line = _failure(number, wrong)
         except MemoryError:
             full = Diagnostic(
                 "out-of-memory",
                 f"the memory of the machine was not enough for '{method}'",
                 remedy="use a smaller picture, or close other programs",
             )
-            reply = {"id": number, "error": [full.as_dict()]}
+            line = _failure(number, full)
         except BrokenPipeError:
             raise
         except Exception as error:  # a fault of ours or of a plugin must not end the process
@@ -281,11 +297,14 @@ class Server:
                 Severity.ERROR,
                 remedy="launch again; if it stays, report it with the text above",
             )
-            reply = {"id": number, "error": [fault.as_dict()]}
-        self._send(reply)
+            line = _failure(number, fault)
+        self._write(line)
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._replies.write(json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+        self._write(_line(message))
+
+    def _write(self, line: bytes) -> None:
+        self._replies.write(line)
         self._replies.flush()
 
     # --- the reading thread ---------------------------------------------------------------------------------------
@@ -315,6 +334,14 @@ class Server:
         while True:
             if any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(500)):
                 os._exit(0)
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _failure(number: Any, *found: Diagnostic) -> bytes:
+    return _line({"id": number, "error": [d.as_dict() for d in found]})
 
 
 def _request(line: bytes) -> dict[str, Any]:

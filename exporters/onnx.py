@@ -1,0 +1,120 @@
+"""Writes a network as an ONNX file: the deployed graph, its weights inside, batch size open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from designer.files.atomic import write_atomic
+from designer.files.weights import Weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.api import Role
+from designer.operators.deploy import deploy
+from designer.operators.onnx_data import OPSET
+from designer.operators.registry import Registry
+from designer.runtime.api import Part
+from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.network import check_runnable, output_layers, role_of
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxReport:
+    """What was written. `inputs` and `outputs` map names in the file to shapes as text, batch first ("N x 3 x 96 x 128")."""
+
+    path: Path
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    nodes: int
+    bytes: int
+    opset: int
+    left_out: tuple[str, ...]  # analysis layers, losses and what only they need
+    weights_note: str = ""
+
+
+def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path | str) -> OnnxReport:
+    """Write `graph` at its own size to `path`, atomically. DiagnosticError when it cannot run, or ONNX cannot hold it.
+
+    Inputs and outputs are named like their layers. The file passes `onnx.checker` with strict shape inference before it is
+    put in place. An input's scale, shift and padding belong to who feeds the network: they are in the file's metadata.
+    """
+    import onnx
+
+    target = Path(path)
+    deployed = deploy(graph, registry)
+    inference = Inference(deployed, registry)
+    outputs = output_layers(inference)
+    if not outputs:
+        raise DiagnosticError(
+            Diagnostic("no-output", "the network has no output layer", remedy="add an output and connect it")
+        )
+    check_runnable(inference, outputs)
+    needed = deployed.upstream(outputs)
+    order = [name for name in deployed.order()[0] if name in needed]
+    feeds = tuple(Source(name) for name in order if role_of(inference, name) is Role.INPUT)
+    part = Part(tuple(name for name in order if Source(name) not in feeds), feeds)
+    wanted = [Source(name) for name in outputs]
+    try:
+        version = metadata.version("layerwright")
+    except metadata.PackageNotFoundError:
+        version = ""
+    model = build_model(
+        inference,
+        part,
+        wanted,
+        weights,
+        metadata=_properties(graph, inference, feeds, weights),
+        producer_version=version,
+    )
+    model.doc_string = f"{graph.name}, written by Layerwright"
+    data = serialized(model)
+    _check(onnx, model, graph.name)
+    write_atomic(target, data)
+    return OnnxReport(
+        target,
+        {str(feed): _shape(inference, feed) for feed in feeds},
+        {str(source): _shape(inference, source) for source in wanted},
+        len(model.graph.node),
+        len(data),
+        OPSET,
+        tuple(name for name in graph.layers if name not in needed),
+        weights.note,
+    )
+
+
+def _properties(graph: Graph, inference: Inference, feeds: tuple[Source, ...], weights: Weights) -> dict[str, str]:
+    """What a program that runs the file should know and ONNX has no field for."""
+    found = {"name": graph.name, "user_version_tag": graph.properties.get("user_version_tag", "")}
+    if weights.note:
+        found["weights"] = weights.note
+    for feed in feeds:
+        params = inference.graph[feed.layer].params
+        for name in ("scale", "shift", "tiling"):
+            if name in params:
+                found[f"{feed.layer}.{name}"] = params[name]
+    return found
+
+
+def _check(onnx: Any, model: Any, name: str) -> None:
+    """The checker of the onnx package; what it finds is a fault of an operator's declaration, told as such."""
+    try:
+        onnx.checker.check_model(model, full_check=True)
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        lines = str(error).strip().splitlines()
+        raise DiagnosticError(
+            Diagnostic(
+                "onnx-invalid",
+                f"'{name}' does not pass the ONNX checker: {(lines or ['no reason given'])[0][:300]}",
+                remedy="export the PyTorch project instead, and report the layer that is named",
+            )
+        ) from error
+
+
+def _shape(inference: Inference, source: Source) -> str:
+    outputs = inference.states[source.layer].outputs
+    return str(outputs[0]) if outputs else ""
