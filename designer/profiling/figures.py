@@ -53,10 +53,8 @@ def unavailable(unit: str, reason: str) -> Figure:
 
 def ratio(top: Figure, bottom: Figure, unit: str, reason: str, *, factor: float = 1.0) -> Figure:
     """`factor * top / bottom`, modelled; unavailable, with the first reason found, where one of them is."""
-    for part in (top, bottom):
-        if part.value is None:
-            return unavailable(unit, part.reason)
-    assert top.value is not None and bottom.value is not None
+    if top.value is None or bottom.value is None:
+        return unavailable(unit, top.reason if top.value is None else bottom.reason)
     if bottom.value <= 0.0:
         return unavailable(unit, "the time was too short to measure" if bottom.unit == "s" else "nothing to divide by")
     return modelled(factor * top.value / bottom.value, unit, reason)

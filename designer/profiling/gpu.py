@@ -20,8 +20,9 @@ def gpu_versions(device: str) -> tuple[str, dict[str, str]]:
     name = torch.cuda.get_device_name(torch.device(device))
     major, minor = torch.cuda.get_device_capability(torch.device(device))
     found = {"cuda": torch.version.cuda or "", "compute capability": f"{major}.{minor}"}
-    if torch.backends.cudnn.version():
-        found["cudnn"] = str(torch.backends.cudnn.version())
+    cudnn: Any = torch.backends.cudnn
+    if cudnn.version():
+        found["cudnn"] = str(cudnn.version())
     driver = nvidia_smi("driver_version")
     return name, found | ({"driver": driver} if driver else {})
 
@@ -116,7 +117,7 @@ def best_seconds(work: Callable[[], object], runs: int, repeat: int = 1) -> floa
     torch.cuda.synchronize()
     best = float("inf")
     for _ in range(runs):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start, end = new_event(), new_event()
         start.record()
         for _ in range(repeat):
             work()
@@ -124,6 +125,14 @@ def best_seconds(work: Callable[[], object], runs: int, repeat: int = 1) -> floa
         end.synchronize()
         best = min(best, start.elapsed_time(end) * 1e-3 / repeat)
     return max(best, 1e-9)
+
+
+def new_event() -> Any:
+    """A CUDA event that can be timed."""
+    import torch
+
+    make: Any = torch.cuda.Event
+    return make(enable_timing=True)
 
 
 def _foreign() -> Figure:

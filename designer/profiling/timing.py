@@ -120,7 +120,8 @@ def profile_network(
         peaks = machine_peaks(options, store)
     tick("peaks")()
     table = cost_table(inference, precision=options.precision, batch=batch)
-    gpu, extra = "", {}
+    gpu: str = ""
+    extra: dict[str, str] = {}
     if options.device != "cpu":
         from designer.profiling.gpu import gpu_versions
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.torch_program import build_program
 from designer.profiling.assemble import Sample
+from designer.profiling.gpu import new_event
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.engines.torch_engine import Interpreter, TorchCompiled, TorchEngine
 from designer.runtime.machine import threads
@@ -95,13 +97,12 @@ class TorchTimer:
 
     def whole(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[float]:
         """Seconds of the whole part without marks; inputs and outputs stay on the device."""
-        import torch
 
         times: list[float] = []
         with self._quiet():
             for number in range(warmup + runs):
                 if self.device.type == "cuda":
-                    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+                    start, end = new_event(), new_event()
                     start.record()
                     self.compiled.run_torch(self.inputs)
                     end.record()
@@ -120,7 +121,7 @@ class TorchTimer:
         clock: list[tuple[str, float]] = []
         self._marked.mark = lambda layer: clock.append((layer, perf_counter()))
         self._marked(self.inputs)
-        return [(layer, end - start) for (_, start), (layer, end) in zip(clock, clock[1:], strict=False)]
+        return [(layer, end - start) for (_, start), (layer, end) in pairwise(clock)]
 
     def _cuda_run(self) -> list[tuple[str, float]]:
         import torch
@@ -128,7 +129,7 @@ class TorchTimer:
         events: list[tuple[str, Any]] = []
 
         def mark(layer: str) -> None:
-            event = torch.cuda.Event(enable_timing=True)
+            event = new_event()
             event.record()
             events.append((layer, event))
 
@@ -136,10 +137,7 @@ class TorchTimer:
         torch.cuda.synchronize()
         self._marked(self.inputs)
         torch.cuda.synchronize()
-        return [
-            (layer, start.elapsed_time(end) * 1e-3)
-            for (_, start), (layer, end) in zip(events, events[1:], strict=False)
-        ]
+        return [(layer, start.elapsed_time(end) * 1e-3) for (_, start), (layer, end) in pairwise(events)]
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from designer.profiling.fusion import KernelGroup, Node, groups
 from designer.profiling.ort_timing import samples
 
@@ -103,5 +105,5 @@ def test_times_are_summed_by_run_and_warm_up_is_dropped():
         {"cat": "Session", "name": "model_run", "dur": 20},
     ]
     (sample,) = samples([*run, *run, *run], found, warmup=1)
-    assert sample.seconds == [1.5e-5, 1.5e-5]
+    assert sample.seconds == pytest.approx([1.5e-5, 1.5e-5])
     assert sample.what == "Conv, ReorderOutput"
