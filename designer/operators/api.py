@@ -76,7 +76,8 @@ __all__ = [
     "scalar",
 ]
 
-FLOATS = (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16)
+# A network is declared in fp32; half precision is a choice of the run, which turns all of it.
+FLOATS = (DataType.FLOAT32,)
 INTEGERS = (DataType.INT64, DataType.INT32)
 MAX_ELEMENTS = 2**38  # a tensor beyond this (1 TiB in fp32) is a mistake, not a network
 

@@ -10,6 +10,7 @@ from designer.operators.api import (
     OnnxInput,
     OnnxNode,
     OnnxValue,
+    ShapeError,
     TensorType,
     TorchCall,
     TorchExpr,
@@ -25,6 +26,14 @@ class HardTanh(Activation, type="hard_tanh", title="Hard tanh", synonyms=("hardt
     min_value: float = param(default=-1.0, doc="Lower bound.")
     max_value: float = param(default=1.0, doc="Upper bound.")
     examples = (Example((image(),)),)
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if self.min_value >= self.max_value:
+            raise ShapeError(
+                f"the lower bound {self.min_value:g} is not below the upper bound {self.max_value:g}",
+                remedy="swap the bounds",
+            )
+        return inputs[0]
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
         return TorchCall("torch.nn.functional.hardtanh", kwargs={"min_val": self.min_value, "max_val": self.max_value})

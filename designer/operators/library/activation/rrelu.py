@@ -9,6 +9,7 @@ from designer.operators.api import (
     Example,
     OnnxNode,
     OnnxValue,
+    ShapeError,
     TensorType,
     TorchExpr,
     TorchModule,
@@ -23,6 +24,13 @@ class Rrelu(Activation, type="rrelu", title="RReLU", synonyms=("randomised leaky
     lower: float = param(default=0.125, min=0.0, max=1.0, step=0.01, doc="Smallest slope.")
     upper: float = param(default=0.3333333333333333, min=0.0, max=1.0, step=0.01, doc="Largest slope.")
     examples = (Example((image(),)),)
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if self.lower > self.upper:
+            raise ShapeError(
+                f"the lower bound {self.lower:g} is above the upper bound {self.upper:g}", remedy="swap the bounds"
+            )
+        return inputs[0]
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
         return TorchModule("torch.nn.RReLU", {"lower": self.lower, "upper": self.upper})

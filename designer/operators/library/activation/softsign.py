@@ -17,7 +17,7 @@ from designer.operators.api import (
 
 
 class Softsign(Activation, type="softsign", title="Softsign", synonyms=()):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|), between -1 and 1."""
 
     examples = (Example((image(),)),)
 
