@@ -34,7 +34,7 @@ class AnalysisController(QObject):
     """
 
     phase_changed = Signal(str)
-    result_changed = Signal(object)  # AnalysisResult, or None when another document is shown
+    result_changed = Signal()  # `result` is another one; None when another document is shown
     stale_changed = Signal(bool)  # whether the result shown is older than what is set
     inputs_changed = Signal()
 
@@ -185,7 +185,7 @@ class AnalysisController(QObject):
         self._set_stale(False)
         self._set_phase(Phase.IDLE, "")
         self.inputs_changed.emit()
-        self.result_changed.emit(None)
+        self.result_changed.emit()
 
     def _on_change(self, change: ChangeSet) -> None:
         for old, new in change.renamed.items():
@@ -368,7 +368,7 @@ class AnalysisController(QObject):
         if self._wanted:
             self._dim.start()
         self._set_stale(False)
-        self.result_changed.emit(self.result)
+        self.result_changed.emit()
         if self._wanted and self._active:
             if not self._rest.isActive():
                 self._pump()

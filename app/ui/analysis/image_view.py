@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.ui.theme import theme
+from app.ui import theme
 
 STEP = 1.25  # zoom factor of one wheel notch
 LIMITS = (1 / 64, 64.0)
@@ -182,7 +182,8 @@ class ImageView(QWidget):
 
     def _to_picture(self, position: QPointF) -> QPointF:
         origin = self._target().topLeft()
-        return (position - origin) / self._scale()
+        point: QPointF = (position - origin) / self._scale()
+        return point
 
     def _move_centre(self, centre: QPointF) -> None:
         assert self._image is not None
@@ -299,7 +300,7 @@ class ImageView(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.fillRect(self.rect(), theme.color("canvas"))
+        painter.fillRect(self.rect(), theme.color("sunken"))
         if self._image is None:
             painter.setPen(theme.color("muted"))
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap

@@ -109,12 +109,12 @@ def block_mean(values: Floats, block: int) -> Floats:
 
 def as_channels(tensor: NDArray[Any], batch: int = 0) -> Floats | None:
     """A tensor as C x H x W for the inspector's grid; None for N x F and smaller, which are bars."""
-    values: Floats = np.asarray(tensor) if tensor.dtype == np.float32 else np.asarray(tensor, np.float32)
+    values: Floats = np.asarray(tensor, np.float32)
     if values.ndim < 3:
         return None
     if values.ndim == 3:  # N x T x F: each member of the batch is one picture
         return values
-    item = values[min(batch, values.shape[0] - 1)]
+    item: Floats = values[min(batch, values.shape[0] - 1)]
     return item.reshape(-1, *item.shape[-2:])
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironment, Signal
 
 import app
@@ -23,7 +24,6 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.runtime.shared import SharedFolder
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 OnResult = Callable[[dict[str, Any]], None]
@@ -113,7 +113,7 @@ class EngineClient(QObject):
         """The array behind a handle, mapped and read-only. Its file is gone afterwards; the memory lives as the array."""
         if self._shared is None:
             raise RuntimeError("the engine has not been started")
-        array = self._shared.get(dict(handle))
+        array = np.asarray(self._shared.get(dict(handle)))  # a plain array over the map: cheaper to compute with
         self._shared.free(dict(handle))
         return array
 
@@ -231,7 +231,7 @@ class EngineClient(QObject):
 
     def _read_errors(self) -> None:
         if self._process is not None:
-            text = self._process.readAllStandardError().data().decode(errors="replace")
+            text = bytes(self._process.readAllStandardError().data()).decode(errors="replace")
             self._errors.extend(line for line in text.splitlines() if line.strip())
 
     def _line(self, line: bytes) -> None:

@@ -1,0 +1,301 @@
+"""A scrollable grid of channels. Only tiles that can be seen are computed; scrolling reuses those that stay."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+
+from app.ui import theme
+from app.ui.analysis.image_view import DIMMED, paint_note
+from app.ui.analysis.render import Floats, block_mean, number, signed_pixels, to_image
+
+GAP = 8
+MARGIN = 8
+CACHE = 2048  # tiles kept, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How values become colours: (value + shift) * gain, -1..1 over the palette."""
+
+    palette: str = "green / red"
+    gain: float = 1.0
+    shift: float = 0.0
+
+
+class ChannelGrid(QAbstractScrollArea):
+    """Tiles in reading order. A click on one asks to enlarge it."""
+
+    activated = Signal(int)  # a channel was clicked, or Enter pressed on it
+    probed = Signal(object)  # (channel, x, y) under the cursor, or None
+
+    def __init__(self, name: str, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(title)
+        self.viewport().setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumSize(120, 120)
+        self._data: Floats | None = None
+        self._look = Look()
+        self._side = 144
+        self._note = ""
+        self._dimmed = False
+        self._current = 0
+        self._small: OrderedDict[int, Floats] = OrderedDict()  # block means of the present data
+        self._tiles: OrderedDict[int, QImage] = OrderedDict()  # in the present look
+
+    # --- what is shown -----------------------------------------------------------------------------------------
+
+    @property
+    def channels(self) -> int:
+        return len(self._data) if self._data is not None else 0
+
+    @property
+    def current(self) -> int:
+        return self._current
+
+    def show_data(self, data: Floats | None) -> None:
+        """C x H x W. The place stays when the number of channels does."""
+        before = self.channels
+        self._data = data
+        self._small.clear()
+        self._tiles.clear()
+        if self.channels != before:
+            self._current = 0
+            self.verticalScrollBar().setValue(0)
+        self._layout()
+
+    def set_look(self, look: Look) -> None:
+        if look != self._look:
+            self._look = look
+            self._tiles.clear()
+            self.viewport().update()
+
+    def set_side(self, side: int) -> None:
+        """Length of the longer side of a tile, in pixels of the window."""
+        if side != self._side:
+            row = self._row_of(self.verticalScrollBar().value()) * self._columns()
+            self._side = side
+            self._small.clear()
+            self._tiles.clear()
+            self._layout()
+            self.verticalScrollBar().setValue(int(row // self._columns() * self._pitch()[1]))
+
+    def set_note(self, note: str) -> None:
+        self._note = note
+        self.viewport().update()
+
+    def set_dimmed(self, dimmed: bool) -> None:
+        if dimmed != self._dimmed:
+            self._dimmed = dimmed
+            self.viewport().update()
+
+    def set_current(self, channel: int) -> None:
+        """Move the cursor to a channel and scroll to it."""
+        if not 0 <= channel < self.channels:
+            return
+        self._current = channel
+        top = self.tile_rect(channel).top() + self.verticalScrollBar().value() - MARGIN
+        height = self._pitch()[1]
+        bar = self.verticalScrollBar()
+        if top < bar.value():
+            bar.setValue(int(top))
+        elif top + height > bar.value() + self.viewport().height():
+            bar.setValue(int(top + height - self.viewport().height() + MARGIN))
+        self.viewport().update()
+
+    # --- places ------------------------------------------------------------------------------------------------
+
+    def _tile_size(self) -> tuple[float, float]:
+        assert self._data is not None
+        height, width = self._data.shape[1:]
+        scale = self._side / max(height, width, 1)
+        return max(width * scale, 4.0), max(height * scale, 4.0)
+
+    def _caption(self) -> int:
+        return self.fontMetrics().height() + 2 if self._side >= 48 else 0
+
+    def _pitch(self) -> tuple[float, float]:
+        width, height = self._tile_size()
+        return width + GAP, height + GAP + self._caption()
+
+    def _columns(self) -> int:
+        if self._data is None:
+            return 1
+        return max(1, int((self.viewport().width() - 2 * MARGIN + GAP) // self._pitch()[0]))
+
+    def _row_of(self, y: float) -> int:
+        return max(0, int((y - MARGIN) // self._pitch()[1])) if self._data is not None else 0
+
+    def tile_rect(self, channel: int) -> QRectF:
+        """The picture of a channel in viewport coordinates, without its caption."""
+        width, height = self._tile_size()
+        across, down = self._pitch()
+        row, column = divmod(channel, self._columns())
+        top = MARGIN + row * down - self.verticalScrollBar().value()
+        return QRectF(MARGIN + column * across, top, width, height)
+
+    def channel_at(self, place: QPointF) -> int | None:
+        """The channel whose picture or caption is there."""
+        if self._data is None:
+            return None
+        across, down = self._pitch()
+        column = int((place.x() - MARGIN) // across)
+        row = int((place.y() + self.verticalScrollBar().value() - MARGIN) // down)
+        channel = row * self._columns() + column
+        if not (0 <= column < self._columns() and 0 <= channel < self.channels):
+            return None
+        inside = self.tile_rect(channel).adjusted(0, 0, 0, self._caption()).contains(place)
+        return channel if inside else None
+
+    def _visible(self) -> range:
+        if self._data is None:
+            return range(0)
+        top = self.verticalScrollBar().value()
+        first = self._row_of(top) * self._columns()
+        last = (self._row_of(top + self.viewport().height()) + 1) * self._columns()
+        return range(min(first, self.channels), min(last, self.channels))
+
+    def _layout(self) -> None:
+        bar = self.verticalScrollBar()
+        if self._data is None:
+            bar.setRange(0, 0)
+        else:
+            rows = -(-self.channels // self._columns())
+            pitch = self._pitch()[1]
+            view = self.viewport().height()
+            bar.setRange(0, max(0, int(2 * MARGIN + rows * pitch - GAP - view)))
+            bar.setPageStep(view)
+            bar.setSingleStep(max(16, int(pitch / 4)))
+        self.viewport().update()
+
+    # --- pictures ----------------------------------------------------------------------------------------------
+
+    def _make_tiles(self, channels: range) -> None:
+        """Compute what is missing of `channels`, those beside each other in one go."""
+        assert self._data is not None
+        wanted = [c for c in channels if c not in self._tiles]
+        if not wanted:
+            return
+        side = max(self._data.shape[1:])
+        block = max(1, int(side / (self._side * self.devicePixelRatioF())))
+        for start, end in _runs([c for c in wanted if c not in self._small]):
+            means = block_mean(self._data[start:end], block)
+            for offset in range(end - start):
+                self._small[start + offset] = means[offset]
+        for channel in wanted:
+            look = self._look
+            pixels = signed_pixels(self._small[channel], look.palette, look.gain, look.shift)
+            self._tiles[channel] = to_image(pixels)
+        for cache in (self._small, self._tiles):
+            while len(cache) > CACHE + len(channels):
+                cache.popitem(last=False)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        painter.fillRect(self.viewport().rect(), theme.color("sunken"))
+        if self._data is None:
+            return
+        shown = self._visible()
+        self._make_tiles(shown)
+        caption = self._caption()
+        painter.setOpacity(DIMMED if self._dimmed else 1.0)
+        for channel in shown:
+            rect = self.tile_rect(channel)
+            tile = self._tiles[channel]
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, tile.width() > rect.width())
+            painter.drawImage(rect, tile)
+        painter.setOpacity(1.0)
+        for channel in shown:
+            rect = self.tile_rect(channel)
+            if caption:
+                text = self._text(channel, rect.width())
+                painter.setPen(theme.color("muted"))
+                painter.drawText(QRectF(rect.left(), rect.bottom() + 1, rect.width(), caption), 0, text)
+            if channel == self._current and self.hasFocus():
+                painter.setPen(QPen(theme.color("accent"), 2))
+                painter.drawRect(rect.adjusted(-2, -2, 2, 2))
+        if self._note:
+            paint_note(painter, self._note, self.viewport().rect().bottomLeft() + QPointF(8, -8).toPoint())
+
+    def _text(self, channel: int, width: float) -> str:
+        text = str(channel)
+        if width < 110:
+            return text
+        small = self._small[channel]
+        return f"{text}   {number(float(small.min()))} … {number(float(small.max()))}" if small.size else text
+
+    # --- events ------------------------------------------------------------------------------------------------
+
+    def sizeHint(self) -> QSize:
+        return QSize(640, 320)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._layout()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self.probed.emit(self._pixel_at(event.position()))
+        over = self.channel_at(event.position()) is not None
+        self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
+
+    def _pixel_at(self, place: QPointF) -> tuple[int, int, int] | None:
+        channel = self.channel_at(place)
+        if channel is None or self._data is None:
+            return None
+        rect = self.tile_rect(channel)
+        height, width = self._data.shape[1:]
+        x = int((place.x() - rect.left()) / rect.width() * width)
+        y = int((place.y() - rect.top()) / rect.height() * height)
+        return (channel, x, y) if 0 <= x < width and 0 <= y < height else None
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        channel = self.channel_at(event.position())
+        if event.button() is Qt.MouseButton.LeftButton and channel is not None:
+            self._current = channel
+            self.activated.emit(channel)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier and self._data is not None:
+            self.set_side(min(512, max(24, round(self._side * 1.2 ** (event.angleDelta().y() / 120)))))
+            event.accept()
+        else:
+            super().wheelEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        columns = self._columns()
+        steps = {
+            Qt.Key.Key_Left: -1,
+            Qt.Key.Key_Right: 1,
+            Qt.Key.Key_Up: -columns,
+            Qt.Key.Key_Down: columns,
+            Qt.Key.Key_Home: -self.channels,
+            Qt.Key.Key_End: self.channels,
+        }
+        key = Qt.Key(event.key())
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.channels:
+            self.activated.emit(self._current)
+        elif key in steps and self.channels:
+            self.set_current(min(max(self._current + steps[key], 0), self.channels - 1))
+        else:
+            super().keyPressEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.probed.emit(None)
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as half-open ranges of neighbours."""
+    if not numbers:
+        return []
+    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+    groups = np.split(np.asarray(numbers), breaks)
+    return [(int(group[0]), int(group[-1]) + 1) for group in groups]

@@ -1,0 +1,64 @@
+"""A line that says what is wrong, why, and offers the remedy as buttons. It stands where the cause is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from app.ui import theme
+
+
+class Notice(QFrame):
+    """Hidden while it has nothing to say."""
+
+    def __init__(self, name: str, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(title)
+        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self.setAutoFillBackground(True)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self._label = QLabel()
+        self._label.setObjectName(f"{name}.text")
+        self._label.setWordWrap(True)
+        self._label.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self._buttons = QHBoxLayout()
+        self._buttons.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 8, 8, 8)
+        column.addWidget(self._label)
+        column.addLayout(self._buttons)
+        self._made: dict[str, QPushButton] = {}
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        return self._label.text()
+
+    def add_button(self, key: str, text: str, tip: str, action: Callable[[], None]) -> None:
+        """A button that `say` can show by its key."""
+        button = QPushButton(text)
+        button.setObjectName(f"{self.objectName()}.{key}")
+        button.setAccessibleName(text)
+        button.setToolTip(tip)
+        button.clicked.connect(action)
+        self._buttons.insertWidget(len(self._made), button)
+        self._made[key] = button
+
+    def say(self, text: str, role: theme.RoleName = "error", buttons: tuple[str, ...] = ()) -> None:
+        """Show `text` with these buttons; an empty text hides the line."""
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Window, theme.color("raised"))
+        palette.setColor(QPalette.ColorRole.WindowText, theme.color(role))
+        self.setPalette(palette)
+        mark = {"error": "Problem: ", "warning": "Attention: "}.get(role, "")
+        self._label.setText(f"{mark}{text}" if text else "")
+        self._label.setAccessibleName(self._label.text())
+        for key, button in self._made.items():
+            button.setVisible(key in buttons)
+        self.setVisible(bool(text))

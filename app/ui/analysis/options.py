@@ -1,0 +1,286 @@
+"""The controls that analysis layers publish, drawn from `Operator.options()` and bound to the document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QGroupBox,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui import theme
+from app.ui.analysis.slider import NumberSlider
+from app.ui.document import Document
+from designer.graph.commands import set_params
+from designer.graph.diagnostics import errors
+from designer.graph.edits import ChangeSet
+from designer.operators.api import Operator, Option
+from designer.operators.params import ParamError, Value
+
+Show = Callable[[Value], None]
+Shape = tuple[str, str, tuple[Option, ...]]
+W = TypeVar("W", bound=QWidget)
+
+
+@dataclass(slots=True)
+class _Row:
+    option: Option
+    widget: QWidget
+    show: Show
+
+
+class LayerOptions(QGroupBox):
+    """The options of one layer. Values are written to the document; its changes (also undo) come back by `refresh`."""
+
+    def __init__(self, document: Document, layer: str, operator: Operator, parent: QWidget | None = None) -> None:
+        super().__init__(f"{layer}  ·  {operator.title}", parent)
+        self.setObjectName(f"analysis.options.{layer}")
+        self.setAccessibleName(f"Options of {layer}")
+        self._document = document
+        self._layer = layer
+        self._operator = operator
+        self.shape: Shape = (layer, operator.type, operator.options())  # other controls need another widget
+        self._rows: list[_Row] = []
+        self._form = QFormLayout(self)
+        self._form.setContentsMargins(8, 8, 8, 8)
+        self._form.setLabelAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._problem = QLabel()
+        self._problem.setObjectName(f"analysis.{layer}.problem")
+        self._problem.setAccessibleName(f"Problem of {layer}")
+        self._problem.setWordWrap(True)
+        for option in operator.options():
+            self._add(option)
+        self._form.addRow(self._problem)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show the document's values, hide what does not apply, and say what is wrong."""
+        read = self._document.inference.read(self._layer)
+        if isinstance(read.operator, Operator):
+            self._operator = read.operator
+            values = self._operator.values()
+            for row in self._rows:
+                row.show(values.get(row.option.param))
+                parameter = self._operator.parameter(row.option.param)
+                self._form.setRowVisible(row.widget, parameter is None or parameter.visible(values))
+        state = self._document.inference.states.get(self._layer)
+        found = errors(state.diagnostics) if state is not None else ()
+        text = f"{found[0].message}. {found[0].remedy}".strip() if found else ""
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+        if text:
+            palette = self._problem.palette()
+            palette.setColor(self._problem.foregroundRole(), theme.color("error"))
+            self._problem.setPalette(palette)
+
+    # --- one control -------------------------------------------------------------------------------------------
+
+    def _add(self, option: Option) -> None:
+        make = {
+            "bool": self._bool,
+            "float": self._number,
+            "int": self._number,
+            "choice": self._choice,
+            "text": self._text,
+            "label": self._label,
+            "button": self._button,
+        }.get(option.kind, self._label)
+        widget, show = make(option)
+        parameter = self._operator.parameter(option.param)
+        if parameter is not None:
+            widget.setToolTip(parameter.info.doc)
+        self._rows.append(_Row(option, widget, show))
+        if option.kind in ("bool", "button"):
+            self._form.addRow("", widget)
+        else:
+            label = QLabel(option.label)
+            label.setBuddy(widget)
+            self._form.addRow(label, widget)
+
+    def _named(self, widget: W, option: Option) -> W:
+        widget.setObjectName(f"analysis.{self._layer}.{option.param}")
+        widget.setAccessibleName(f"{option.label} of {self._layer}")
+        return widget
+
+    def _bool(self, option: Option) -> tuple[QWidget, Show]:
+        box = self._named(QCheckBox(option.label), option)
+        box.toggled.connect(lambda on: self._write(option, on, last=True))
+
+        def show(value: Value) -> None:
+            with QSignalBlocker(box):
+                box.setChecked(bool(value))
+
+        return box, show
+
+    def _number(self, option: Option) -> tuple[QWidget, Show]:
+        parameter = self._operator.parameter(option.param)
+        info = parameter.info if parameter is not None else None
+        low = option.min if option.min is not None else (info.min if info is not None else None)
+        high = option.max if option.max is not None else (info.max if info is not None else None)
+        low = 0.0 if low is None else low
+        high = max(low + 1.0, 100.0) if high is None else high
+        whole = parameter is not None and parameter.kind == "int"
+        step = option.step or (info.step if info is not None else None)
+        name = f"analysis.{self._layer}.{option.param}"
+        slider = NumberSlider(name, f"{option.label} of {self._layer}", low, high, step, whole=whole)
+        slider.changed.connect(lambda value: self._write(option, round(value) if whole else value))
+        slider.released.connect(self._document.history.seal)
+
+        def show(value: Value) -> None:
+            if isinstance(value, int | float):
+                slider.set_value(float(value))
+
+        return slider, show
+
+    def _choice(self, option: Option) -> tuple[QWidget, Show]:
+        box = self._named(QComboBox(), option)
+        parameter = self._operator.parameter(option.param)
+        for choice in option.choices or (parameter.info.choices if parameter is not None else ()):
+            box.addItem(choice.replace("_", " "), choice)
+        box.currentIndexChanged.connect(lambda index: self._write(option, box.itemData(index), last=True))
+
+        def show(value: Value) -> None:
+            with QSignalBlocker(box):
+                box.setCurrentIndex(box.findData(value))
+
+        return box, show
+
+    def _text(self, option: Option) -> tuple[QWidget, Show]:
+        edit = self._named(QLineEdit(), option)
+        edit.setFont(theme.mono_font())
+        edit.textEdited.connect(lambda text: self._write(option, text))
+        edit.editingFinished.connect(self._document.history.seal)
+
+        def show(value: Value) -> None:
+            if edit.text() != str(value):
+                edit.setText(str(value))
+
+        return edit, show
+
+    def _label(self, option: Option) -> tuple[QWidget, Show]:
+        label = self._named(QLabel(), option)
+        label.setWordWrap(True)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        return label, lambda value: label.setText(str(value))
+
+    def _button(self, option: Option) -> tuple[QWidget, Show]:
+        """A button turns a truth value over and counts a number up (another seed)."""
+        button = self._named(QPushButton(option.label), option)
+
+        def press() -> None:
+            value = self._operator.values().get(option.param)
+            if isinstance(value, bool):
+                self._write(option, not value, last=True)
+            elif isinstance(value, int | float):
+                after = value + type(value)(option.step or 1)
+                beyond = option.max is not None and after > option.max
+                self._write(option, type(value)(option.min or 0) if beyond else after, last=True)
+
+        button.clicked.connect(press)
+        return button, lambda value: None
+
+    def _write(self, option: Option, value: Value, *, last: bool = False) -> None:
+        parameter = self._operator.parameter(option.param)
+        if parameter is None or self._layer not in self._document.graph:
+            return
+        if parameter.kind == "float" and isinstance(value, int | float):
+            value = round(float(value), 9)  # a slider's sum of steps, not 0.30000000000000004
+        try:
+            parameter.check(value)
+        except ParamError as error:
+            self._say(f"{option.label}: {error}")
+            return
+        text = parameter.format(value)
+        if self._document.graph[self._layer].params.get(option.param) == text:
+            return
+        key = f"analysis.{self._layer}.{option.param}"
+        self._document.do(lambda graph: set_params(graph, {self._layer: {option.param: text}}, merge_key=key))
+        if last:
+            self._document.history.seal()
+
+
+class OptionsArea(QWidget):
+    """The options of every layer that publishes some, in the document's order."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("analysis.options")
+        self.setAccessibleName("Options of the analysis layers")
+        self._document: Document | None = None
+        self._groups: dict[str, LayerOptions] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._empty = QLabel("Options of Noise, Mix and other analysis layers stand here. Add one from the palette.")
+        self._empty.setWordWrap(True)
+        self._empty.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._column.addWidget(self._empty)
+
+    def show_document(self, document: Document | None) -> None:
+        self._document = document
+        self._rebuild()
+
+    def follow(self, change: ChangeSet) -> None:
+        """After an edit of the document."""
+        document = self._document
+        if document is None:
+            return
+        if change.added or change.removed:
+            self._rebuild()
+            return
+        for name in change.computed & (self._groups.keys() | change.reconfigured):
+            if self._shape(name) != self._built(name):
+                self._rebuild()
+                return
+            if name in self._groups:
+                self._groups[name].refresh()
+
+    def _shape(self, layer: str) -> Shape | None:
+        assert self._document is not None
+        operator = self._document.inference.read(layer).operator if layer in self._document.graph else None
+        if not isinstance(operator, Operator):
+            return self._built(layer)  # a wrong text keeps its controls, so that it can be mended there
+        options = operator.options()
+        return (layer, operator.type, options) if options else None
+
+    def _built(self, layer: str) -> Shape | None:
+        group = self._groups.get(layer)
+        return group.shape if group is not None else None
+
+    def _rebuild(self) -> None:
+        focus = QApplication.focusWidget()
+        focused = focus.objectName() if focus is not None and self.isAncestorOf(focus) else ""
+        for group in self._groups.values():
+            self._column.removeWidget(group)
+            group.hide()
+            group.setObjectName("")  # it lives until the event loop comes round, its successor has the name
+            for child in group.findChildren(QWidget):
+                child.setObjectName("")
+            group.deleteLater()
+        self._groups.clear()
+        if self._document is not None:
+            for layer in self._document.graph:
+                operator = self._document.inference.read(layer.name).operator
+                if isinstance(operator, Operator) and operator.options():
+                    group = LayerOptions(self._document, layer.name, operator)
+                    self._groups[layer.name] = group
+                    self._column.addWidget(group)
+        self._empty.setVisible(not self._groups)
+        again = self.findChild(QWidget, focused) if focused else None
+        if again is not None:
+            again.setFocus()

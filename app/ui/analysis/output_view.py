@@ -1,0 +1,127 @@
+"""The result of one output layer: the picture, the value under the cursor, zoom, and the split line of a Mix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+
+from app.ui import theme
+from app.ui.analysis.features import FeatureView
+from app.ui.analysis.image_view import ImageView, Split
+from app.ui.analysis.render import as_channels, number, picture_pixels, signed_pixels, to_image
+from app.ui.analysis.result import Array
+
+EMPTY = "The network's output stands here. Launch Analysis runs it."
+
+
+class OutputView(QWidget):
+    """`analysis_view` of the output layer decides: "image" clips to 0..1, "tensor" shows signs, other ranks are bars."""
+
+    split_moved = Signal(float)
+    split_released = Signal()
+
+    def __init__(self, layer: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.layer = layer
+        name = f"analysis.output.{layer}"
+        self.setObjectName(name)
+        self.setAccessibleName(f"Output {layer}")
+        self._array: Array | None = None
+        self._tensor = False
+        self.view = ImageView(f"{name}.picture", f"Picture of {layer}", EMPTY)
+        self.features = FeatureView(f"{name}.values", f"Values of {layer}")
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.view)
+        self._stack.addWidget(self.features)
+        self._probe = _label(f"{name}.probe", "Value under the cursor")
+        self._probe.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._zoom = _label(f"{name}.zoom", "Zoom")
+        bar = QHBoxLayout()
+        bar.setContentsMargins(0, 0, 0, 0)
+        bar.addWidget(_button(f"{name}.fit", "Fit", "Show the whole picture (Ctrl+0)", self.view.fit))
+        bar.addWidget(
+            _button(f"{name}.one", "1:1", "One picture pixel per screen pixel (Ctrl+1)", self.view.one_to_one)
+        )
+        bar.addWidget(self._zoom)
+        bar.addWidget(self._probe, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addWidget(self._stack, 1)
+        column.addLayout(bar)
+        self._place: tuple[int, int] | None = None
+        self.view.zoom_changed.connect(lambda zoom: self._zoom.setText(f"{zoom * 100:.0f} %"))
+        self.view.probed.connect(self._show_probe)
+        self.view.split_moved.connect(self.split_moved)
+        self.view.split_released.connect(self.split_released)
+
+    @property
+    def probe_text(self) -> str:
+        return self._probe.text()
+
+    def show_array(self, array: Array | None, kind: str = "image", note: str = "") -> None:
+        """Show a result, N x C x H x W or of another rank; None clears."""
+        self._array = array
+        self._tensor = kind == "tensor"
+        self.view.set_note(note)
+        self.features.set_note(note)
+        if array is None:
+            self._stack.setCurrentWidget(self.view)
+            self.view.show_image(None)
+            self._probe.setText("")
+            return
+        channels = as_channels(array)
+        if channels is None or kind == "labels":
+            self.features.show_values(array)
+            self._stack.setCurrentWidget(self.features)
+            return
+        self._stack.setCurrentWidget(self.view)
+        pixels = signed_pixels(channels[0], "green / red") if self._tensor else picture_pixels(channels)
+        self.view.show_image(to_image(pixels))
+        if self._place is not None:
+            self._show_probe(self._place)
+
+    def set_dimmed(self, dimmed: bool) -> None:
+        self.view.set_dimmed(dimmed)
+
+    def set_split(self, split: Split, amount: float) -> None:
+        self.view.set_split(split, amount)
+
+    def set_empty_text(self, text: str) -> None:
+        self.view.set_empty_text(text or EMPTY)
+
+    def _show_probe(self, place: Any) -> None:
+        self._place = place
+        channels = as_channels(self._array) if self._array is not None else None
+        if place is None or channels is None or place[1] >= channels.shape[1] or place[0] >= channels.shape[2]:
+            self._probe.setText("")
+            return
+        x, y = place
+        values = channels[:4, y, x]
+        names = "RGBA" if 3 <= channels.shape[0] <= 4 else ""
+        texts = [f"{names[i] + ' ' if names else ''}{number(v)}" for i, v in enumerate(values)]
+        more = " …" if channels.shape[0] > 4 else ""
+        self._probe.setText(f"x {x}  y {y}   {'  '.join(texts)}{more}")
+
+
+def _label(name: str, title: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setAccessibleName(title)
+    label.setFont(theme.mono_font())
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+def _button(name: str, text: str, tip: str, action: Callable[[], None]) -> QToolButton:
+    button = QToolButton()
+    button.setObjectName(name)
+    button.setAccessibleName(tip)
+    button.setText(text)
+    button.setToolTip(tip)
+    button.setAutoRaise(True)
+    button.clicked.connect(action)
+    return button

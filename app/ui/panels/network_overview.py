@@ -1,0 +1,179 @@
+"""Network Overview: what the inference ran, in its order, with times. A double-click opens the Channel Inspector."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QStackedWidget, QTreeView, QVBoxLayout, QWidget
+
+from app.ui.analysis.controller import analysis_of
+from app.ui.analysis.overview_model import LAYER, LayerInfo, OverviewModel
+from app.ui.analysis.result import RunStep
+from app.ui.context import Context
+from app.ui.document import Document
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+
+
+class NetworkOverviewPanel(QWidget):
+    """A tree of steps; the layer that is being inspected is marked, and the selection follows the canvas."""
+
+    panel_id = "network_overview"
+    title = "Network Overview"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("network_overview")
+        self.setAccessibleName("Network Overview")
+        self._context = context
+        self._analysis = analysis_of(context)
+        self._empty = QLabel("The layers that the inference ran stand here, with times. Launch Analysis runs them.")
+        self._empty.setWordWrap(True)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setContentsMargins(16, 16, 16, 16)
+        self.model = OverviewModel(self)
+        self.tree = _Tree()
+        self.tree.setObjectName("network_overview.steps")
+        self.tree.setAccessibleName("Steps of the inference")
+        self.tree.setModel(self.model)
+        self.tree.setUniformRowHeights(True)
+        self.tree.setAlternatingRowColors(True)
+        self.tree.setExpandsOnDoubleClick(False)
+        self.tree.setEditTriggers(QTreeView.EditTrigger.NoEditTriggers)
+        self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.tree.customContextMenuRequested.connect(self._menu)
+        self.tree.doubleClicked.connect(self._inspect)
+        self.tree.entered_key.connect(self._inspect)
+        self.tree.selectionModel().currentRowChanged.connect(self._select)
+        header = self.tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        self._summary = QLabel()
+        self._summary.setObjectName("network_overview.summary")
+        self._summary.setAccessibleName("Summary of the run")
+        self._summary.setWordWrap(True)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.tree, 1)
+        column.addWidget(self._summary)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(page)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addWidget(self._stack)
+        self._infos: dict[str, LayerInfo] = {}
+        self._infos_of: tuple[object, ...] = ()
+        self._sized = False
+        self._revision = 0
+        self._document: Document | None = None
+        self._selecting = False
+        self._analysis.result_changed.connect(self._show)
+        context.document_changed.connect(self._on_document)
+        context.selection_changed.connect(self._follow_selection)
+        context.inspect_requested.connect(self.model.mark)
+        if context.has_document:
+            self._on_document(context.document)
+
+    def _on_document(self, document: Document) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+        self._document = document
+        document.changed.connect(self._on_change)
+        self._revision += 1
+        self._show()
+
+    def _on_change(self, change: object) -> None:
+        if getattr(change, "computed", None) or getattr(change, "removed", None):
+            self._revision += 1
+
+    def _show(self) -> None:
+        result = self._analysis.result
+        if result is None or self._document is None:
+            self._stack.setCurrentIndex(0)
+            self.model.show((), {})
+            return
+        key = (self._document, self._revision, tuple(sorted(self._analysis.input_shapes.items())))
+        if key != self._infos_of:
+            self._infos = layer_infos(self._document, self._analysis.input_shapes)
+            self._infos_of = key
+        run = {name for step in result.steps for name in step.layers}
+        first = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.input_layers() if n not in run)
+        last = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.output_layers() if n not in run)
+        before = self.model.rowCount()
+        self.model.show((*first, *result.steps, *last), self._infos)
+        if before == 0 or not self._sized:
+            self._sized = True
+            self.tree.expandAll()
+            for section in range(self.model.columnCount()):
+                self.tree.resizeColumnToContents(section)
+        note = f"  ·  {result.note}" if result.note else ""
+        self._summary.setText(f"{result.summary()}{note}")
+        self._stack.setCurrentIndex(1)
+
+    def _inspect(self, index: QModelIndex) -> None:
+        layer = self.model.layer_at(index)
+        if layer:
+            self._context.inspect_requested.emit(layer)
+
+    def _select(self, index: QModelIndex) -> None:
+        layer = self.model.layer_at(index)
+        group = index.isValid() and self.model.rowCount(index.siblingAtColumn(0)) > 0
+        if layer and not group and not self._selecting and layer in self._context.document.graph:
+            self._selecting = True
+            self._context.select((layer,))
+            self._selecting = False
+
+    def _follow_selection(self, names: Any) -> None:
+        if self._selecting or len(names) != 1:
+            return
+        at = self.model.find(names[0])
+        if at.isValid():
+            self._selecting = True
+            self.tree.setCurrentIndex(at.siblingAtColumn(LAYER))
+            self._selecting = False
+
+    def _menu(self, place: QPoint) -> None:
+        index = self.tree.indexAt(place)
+        layer = self.model.layer_at(index)
+        if not layer:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(f"Inspect channels of {layer}", lambda: self._inspect(index))
+        menu.addAction("Show on the canvas", lambda: self._context.reveal_requested.emit(layer))
+        menu.popup(self.tree.viewport().mapToGlobal(place))
+
+
+class _Tree(QTreeView):
+    entered_key = Signal(QModelIndex)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
+            self.entered_key.emit(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
+
+
+def layer_infos(document: Document, fed: dict[str, tuple[int, ...]]) -> dict[str, LayerInfo]:
+    """Type and output shape of every layer at the size of what was fed, which may not be the document's size."""
+    graph = document.graph
+    sized = []
+    for layer in graph:
+        shape = fed.get(layer.name, ())
+        if len(shape) == 4 and "dims" in layer.params:
+            layer = replace(layer, params={**layer.params, "dims": f"{shape[3]}x{shape[2]}x{shape[1]}"})
+        sized.append(layer)
+    inference = Inference(Graph(sized), document.registry)
+    infos = {}
+    for layer in graph:
+        cls = document.registry.get(layer.type)
+        outputs = inference.states[layer.name].outputs
+        shape_text = ", ".join(str(t) for t in outputs) if outputs else "unknown"
+        title, category = (cls.title, cls.category) if cls is not None else (layer.type, None)
+        infos[layer.name] = LayerInfo(layer.type, title, shape_text, category)
+    return infos
