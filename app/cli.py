@@ -24,6 +24,11 @@ WeightsOption = Annotated[Path | None, typer.Option("--weights", help="Folder of
 SeedOption = Annotated[
     int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")
 ]
+EngineOption = Annotated[str, typer.Option(help="onnxruntime or torch.")]
+PrecisionOption = Annotated[str, typer.Option(help="fp32, fp16 or bf16.")]
+LayoutOption = Annotated[str, typer.Option(help="nchw or nhwc.")]
+DeviceOption = Annotated[str, typer.Option(help="cpu or cuda.")]
+ThreadsOption = Annotated[int, typer.Option(help="0: all cores.")]
 
 
 def main() -> None:
@@ -82,11 +87,11 @@ def run(
     inputs: Annotated[list[str] | None, typer.Option("--input", metavar="NAME=PATH", help="npy or picture.")] = None,
     outputs: Annotated[list[str] | None, typer.Option("--output", metavar="NAME=PATH", help="npy or picture.")] = None,
     capture: Annotated[list[str] | None, typer.Option("--capture", metavar="LAYER=PATH")] = None,
-    engine: Annotated[str, typer.Option(help="onnxruntime or torch.")] = "onnxruntime",
-    precision: Annotated[str, typer.Option(help="fp32, fp16 or bf16.")] = "fp32",
-    layout: Annotated[str, typer.Option(help="nchw or nhwc.")] = "nchw",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    threads: Annotated[int, typer.Option(help="0: all cores.")] = 0,
+    engine: EngineOption = "onnxruntime",
+    precision: PrecisionOption = "fp32",
+    layout: LayoutOption = "nchw",
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
     iterations: Annotated[int, typer.Option(min=1, help="Run so often and tell the median time.")] = 1,
 ) -> None:
     """Run a network on pictures or .npy tensors."""
@@ -162,14 +167,19 @@ def profile(
     random_weights: SeedOption = None,
     json_out: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write the record here.")] = None,
     iterations: Annotated[int, typer.Option(min=1)] = 10,
-    engine: Annotated[str, typer.Option()] = "onnxruntime",
-    threads: Annotated[int, typer.Option(help="0: all cores.")] = 0,
+    engine: EngineOption = "onnxruntime",
+    precision: PrecisionOption = "fp32",
+    layout: LayoutOption = "nchw",
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
 ) -> None:
     """Time every operator and compare it with what the machine can do."""
     from app.profiling import profile_network
+    from designer.runtime.api import RunOptions
 
-    for line in profile_network(file, weights, random_weights, json_out, iterations, engine, threads):
-        out.print(line)
+    options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
+    for part in profile_network(file, weights, random_weights, json_out, iterations, options):
+        out.print(part)
 
 
 @app.command()
