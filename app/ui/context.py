@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Context(QObject):
     """Panels get this one object. They never talk to each other directly."""
 
-    document_changed = Signal(object)  # Document: another document is shown now
+    document_changed = Signal(Document)  # another document is shown now
     selection_changed = Signal(object)  # tuple of layer names, in the order of selection
     reveal_requested = Signal(str)  # show this layer on the canvas and select it
     inspect_requested = Signal(str)  # open the Channel Inspector for this layer
@@ -50,8 +50,8 @@ class Context(QObject):
             self._document.changed.disconnect(self._follow)
         self._document = document
         self._selection = ()
-        document.changed.connect(self._follow)
         self.document_changed.emit(document)
+        document.changed.connect(self._follow)  # after the views, so that they know a new name before it is selected
         self.selection_changed.emit(())
 
     @property

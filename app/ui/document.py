@@ -18,7 +18,7 @@ from designer.operators.registry import Registry
 class Document(QObject):
     """One open network. Panels listen to its signals and ask for changes with `do`."""
 
-    changed = Signal(object)  # ChangeSet, after the graph and the inference are up to date
+    changed = Signal(ChangeSet)  # after the graph and the inference are up to date
     states_changed = Signal(object)  # frozenset of layer names whose inferred state is different
     clean_changed = Signal(bool)
     path_changed = Signal()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
 from PySide6.QtWidgets import QInputDialog, QLabel, QVBoxLayout, QWidget
@@ -19,7 +20,7 @@ from app.ui.document import Document
 from designer.graph import commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
-from designer.graph.model import Layer, Source, check_layer_name
+from designer.graph.model import GRID, Layer, Source, check_layer_name
 from designer.operators.api import Operator
 
 Connect = Callable[[Layer], Edit]  # how a layer that the quick search makes joins the network
@@ -66,6 +67,7 @@ class Canvas(QWidget):
         context.document_changed.connect(self._show)
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
+        context.add_requested.connect(self._on_add_requested)
         if context.has_document:
             self._show(context.document)
 
@@ -74,11 +76,11 @@ class Canvas(QWidget):
     def _show(self, document: Document) -> None:
         if self._document is not None:
             self._document.changed.disconnect(self._on_changed)
-            self._document.states_changed.disconnect(self.projection.refresh)
+            self._document.states_changed.disconnect(self._on_states)
         self._document = document
         self.projection.show(document)
         document.changed.connect(self._on_changed)
-        document.states_changed.connect(self.projection.refresh)
+        document.states_changed.connect(self._on_states)
         self._paste_count = 0
         self._update_hint()
         self.viewer.frame_all()
@@ -87,9 +89,10 @@ class Canvas(QWidget):
     def _on_changed(self, change: ChangeSet) -> None:
         self.projection.apply(change)
         self._update_hint()
-        kept = [change.renamed.get(n, n) for n in self._context.selection]
-        self._context.select(tuple(n for n in kept if self.projection.get(n) is not None))
-        self._select(self._context.selection)
+        self._select()
+
+    def _on_states(self, names: object) -> None:
+        self.projection.refresh(cast(frozenset[str], names))
 
     def _update_hint(self) -> None:
         empty = self._document is not None and len(self._document.graph) == 0
@@ -121,7 +124,8 @@ class Canvas(QWidget):
         self._context.select((*before, *sorted(n for n in found if n not in before)))
         self.selection_state_changed.emit()
 
-    def _select(self, names: tuple[str, ...]) -> None:
+    def _select(self, _names: object = None) -> None:
+        names = self._context.selection
         items = [item for n in names if (item := self.projection.get(n)) is not None]
         if items or self.viewer.selected_layers():
             links = self.viewer.selected_links() if not items else []
@@ -228,7 +232,8 @@ class Canvas(QWidget):
     def _selected_names(self) -> list[str]:
         return [n for n in self._context.selection if self.projection.get(n) is not None]
 
-    def _on_moved(self, places: dict[str, wishes.Place]) -> None:
+    def _on_moved(self, moved: object) -> None:
+        places = cast(dict[str, wishes.Place], moved)
         if self._do(lambda d: commands.move_layers(d.graph, places)) is None:
             self.projection.reset_positions(places)
 
@@ -239,8 +244,21 @@ class Canvas(QWidget):
         self._add(type_name, place, self._insert(hit) if isinstance(hit, LinkItem) else None)
         self.viewer.setFocus()
 
-    def _on_quick_add(self, place: QPointF, link: LinkItem | None) -> None:
-        self._open_search(place, self._insert(link) if link is not None else None)
+    def _on_add_requested(self, type_name: str) -> None:
+        """From the palette, by double-click or Enter: beside the selected layer and reading it, or in the middle."""
+        item = self.projection.get(self._context.selection[-1]) if self._context.selection else None
+        if item is None:
+            self._add(type_name, self.viewer.visible_centre(), None)
+            return
+        cls = self._context.registry.get(type_name)
+        reads = bool(item.outputs) and (cls is None or bool(cls.inputs))
+        place = item.pos() + QPointF(item.box().width() + 5 * GRID, 0)
+        source = _source(item.outputs[0]) if reads else None
+        graph = self._context.document.graph
+        self._add(type_name, place, lambda layer: wishes.add_connected(graph, layer, source, None))
+
+    def _on_quick_add(self, place: QPointF, link: object) -> None:
+        self._open_search(place, self._insert(link) if isinstance(link, LinkItem) else None)
 
     def _insert(self, link: LinkItem) -> Connect:
         consumer, index = link.key
@@ -299,9 +317,9 @@ class Canvas(QWidget):
                     dot.refuse("")
             item.update()
 
-    def _on_link_dropped(self, drag: gestures.Link, target: PortDot | None, place: QPointF) -> None:
+    def _on_link_dropped(self, drag: gestures.Link, target: object, place: QPointF) -> None:
         anchor, detached = drag.anchor, drag.detached
-        if target is None:
+        if not isinstance(target, PortDot):
             if detached is not None:
                 self._do(lambda d: wishes.disconnect(d, *detached.key))
             else:

@@ -93,7 +93,7 @@ class LinkItem(PipeItem):  # type: ignore[misc]
     # --- geometry and painting -------------------------------------------------------------------------------
 
     def boundingRect(self) -> QRectF:
-        rect = self.path().boundingRect().adjusted(-HIT, -HIT, HIT, HIT)
+        rect = QRectF(self.path().boundingRect()).adjusted(-HIT, -HIT, HIT, HIT)
         return rect.united(self._label_rect()) if self.label else rect
 
     def shape(self) -> QPainterPath:
@@ -115,9 +115,7 @@ class LinkItem(PipeItem):  # type: ignore[misc]
 
     @property
     def emphasised(self) -> bool:
-        return bool(
-            self._active or self.isSelected() or self.source.node.isSelected() or self.target.node.isSelected()
-        )
+        return bool(self._active or self.isSelected() or self.source.node.isSelected() or self.target.node.isSelected())
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         detail = option.levelOfDetailFromTransform(painter.worldTransform())

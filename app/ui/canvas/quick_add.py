@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.ui import theme
+from app.ui.widgets.operator_search import search
 from designer.operators.api import Operator
 from designer.operators.registry import Registry
 
 WIDTH, HEIGHT = 320, 300
 RECENT = 8
-
-
-def find(registry: Registry, text: str, recent: Sequence[str] = ()) -> list[type[Operator]]:
-    """Operators and activations that `text` means, best first: by title, type, synonyms, then category."""
-    words = text.lower().replace("_", " ").split()
-    candidates: list[type[Operator]] = [*registry, *sorted(registry.activations.values(), key=lambda c: c.type)]
-    scored: list[tuple[int, int, str, type[Operator]]] = []
-    for cls in candidates:
-        score = _score(cls, words)
-        if score is None:
-            continue
-        age = recent.index(cls.type) if cls.type in recent else RECENT
-        scored.append((score, age, cls.title.lower(), cls))
-    scored.sort(key=lambda entry: entry[:3])
-    return [entry[3] for entry in scored]
-
-
-def _score(cls: type[Operator], words: Sequence[str]) -> int | None:
-    """0 is best; None when a word is found nowhere."""
-    if not words:
-        return 0
-    names = [cls.title.lower(), cls.type.replace("_", " ")]
-    synonyms = [s.lower().replace("_", " ") for s in cls.synonyms]
-    whole = " ".join(words)
-    if whole in names or whole in synonyms:
-        return 0
-    if any(n.startswith(whole) for n in names):
-        return 1
-    if any(n.startswith(whole) for n in synonyms):
-        return 2
-    everything = " ".join([*names, *synonyms, cls.category.value.lower()])
-    packed = everything.replace(" ", "")
-    if whole.replace(" ", "") in packed:
-        return 3
-    return 4 if all(w in packed for w in words) else None
 
 
 class QuickAdd(QFrame):
@@ -99,7 +65,8 @@ class QuickAdd(QFrame):
 
     def _fill(self, text: str) -> None:
         self._list.clear()
-        for cls in find(self._registry, text, self._recent):
+        activations = sorted(self._registry.activations.values(), key=lambda cls: cls.type)
+        for cls in search([*self._registry, *activations], text, self._recent):
             if not self._accepts(cls):
                 continue
             entry = QListWidgetItem(theme.category_icon(cls.category), cls.title)

@@ -44,16 +44,16 @@ Hit = PortDot | LayerItem | LinkItem
 class LayerViewer(NodeViewer):  # type: ignore[misc]
     """Shows the items and turns gestures into requests."""
 
-    layers_moved = Signal(object)  # {layer: (x, y)}
+    layers_moved = Signal(object)  # dict of layer to (x, y)
     selection_changed = Signal()  # by a gesture
     inspect_wanted = Signal(str)  # layer
     quick_add_wanted = Signal(QPointF, object)  # place on the canvas, LinkItem or None
     operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
     menu_wanted = Signal(QPoint)  # global place
-    link_started = Signal(object)  # gestures.Link: grey out the ports that cannot take it
+    link_started = Signal(gestures.Link)  # grey out the ports that cannot take it
     link_ended = Signal()
     link_refused = Signal(str)  # the reason
-    link_dropped = Signal(object, object, QPointF)  # gestures.Link, PortDot or None, place on the canvas
+    link_dropped = Signal(gestures.Link, object, QPointF)  # the second: PortDot or None, place on the canvas
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -174,7 +174,7 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
             self.centerOn(item.sceneBoundingRect().center())
 
     def visible_centre(self) -> QPointF:
-        return self.mapToScene(self.viewport().rect().center())
+        return QPointF(self.mapToScene(self.viewport().rect().center()))
 
     def repaint_all(self) -> None:
         """Paint everything anew, for instance in another theme's colours."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from designer.operators.api import Operator
-from designer.operators.registry import Registry
 
 _NO_MATCH = 99
 
 
-def search(registry: Registry, query: str, recent: Sequence[str] = ()) -> list[type[Operator]]:
-    """Operators that hold every word of `query`, best first; among equals those of `recent` first, then by title."""
+def search(operators: Iterable[type[Operator]], query: str, recent: Sequence[str] = ()) -> list[type[Operator]]:
+    """Those of `operators` (a registry is one) that hold every word of `query`, best first; among equals those of `recent` first, then by title."""
     words = query.casefold().split()
     found: list[tuple[int, int, str, type[Operator]]] = []
-    for cls in registry:
+    for cls in operators:
         score = max((_score(cls, word) for word in words), default=0)
         if score < _NO_MATCH:
             used = recent.index(cls.type) if cls.type in recent else len(recent)
