@@ -1,0 +1,142 @@
+"""Saving when the disk is full, the folder is read-only, or the process is killed: the old file stays whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from designer.files import atomic
+from designer.files.atomic import atomic_file, write_atomic
+from designer.graph.diagnostics import DiagnosticError
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "network.xml"
+    path.write_bytes(b"the old one")
+    return path
+
+
+def refusal(path: Path, data: bytes = b"new") -> str:
+    with pytest.raises(DiagnosticError) as caught:
+        write_atomic(path, data)
+    finding = caught.value.diagnostics[0]
+    assert finding.code == "cannot-save"
+    assert finding.file == str(path)
+    assert str(path) in finding.message
+    return finding.remedy
+
+
+def test_a_file_is_replaced_and_nothing_is_left_beside_it(saved: Path) -> None:
+    write_atomic(saved, b"new")
+    assert saved.read_bytes() == b"new"
+    assert os.listdir(saved.parent) == ["network.xml"]
+
+
+def fail(number: int) -> Callable[..., None]:
+    def raiser(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return raiser
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "open"])
+@pytest.mark.parametrize(
+    ("number", "word"), [(errno.ENOSPC, "space"), (errno.EROFS, "written to"), (errno.EACCES, "may write")]
+)
+def test_a_refusal_of_the_system_leaves_the_old_file_whole(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, word: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.os, call, fail(number))
+        assert word in refusal(saved)
+    assert saved.read_bytes() == b"the old one"
+    assert os.listdir(saved.parent) == ["network.xml"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_while_writing(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes go to a device that is always full: the real error of a real write."""
+    real = os.open
+
+    def full(path: str, flags: int, mode: int = 0o777) -> int:
+        descriptor = real(path, flags, mode)
+        device = real("/dev/full", os.O_WRONLY)
+        os.dup2(device, descriptor)
+        os.close(device)
+        return descriptor
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.os, "open", full)
+        assert "space" in refusal(saved, b"x" * 100_000)
+    assert saved.read_bytes() == b"the old one"
+    assert os.listdir(saved.parent) == ["network.xml"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder(saved: Path) -> None:
+    saved.parent.chmod(0o555)
+    try:
+        assert "may write" in refusal(saved)
+    finally:
+        saved.parent.chmod(0o755)
+    assert saved.read_bytes() == b"the old one"
+
+
+def test_a_read_only_file_is_not_replaced(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atomic.os, "access", lambda *_: False)  # root has access to everything
+    assert "may write" in refusal(saved)
+    assert saved.read_bytes() == b"the old one"
+
+
+def test_a_folder_in_the_way_and_a_folder_that_is_missing(tmp_path: Path) -> None:
+    assert "file name" in refusal(tmp_path)
+    assert "exists" in refusal(tmp_path / "none" / "x.xml")
+    assert "else" in refusal(tmp_path / "a\0b")
+
+
+def test_an_error_of_the_writer_leaves_the_old_file_whole(saved: Path) -> None:
+    with pytest.raises(RuntimeError, match="stop"), atomic_file(saved) as stream:
+        stream.write(b"half")
+        raise RuntimeError("stop")
+    assert saved.read_bytes() == b"the old one"
+    assert os.listdir(saved.parent) == ["network.xml"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and rights of POSIX")
+def test_links_and_rights_are_kept(saved: Path) -> None:
+    saved.chmod(0o640)
+    link = saved.with_name("link.xml")
+    link.symlink_to(saved.name)
+    write_atomic(link, b"new")
+    assert link.is_symlink()
+    assert saved.read_bytes() == b"new"
+    assert saved.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_a_process_killed_while_saving_leaves_one_whole_file(saved: Path) -> None:
+    program = (
+        "import sys\n"
+        "from designer.files.atomic import write_atomic\n"
+        "number = 0\n"
+        "while True:\n"
+        "    number += 1\n"
+        "    write_atomic(sys.argv[1], (b'%09d\\n' % number) * 50_000)\n"
+        "    print(number, flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(saved)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for _ in range(5):  # it is in the midst of saving again and again now
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    lines = saved.read_bytes().splitlines()
+    assert len(lines) == 50_000
+    assert len(set(lines)) == 1

@@ -1,0 +1,192 @@
+"""The model file: a corpus of good files that must come back as they were, and of bad ones with their expected code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from designer.files import limits
+from designer.files.check import check_document
+from designer.files.document import parse_document, read_document, save_document, write_document
+from designer.graph.diagnostics import DiagnosticError, Severity
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Frame, Layer, Source
+from designer.operators.registry import Registry, load
+
+DATA = Path(__file__).parent.parent / "data"
+GOOD = sorted(p for p in (DATA / "good").iterdir() if p.suffix in (".xml", ".nv-neural-model"))
+LOOSE = sorted((DATA / "good" / "loose").iterdir())
+BAD = sorted((DATA / "bad").glob("*.xml"))
+OPENS_ALL_THE_SAME = {"missing-position", "bad-position", "bad-frame"}
+OF_THE_NETWORK = {
+    "cycle",
+    "unknown-source",
+    "unknown-port",
+    "unknown-operator",
+    "unknown-activation",
+    "bad-parameter",
+    "unknown-parameter",
+    "missing-input",
+    "shape-mismatch",
+}
+
+
+@pytest.fixture(scope="module")
+def library() -> Registry:
+    return load(entry_points=False)
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda p: p.name)
+def test_a_file_that_nobody_edited_is_saved_back_byte_for_byte(path: Path, tmp_path: Path) -> None:
+    reading = read_document(path)
+    assert reading.diagnostics == ()
+    assert reading.graph is not None
+    save_document(reading.graph, tmp_path / path.name)
+    assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("path", [*GOOD, *LOOSE], ids=lambda p: p.name)
+def test_writing_and_reading_again_gives_an_equal_graph(path: Path) -> None:
+    first = read_document(path)
+    assert first.graph is not None, first.diagnostics
+    written = write_document(first.graph)
+    second = parse_document(written)
+    assert second.graph == first.graph
+    assert write_document(first.graph.copy()) == written
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda p: p.stem)
+def test_a_bad_file_ends_in_its_finding(path: Path, library: Registry) -> None:
+    code = path.name.partition("__")[0]
+    reading = read_document(path)
+    found = check_document(reading, library)
+    assert code in {d.code for d in found}, [str(d) for d in found]
+    for finding in found:
+        assert finding.file == str(path)
+        assert len(finding.message) < 400
+        assert finding.remedy or finding.severity is not Severity.ERROR
+    assert (reading.graph is not None) == (code in OPENS_ALL_THE_SAME | OF_THE_NETWORK)
+    named = next(d for d in found if d.code == code)
+    assert named.line is not None or code == "empty-file"
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda p: p.stem)
+def test_the_schema_is_a_second_net_and_not_the_only_one(path: Path) -> None:
+    """Without lxml the same files open, except what only the schema knows."""
+    with_schema, without = read_document(path), parse_document(path.read_bytes(), validate=False)
+    if not path.name.startswith("schema"):
+        assert (with_schema.graph is None) == (without.graph is None)
+
+
+def test_what_opens_in_spite_of_a_problem_is_kept_when_it_is_saved() -> None:
+    for path in BAD:
+        reading = read_document(path)
+        code = path.name.partition("__")[0]
+        if reading.graph is not None and code in OF_THE_NETWORK:
+            again = parse_document(write_document(reading.graph)).graph
+            assert again == reading.graph
+
+
+def test_everything_in_the_file_reaches_the_graph() -> None:
+    graph = read_document(DATA / "good" / "everything.xml").graph
+    assert graph is not None
+    assert graph["gap"].inputs == (None, Source("from_port"))
+    assert graph["from_port"].inputs == (Source("big", "y1"),)
+    assert graph["mystery"].params["strange"] == 'text with "quotes", <angles>, tab\tand line\nbreak'
+    assert graph["mystery"].activation is not None
+    assert graph["mystery"].activation.attributes == {"note:x": "1"}
+    assert graph["big"].attributes == {"lw:fold": "true", "note:mark": "red"}
+    assert len(graph["big"].children) == 2
+    assert graph["picture"].params["scale"] == "2.50"
+    assert graph.frames["frame_0"].text == "What this part does.\nIt has two lines."
+    assert graph.frames["frame_0"].rect == (-32, 16, 640, 320)
+    assert graph.properties["author_notes"].startswith("first line\nsecond")
+    assert graph.properties["user_version_tag"] == "v1.7-beta"
+    assert [f.xml[:12] for f in graph.foreign] == ["<!-- A comme", "<note:Histor", "<lw:Template"]
+
+
+def test_what_stands_around_the_layers_is_kept() -> None:
+    graph = read_document(DATA / "good" / "loose" / "untidy.xml").graph
+    assert graph is not None
+    kept = "\n".join(f.xml for f in graph.foreign)
+    for part in ("<!-- before -->", "<!-- after -->", "stray text", "more text", "<![CDATA[a < b]]>", "<?go now?>"):
+        assert part in kept
+    assert graph["b"].children[0].xml == "<!-- in b -->"
+    assert graph["b"].position == (16, 32)
+    assert graph["b"].inputs == (Source("a"),)
+    assert graph["a"].children[0].xml == "<Odd />"
+
+
+def test_the_extension_is_declared_only_where_it_is_used() -> None:
+    graph = Graph([Layer("a", "identity")], name="n")
+    assert b"layerwright" not in write_document(graph)
+    graph.frames["f"] = Frame("f", "title", "some text", "#fff", (0, 0, 10, 10))
+    assert write_document(graph).count(b'xmlns:lw="urn:layerwright:1"') == 1
+
+
+def test_equal_graphs_give_equal_bytes_whatever_the_order_of_making() -> None:
+    a = Layer("a", "t", params={"x": "1", "y": "2"}, attributes={"p": "1", "q": "2"})
+    b = Layer("b", "t", inputs=(Source("a"),), activation=ActivationSpec("relu", {"alpha": "0.0"}))
+    a2 = Layer("a", "t", params={"y": "2", "x": "1"}, attributes={"q": "2", "p": "1"})
+    assert Graph([a, b]) == Graph([b, a2])
+    assert write_document(Graph([a, b])) == write_document(Graph([b, a2]))
+
+
+def test_text_that_xml_cannot_hold_is_refused_when_saving(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    path.write_bytes(b"old")
+    with pytest.raises(DiagnosticError) as caught:
+        save_document(Graph([Layer("a", "t", params={"p": "a\x00b"})]), path)
+    finding = caught.value.diagnostics[0]
+    assert (finding.code, finding.layer, finding.parameter) == ("unwritable-text", "a", "p")
+    assert path.read_bytes() == b"old"
+
+
+def test_two_hundred_megabytes_of_nesting_are_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "deep.xml"
+    with path.open("wb") as stream:
+        for _ in range(200):
+            stream.write(b"<abcdefgh>" * 104858)
+    reading = read_document(path)
+    assert reading.graph is None
+    assert reading.diagnostics[0].code == "file-too-large"
+
+
+def test_nesting_below_the_size_limit_stops_at_the_depth_limit() -> None:
+    reading = parse_document(b'<NetworkModel name="x" version="2">' + b"<a>" * 5_000_000)
+    assert [d.code for d in reading.diagnostics] == ["too-deep"]
+
+
+def test_too_many_layers_and_elements_and_too_long_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_LAYERS", 3)
+    layers = "".join(f'<Layer name="l{i}" type="t" edit_pos="0,0"/>' for i in range(4))
+    text = f'<NetworkModel name="x" version="2">{layers}</NetworkModel>'.encode()
+    assert [d.code for d in parse_document(text).diagnostics] == ["too-large"]
+    monkeypatch.setattr(limits, "MAX_ELEMENTS", 2)
+    assert [d.code for d in parse_document(text).diagnostics] == ["too-large"]
+    long = b'<NetworkModel name="%s" version="2"/>' % (b"x" * (limits.MAX_TEXT + 1))
+    assert [d.code for d in parse_document(long).diagnostics] == ["too-large"]
+
+
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.xml", Path("/dev/null"), Path("a\0b")):
+        reading = read_document(path)
+        assert reading.graph is None
+        assert reading.diagnostics[0].code == "cannot-read"
+
+
+def test_an_unknown_layer_keeps_parameters_edges_and_text() -> None:
+    graph = read_document(DATA / "good" / "everything.xml").graph
+    assert graph is not None
+    layer = graph["mystery"]
+    assert layer.type == "type_of_another_program"
+    assert layer.inputs == (Source("gap"), Source("nobody"))
+    assert layer.params["a_size"] == "1.50"
+
+
+def test_a_layer_is_found_in_its_line() -> None:
+    reading = read_document(DATA / "good" / "unet_2022.nv-neural-model")
+    text = (DATA / "good" / "unet_2022.nv-neural-model").read_text("utf-8").splitlines()
+    for name, line in reading.lines.items():
+        assert f'name="{name}"' in text[line - 1]

@@ -1,0 +1,124 @@
+"""Settings beside a document: our file, the 2022 tool's file, relative paths, pruning."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from designer.files.settings import (
+    Settings,
+    find_settings,
+    read_settings,
+    save_settings,
+    settings_path,
+)
+
+OLD = Path(__file__).parent.parent / "data" / "good" / "unet_2022.nv-editor-cfg"
+
+
+def test_settings_lie_beside_the_document() -> None:
+    assert settings_path(Path("a/b/x.xml")) == Path("a/b/x.settings.xml")
+    assert settings_path("x.y.nv-neural-model") == Path("x.y.settings.xml")
+
+
+def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
+    settings = Settings(
+        precision="fp16",
+        layout="nhwc",
+        engine="torch",
+        device="cuda:1",
+        weights=str(tmp_path / "weights"),
+        input_files={"picture": str(tmp_path.parent / 'a "b" <c> & d.png')},
+        output_files={"result 1": str(tmp_path / "out" / "x.png")},
+        iterations=3,
+        profiling=True,
+        profiling_sections={"Memory": True, "Tensor": False},
+        extra={"Later/Thing": "kept"},
+    )
+    path = tmp_path / "x.settings.xml"
+    save_settings(settings, path)
+    assert read_settings(path) == (settings, ())
+    text = path.read_text("utf-8")
+    assert str(tmp_path) not in text
+    assert ">weights<" in text
+    assert ">../a " in text
+
+
+def test_paths_follow_a_folder_that_was_moved(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    save_settings(Settings(weights=str(first / "w")), first / "x.settings.xml")
+    shutil.move(first, second)
+    assert read_settings(second / "x.settings.xml").settings.weights == str(second / "w")
+
+
+def test_files_of_layers_that_are_gone_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.settings.xml"
+    settings = Settings(input_files={"a": "/x", "b": "/y"}, output_files={"c": "/z"})
+    save_settings(settings, path, layers={"a"})
+    read = read_settings(path).settings
+    assert set(read.input_files) == {"a"}
+    assert not read.output_files
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a drive letter is a path of this system there")
+def test_the_settings_of_the_2022_tool_are_read(tmp_path: Path) -> None:
+    document = tmp_path / "net" / "unet_2022.nv-neural-model"
+    document.parent.mkdir()
+    copied = document.with_suffix(".nv-editor-cfg")
+    copied.write_bytes(OLD.read_bytes())
+    assert find_settings(document) == copied
+    settings, found = read_settings(copied)
+    assert found == ()
+    assert (settings.precision, settings.layout, settings.iterations) == ("fp16", "nhwc", 25)
+    assert settings.weights == str(tmp_path / "weights" / "small")
+    assert settings.input_files == {"picture": "E:\\photos\\cat.png", "gone": str(document.parent / "old.png")}
+    assert settings.output_files == {"result": str(document.parent / "out.png")}
+    assert settings.profiling
+    assert settings.profiling_sections == {"CommonGPUUtilization": False, "Memory": True}
+    assert settings.extra == {}
+    save_settings(settings, settings_path(document), layers={"picture", "result"})
+    assert find_settings(document) == settings_path(document)
+    again = read_settings(settings_path(document)).settings
+    assert again == settings.pruned({"picture", "result"})
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "empty-file"),
+        (b"<QSettings", "truncated"),
+        (b'<!DOCTYPE a><QSettings version="1"/>', "dtd"),
+        (b'<QSettings version="2"/>', "wrong-version"),
+        (b"<Settings/>", "wrong-version"),
+    ],
+)
+def test_bad_settings_give_defaults_and_a_warning(tmp_path: Path, data: bytes, code: str) -> None:
+    path = tmp_path / "x.settings.xml"
+    path.write_bytes(data)
+    settings, found = read_settings(path)
+    assert settings == Settings()
+    assert [d.code for d in found] == [code]
+    assert "default settings" in found[0].message
+
+
+def test_bad_values_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.settings.xml"
+    path.write_text(
+        '<QSettings version="1">\n'
+        '<Setting name="GeneralNetworkSettings/dataType">fp7</Setting>\n'
+        '<Setting name="InferenceSettings/iterations">-4</Setting>\n'
+        '<Setting name="GeneralNetworkSettings/format">nhwc</Setting>\n'
+        "</QSettings>\n"
+    )
+    settings, found = read_settings(path)
+    assert settings == Settings(layout="nhwc")
+    assert [(d.code, d.line) for d in found] == [("bad-setting", 2), ("bad-setting", 3)]
+
+
+def test_a_missing_file_gives_defaults(tmp_path: Path) -> None:
+    assert read_settings(tmp_path / "none.settings.xml").settings == Settings()
+    assert find_settings(tmp_path / "none.xml") is None
