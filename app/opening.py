@@ -15,7 +15,6 @@ from designer.graph.inference import Inference
 from designer.operators.api import Operator
 from designer.operators.registry import Registry, default_registry
 
-
 MAX_SHOWN = 20
 
 

@@ -51,8 +51,8 @@ def by_saving(record: Record) -> list[Group]:
 def operators_table(record: Record) -> Table:
     """The record as a table for a terminal."""
     table = Table()
-    table.add_column("layers (fused ones together)")
-    columns = ("time", "share", "flops", "bytes", "compute_rate", "bandwidth", "saving")
+    table.add_column("layers (fused ones together)", min_width=18, overflow="fold")
+    columns = ("time", "share", "flops", "compute_rate", "saving")
     for name in columns:
         table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     for group in by_saving(record):
