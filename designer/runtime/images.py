@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,8 +91,12 @@ def _pixels(path: Path) -> NDArray[np.float32]:
                             remedy="make it smaller, or cut a part out of it",
                         )
                     )
+                deep = _is_deep(picture)
                 picture.load()
-                return _floats(ImageOps.exif_transpose(picture), path)
+                if deep:
+                    with Image.open(path, formats=FORMATS) as again:
+                        return _deep(ImageOps.exif_transpose(picture), ImageOps.exif_transpose(_low_bytes(again)))
+                return _floats(ImageOps.exif_transpose(picture))
     except UnidentifiedImageError:
         raise DiagnosticError(
             Diagnostic("not-a-picture", "the file is no picture that can be read", file=str(path), remedy=_REMEDY)
@@ -124,7 +129,45 @@ def _pixels(path: Path) -> NDArray[np.float32]:
 _REMEDY = "choose a PNG, JPEG, TIFF, BMP or WebP file that other programs open"
 
 
-def _floats(picture: Image, path: Path) -> NDArray[np.float32]:
+_SWAPPED = {"16B": "16L", "16L": "16B", "16N": "16B" if sys.byteorder == "little" else "16L"}
+
+
+def _is_deep(picture: Image) -> bool:
+    """Whether the file has 16 bits a colour, of which Pillow decodes only the upper 8."""
+    return (
+        picture.mode in ("RGB", "RGBA")
+        and bool(_tiles(picture))
+        and all(_mode_of(t.args).startswith(("RGB;16", "RGBA;16")) for t in _tiles(picture))
+    )
+
+
+def _tiles(picture: Image) -> list[Any]:
+    return list(getattr(picture, "tile", None) or ())
+
+
+def _mode_of(args: Any) -> str:
+    return str(args[0] if isinstance(args, tuple) and args else args)
+
+
+def _low_bytes(picture: Image) -> Image:
+    """A 16 bit picture, just opened, decoded as if its bytes stood the other way round: the lower 8 bits."""
+    swapped = []
+    for tile in _tiles(picture):
+        mode = _mode_of(tile.args)
+        mode = mode[:-3] + _SWAPPED[mode[-3:]]
+        swapped.append(tile._replace(args=(mode, *tile.args[1:]) if isinstance(tile.args, tuple) else mode))
+    picture.tile = swapped  # type: ignore[attr-defined]
+    picture.load()
+    return picture
+
+
+def _deep(high: Image, low: Image) -> NDArray[np.float32]:
+    values = np.asarray(high).astype(np.float32) * np.float32(256)
+    values += np.asarray(low)
+    return values / np.float32(65535)
+
+
+def _floats(picture: Image) -> NDArray[np.float32]:
     mode = picture.mode
     transparent = "transparency" in picture.info
     if mode.startswith("I;16"):

@@ -229,13 +229,15 @@ class Session:
 
     def padding(self, source: Source) -> tuple[Extent, Extent] | None:
         """(original, padded) extent of the first padded input above a tensor; None when none was padded."""
+        extents = {
+            name: (fed.extent, padded_extent(operator_of(self.inference, name), fed.extent))
+            for name, fed in self._fed.items()
+        }
+        padded = {name: pair for name, pair in extents.items() if pair[0] != pair[1]}
+        if not padded:
+            return None
         above = self._graph.upstream([source.layer])
-        for name, fed in self._fed.items():
-            if name in above:
-                padded = padded_extent(operator_of(self.inference, name), fed.extent)
-                if padded != fed.extent:
-                    return fed.extent, padded
-        return None
+        return next((pair for name, pair in padded.items() if name in above), None)
 
 
 class _Run:
