@@ -253,12 +253,12 @@ def samples() -> None:
 @app.command()
 def tour(
     outdir: Annotated[Path, typer.Argument(metavar="OUTDIR")],
-    epochs: Annotated[int, typer.Option(min=1, help="Length of the short training.")] = 1,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of the short training.")] = 150,
 ) -> None:
     """Play the whole loop without a window: design, export, train, reload, run, look. Writes an HTML page."""
     from app.tour import run_tour
 
-    page = run_tour(outdir, out, epochs=epochs)
+    page = run_tour(outdir, out, steps=steps)
     out.print(f"open {page}", markup=False)
 
 
