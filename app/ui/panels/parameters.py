@@ -1,0 +1,390 @@
+"""The Layer Editor: name, parameters and activation of the selected layers, made from the operators' declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QSizePolicy,
+    QStackedWidget,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui import theme
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.layer_facts import LayerFacts
+from app.ui.widgets.message import Message
+from app.ui.widgets.name_field import NameField
+from app.ui.widgets.param_editor import MIXED
+from app.ui.widgets.param_section import ParamSection, tool_button
+from designer.graph.commands import rename_layer, set_activation, set_params
+from designer.graph.edits import ChangeSet, Edit
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Layer, check_layer_name
+from designer.operators.api import Operator
+from designer.operators.params import Parameter
+
+_NO_SELECTION = "Select a layer on the canvas to edit its parameters here."
+_NO_DOCUMENT = "Open or create a network: the parameters of the selected layer stand here."
+
+
+class ParametersPanel(QWidget):
+    panel_id = "parameters"
+    title = "Layer Editor"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("parameters")
+        self._context = context
+        self._document: Document | None = None
+        self._names: tuple[str, ...] = ()
+        self._built: object = None  # what the rows were made for: types and attached activations
+        self._operator_rows: ParamSection | None = None
+        self._activation_rows: ParamSection | None = None
+        self._empty = EmptyState("parameters", "tune-variant", _NO_DOCUMENT)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(self._make_form())
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._stack)
+        context.document_changed.connect(self._watch)
+        context.selection_changed.connect(self._select)
+        if context.has_document:
+            self._watch(context.document)
+            self._select(context.selection)
+
+    # --- the form ----------------------------------------------------------------------------------------------
+
+    def _make_form(self) -> QWidget:
+        self._mark = QLabel()
+        self._heading = QLabel()
+        self._heading.setObjectName("parameters.heading")
+        font = self._heading.font()
+        font.setBold(True)
+        self._heading.setFont(font)
+        self._heading.setWordWrap(True)
+        self._heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._help = tool_button(
+            "parameters.help", "help-circle-outline", "Help on this operator", "What this operator does", checkable=True
+        )
+        self._doc = QLabel()
+        self._doc.setObjectName("parameters.doc")
+        self._doc.setWordWrap(True)
+        self._doc.setVisible(False)
+        self._help.toggled.connect(self._doc.setVisible)
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self._mark)
+        head.addWidget(self._heading, 1)
+        head.addWidget(self._help)
+
+        self._name_label = QLabel("Name")
+        self._name = NameField("parameters.name", "Layer name", self._name_rule)
+        self._name_label.setBuddy(self._name)
+        self._name.renamed.connect(self._rename)
+        self._note = Message("parameters.note")
+        self._raw = _raw_table()
+        self._operator_box = QVBoxLayout()
+        self._activation_label = QLabel("Activation")
+        self._activation = QComboBox()
+        self._activation.setObjectName("parameters.activation")
+        self._activation.setAccessibleName("Attached activation")
+        self._activation.setToolTip("A function applied to the layer's first output")
+        self._activation.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._activation.addItem("none", "")
+        for cls in sorted(self._context.registry.activations.values(), key=lambda c: c.title.casefold()):
+            self._activation.addItem(cls.title, cls.type)
+            self._activation.setItemData(self._activation.count() - 1, cls.help(), Qt.ItemDataRole.ToolTipRole)
+        self._activation.activated.connect(lambda _index: self._choose_activation())
+        self._activation_box = QVBoxLayout()
+        self._facts = LayerFacts("parameters.facts")
+        self._facts.link_activated.connect(self._context.reveal_requested)
+
+        form = QWidget()
+        layout = QVBoxLayout(form)
+        layout.setContentsMargins(12, 8, 12, 12)
+        layout.setSpacing(8)
+        layout.addLayout(head)
+        layout.addWidget(self._doc)
+        layout.addWidget(self._name_label)
+        layout.addWidget(self._name)
+        layout.addWidget(self._note)
+        layout.addWidget(_line())
+        layout.addWidget(self._raw)
+        layout.addLayout(self._operator_box)
+        layout.addWidget(self._activation_label)
+        layout.addWidget(self._activation)
+        layout.addLayout(self._activation_box)
+        layout.addWidget(_line())
+        layout.addWidget(self._facts)
+        layout.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setObjectName("parameters.scroll")
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(form)
+        return scroll
+
+    # --- following the document --------------------------------------------------------------------------------
+
+    def _watch(self, document: object) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+            self._document.states_changed.disconnect(self._on_states)
+        if isinstance(document, Document):
+            self._document = document
+            document.changed.connect(self._on_change)
+            document.states_changed.connect(self._on_states)
+        self._select(())
+
+    def _select(self, names: object) -> None:
+        if isinstance(names, tuple):
+            if self._document is not None and names != self._names:
+                self._document.history.seal()
+            self._names = names
+            self._refresh(other_layers=True)
+
+    def _on_change(self, change: object) -> None:
+        if not isinstance(change, ChangeSet):
+            return
+        if change.renamed:
+            self._names = tuple(change.renamed.get(n, n) for n in self._names)
+        if any(n in change.computed or n in change.removed for n in self._names):
+            self._refresh()
+
+    def _on_states(self, states: object) -> None:
+        if isinstance(states, frozenset) and self._document is not None:
+            names = [n for n in self._names if n in self._document.graph]
+            if names and not states.isdisjoint(names):
+                self._facts.show_layers(self._document, names)
+
+    def _layers(self) -> list[Layer]:
+        graph = self._document.graph if self._document is not None else Graph()
+        return [graph[n] for n in self._names if n in graph]
+
+    def _refresh(self, *, other_layers: bool = False) -> None:
+        layers = self._layers()
+        if self._document is None or not layers:
+            self._empty.show_text(_NO_SELECTION if self._document is not None else _NO_DOCUMENT)
+            self._stack.setCurrentIndex(0)
+            return
+        signature = tuple(sorted({(layer.type, _activation_type(layer)) for layer in layers}))
+        if signature != self._built:
+            self._build(layers)
+            self._built = signature
+        self._show_head(layers, other_layers)
+        self._show_values(layers)
+        if other_layers:
+            for rows in (self._operator_rows, self._activation_rows):
+                if rows is not None:
+                    rows.discard_drafts()
+        self._facts.show_layers(self._document, [layer.name for layer in layers])
+        self._stack.setCurrentIndex(1)
+
+    def _build(self, layers: list[Layer]) -> None:
+        """Make the rows anew: the selection has other types or another activation."""
+        registry = self._context.registry
+        classes = [registry.get(t) for t in sorted({layer.type for layer in layers})]
+        self._operator_rows = self._replace(
+            self._operator_rows, self._operator_box, "parameters", _shared(classes), self._set_param
+        )
+        kinds = {_activation_type(layer) for layer in layers}
+        attached = registry.activations.get(next(iter(kinds))) if len(kinds) == 1 else None
+        shared = list(attached.parameters) if attached is not None else []
+        self._activation_rows = self._replace(
+            self._activation_rows, self._activation_box, "parameters.activation", shared, self._set_activation_param
+        )
+        if len(kinds) > 1:
+            self._activation.setPlaceholderText(MIXED)
+            self._activation.setCurrentIndex(-1)
+        else:
+            kind = next(iter(kinds))
+            index = self._activation.findData(kind)
+            self._activation.setPlaceholderText(f"{kind} (unknown)" if index < 0 else "")
+            self._activation.setCurrentIndex(index)
+
+    def _replace(
+        self,
+        old: ParamSection | None,
+        box: QVBoxLayout,
+        prefix: str,
+        shared: list[Parameter],
+        slot: Callable[[str, str], None],
+    ) -> ParamSection | None:
+        if old is not None and [r.parameter for r in old.rows.values()] == shared:
+            return old
+        if old is not None:
+            box.removeWidget(old)
+            old.hide()
+            old.deleteLater()
+        if not shared:
+            return None
+        rows = ParamSection(prefix, shared)
+        rows.changed.connect(slot)
+        rows.finished.connect(self._seal)
+        box.addWidget(rows)
+        return rows
+
+    def _show_head(self, layers: list[Layer], other_layers: bool) -> None:
+        one = len(layers) == 1
+        types = {layer.type for layer in layers}
+        cls = self._context.registry.get(layers[0].type) if len(types) == 1 else None
+        title = cls.title if cls is not None else layers[0].type if len(types) == 1 else ""
+        self._heading.setText(title if one else f"{len(layers)} layers{f': {title}' if title else ''}")
+        pixmap = theme.category_icon(cls.category) if cls is not None else theme.icon("layers-outline", "muted")
+        self._mark.setPixmap(pixmap.pixmap(16, 16))
+        self._help.setVisible(cls is not None)
+        self._doc.setText(cls.help() if cls is not None else "")
+        self._doc.setVisible(cls is not None and self._help.isChecked())
+        self._name_label.setVisible(one)
+        self._name.setVisible(one)
+        if one and (other_layers or layers[0].name != self._name.model):
+            self._name.show_name(layers[0].name)
+        unknown = [layer for layer in layers if self._context.registry.get(layer.type) is None]
+        self._raw.setVisible(one and bool(unknown))
+        self._note.tell("")
+        if unknown and one:
+            _fill_raw(self._raw, layers[0])
+            self._note.tell(
+                f"The type “{unknown[0].type}” is not known here, so its parameters are shown as text.", "info"
+            )
+        elif unknown:
+            self._note.tell(f"{len(unknown)} of these layers have a type that is not known here.", "info")
+        elif self._operator_rows is None:
+            text = "This operator has no parameters." if one else "These layers have no parameter in common."
+            self._note.tell(text, "info")
+
+    def _show_values(self, layers: list[Layer]) -> None:
+        if self._operator_rows is not None:
+            self._operator_rows.show_texts(
+                {
+                    name: [
+                        _text_of(self._context.registry.get(layer.type), layer.params, row.parameter)
+                        for layer in layers
+                    ]
+                    for name, row in self._operator_rows.rows.items()
+                }
+            )
+        if self._activation_rows is not None:
+            specs = [layer.activation for layer in layers if layer.activation is not None]
+            self._activation_rows.show_texts(
+                {
+                    name: [s.params.get(name, row.parameter.format(row.parameter.default)) for s in specs]
+                    for name, row in self._activation_rows.rows.items()
+                }
+            )
+
+    # --- wishes ------------------------------------------------------------------------------------------------
+
+    def _name_rule(self, text: str) -> str | None:
+        rule = check_layer_name(text)
+        if rule is None and self._document is not None and text in self._document.graph:
+            return f"the name '{text}' is taken by another layer"
+        return rule
+
+    def _rename(self, new: str) -> None:
+        if self._document is not None and len(self._names) == 1:
+            old = self._names[0]
+            if self._document.do(lambda graph: rename_layer(graph, old, new)):
+                self._context.select((new,))
+
+    def _set_param(self, name: str, text: str) -> None:
+        if self._document is None:
+            return
+        names = [layer.name for layer in self._layers()]
+        key = f"parameter {name} of {', '.join(names)}"
+        self._document.do(lambda graph: set_params(graph, {n: {name: text} for n in names}, merge_key=key))
+
+    def _choose_activation(self) -> None:
+        if self._document is None:
+            return
+        cls = self._context.registry.activations.get(self._activation.currentData())
+        spec = ActivationSpec(cls.type, cls().texts(all=False)) if cls is not None else None
+        names = [layer.name for layer in self._layers() if _activation_type(layer) != (cls.type if cls else "")]
+        if names:
+            self._document.do(lambda graph: set_activation(graph, names, spec))
+
+    def _set_activation_param(self, name: str, text: str) -> None:
+        if self._document is not None:
+            self._document.do(partial(_with_activation_param, names=self._names, name=name, text=text))
+
+    def _seal(self) -> None:
+        if self._document is not None:
+            self._document.history.seal()
+
+
+def _with_activation_param(graph: Graph, *, names: tuple[str, ...], name: str, text: str) -> Edit:
+    edits: dict[str, tuple[Layer | None, Layer | None]] = {}
+    for layer in (graph[n] for n in names):
+        if layer.activation is not None:
+            spec = replace(layer.activation, params={**layer.activation.params, name: text})
+            edits[layer.name] = (layer, replace(layer, activation=spec))
+    where = names[0] if len(names) == 1 else f"{len(names)} layers"
+    key = f"activation parameter {name} of {', '.join(names)}"
+    return Edit(f"Change {name} of the activation of {where}", edits, merge_key=key)
+
+
+def _activation_type(layer: Layer) -> str:
+    return layer.activation.type if layer.activation is not None else ""
+
+
+def _text_of(cls: type[Operator] | None, texts: Mapping[str, str], parameter: Parameter) -> str:
+    """The layer's text of a parameter, also under an older name; the default where the file says nothing."""
+    if parameter.name in texts:
+        return texts[parameter.name]
+    older = [old for old, new in cls.renamed.items() if new == parameter.name] if cls is not None else []
+    return next((texts[old] for old in older if old in texts), parameter.format(parameter.default))
+
+
+def _shared(classes: list[type[Operator] | None]) -> list[Parameter]:
+    """Parameters that all classes declare alike (name, kind, choices and bounds)."""
+    known = [cls for cls in classes if cls is not None]
+    if not known or len(known) < len(classes):
+        return []
+    keys = [{_key(p) for p in cls.parameters} for cls in known[1:]]
+    return [p for p in known[0].parameters if all(_key(p) in other for other in keys)]
+
+
+def _key(parameter: Parameter) -> tuple[object, ...]:
+    info = parameter.info
+    return (parameter.name, parameter.kind, info.choices, info.min, info.max)
+
+
+def _raw_table() -> QTableWidget:
+    table = QTableWidget(0, 2)
+    table.setObjectName("parameters.raw")
+    table.setAccessibleName("Parameters as text")
+    table.setHorizontalHeaderLabels(["Parameter", "Text"])
+    table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+    table.verticalHeader().setVisible(False)
+    table.horizontalHeader().setStretchLastSection(True)
+    return table
+
+
+def _fill_raw(table: QTableWidget, layer: Layer) -> None:
+    table.setRowCount(len(layer.params))
+    for row, (name, text) in enumerate(sorted(layer.params.items())):
+        table.setItem(row, 0, QTableWidgetItem(name))
+        table.setItem(row, 1, QTableWidgetItem(text))
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    line.setFrameShape(QFrame.Shape.HLine)
+    line.setForegroundRole(line.foregroundRole().Mid)
+    return line

@@ -1,0 +1,139 @@
+"""What inference knows of the selected layers: shapes in and out, learned values, work, and the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from app.ui import theme
+from app.ui.document import Document
+from app.ui.widgets.message import Message
+from app.ui.widgets.numbers import si
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.inference import LayerState
+from designer.graph.model import Layer
+from designer.operators.api import Operator
+from designer.operators.registry import Read
+
+UNKNOWN = "unknown"
+
+
+class LayerFacts(QWidget):
+    """A small table of facts, and findings under it. `link_activated` carries the layer a finding points at."""
+
+    link_activated = Signal(str)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(1, 1)
+        self._rows: list[tuple[QLabel, QLabel]] = []
+        self._because = QLabel()
+        self._because.setObjectName(f"{name}.because")
+        self._because.setWordWrap(True)
+        self._because.setTextFormat(Qt.TextFormat.RichText)
+        self._because.linkActivated.connect(self.link_activated)
+        self._findings: list[Message] = []
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(4)
+        self._layout.addLayout(self._grid)
+        self._layout.addWidget(self._because)
+
+    def facts(self) -> dict[str, str]:
+        """What is shown, label to text."""
+        return {label.text(): value.text() for label, value in self._rows if not value.isHidden()}
+
+    def show_layers(self, document: Document, names: Sequence[str]) -> None:
+        """Show one layer in full, of several the sums."""
+        states = {n: document.inference.states.get(n, LayerState()) for n in names}
+        work = [layer_cost(document.registry.read(document.graph[n]), s) for n, s in states.items()]
+        facts: list[tuple[str, str]] = []
+        if len(names) == 1:
+            layer, state = document.graph[names[0]], states[names[0]]
+            facts += _shapes(document.registry.read(layer).operator, layer, state)
+        known = [w for w in work if w is not None]
+        if len(known) == len(work):
+            facts.append(("Learned values", si(sum(p for p, _ in known))))
+            facts.append(("Work, batch of 1", si(sum(f for _, f in known), "FLOP")))
+        else:
+            facts += [("Learned values", UNKNOWN), ("Work, batch of 1", UNKNOWN)]
+        self._show(facts)
+        cause = next((s.because_of for s in states.values() if s.because_of is not None), None)
+        self._because.setVisible(cause is not None)
+        if cause is not None:
+            shown = cause.replace("&", "&amp;").replace("<", "&lt;")
+            href = shown.replace('"', "&quot;")
+            self._because.setText(f'Unknown because of <a href="{href}">{shown}</a>, which has a problem.')
+        self._tell([d for s in states.values() for d in s.diagnostics])
+
+    def _show(self, facts: Sequence[tuple[str, str]]) -> None:
+        while len(self._rows) < len(facts):
+            label, value = QLabel(), QLabel()
+            value.setFont(theme.mono_font())
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            value.setWordWrap(True)
+            value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            row = len(self._rows)
+            self._grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
+            self._grid.addWidget(value, row, 1)
+            self._rows.append((label, value))
+        for index, (label, value) in enumerate(self._rows):
+            on = index < len(facts)
+            if on:
+                label.setText(facts[index][0])
+                value.setText(facts[index][1])
+                value.setAccessibleName(": ".join(facts[index]))
+            label.setVisible(on)
+            value.setVisible(on)
+
+    def _tell(self, found: Sequence[Diagnostic]) -> None:
+        while len(self._findings) < len(found):
+            message = Message(f"{self._name}.finding_{len(self._findings)}")
+            self._layout.addWidget(message)
+            self._findings.append(message)
+        for index, message in enumerate(self._findings):
+            if index >= len(found):
+                message.tell("")
+                continue
+            finding = found[index]
+            remedy = f" {finding.remedy[:1].upper()}{finding.remedy[1:]}." if finding.remedy else ""
+            text = f"{finding.message[:1].upper()}{finding.message[1:]}.{remedy}"
+            message.tell(text, finding.severity.value)
+
+
+def layer_cost(read: Read, state: LayerState) -> tuple[int, int] | None:
+    """Learned values and FLOPs of a layer with its attached activation; None while shapes are unknown."""
+    if read.operator is None or state.outputs is None:
+        return None
+    before = state.outputs
+    if read.activation is not None and state.before_activation is not None:
+        before = (state.before_activation, *state.outputs[1:])
+    cost = read.operator.cost(state.inputs, before)
+    parameters, flops = cost.parameters, cost.flops
+    if read.activation is not None and before:
+        extra = read.activation.cost(before[:1], state.outputs[:1])
+        parameters, flops = parameters + extra.parameters, flops + extra.flops
+    return parameters, flops
+
+
+def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[tuple[str, str]]:
+    ports = operator.input_ports() if operator is not None else ()
+    facts = []
+    connected = [i for i, source in enumerate(layer.inputs) if source is not None]
+    for position, index in enumerate(connected):
+        port = ports[min(index, len(ports) - 1)].name if ports else str(index)
+        label = f"Input {port}" if len(connected) > 1 or len(ports) > 1 else "Input"
+        shape = str(state.inputs[position]) if position < len(state.inputs) else UNKNOWN
+        facts.append((label, f"{shape}\nfrom {layer.inputs[index]}"))
+    outputs = operator.output_ports() if operator is not None else ()
+    for index, out in enumerate(outputs):
+        label = f"Output {out.name}" if len(outputs) > 1 else "Output"
+        known = state.outputs is not None and index < len(state.outputs)
+        facts.append((label, str(state.outputs[index]) if known and state.outputs is not None else UNKNOWN))
+    return facts

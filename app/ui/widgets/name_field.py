@@ -1,0 +1,68 @@
+"""The name of a layer as a field: a name that breaks a rule stays here, with the rule under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
+
+from app.ui.widgets.message import Message
+
+
+class NameField(QWidget):
+    """`renamed` comes with Enter or on leaving the field, and only for a legal new name. Escape calls the old name back.
+
+    `rule` says which rule a name breaks, or None.
+    """
+
+    renamed = Signal(str)
+
+    def __init__(self, name: str, label: str, rule: Callable[[str], str | None], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._rule = rule
+        self._model = ""
+        self._line = _Line()
+        self._line.setObjectName(name)
+        self._line.setAccessibleName(label)
+        self._message = Message(f"{name}.message")
+        self.setFocusProxy(self._line)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self._line)
+        layout.addWidget(self._message)
+        self._line.textEdited.connect(self._check)
+        self._line.editingFinished.connect(self._finish)
+        self._line.escaped.connect(lambda: self.show_name(self._model))
+
+    def show_name(self, name: str) -> None:
+        """Show the model's name and forget the draft."""
+        self._model = name
+        if self._line.text() != name:
+            self._line.setText(name)
+        self._message.tell("")
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    def _check(self, text: str) -> None:
+        broken = self._rule(text) if text != self._model else None
+        self._message.tell(f"{broken[:1].upper()}{broken[1:]}." if broken else "")
+
+    def _finish(self) -> None:
+        text = self._line.text()
+        if text != self._model and not self._message.text():
+            self.renamed.emit(text)
+
+
+class _Line(QLineEdit):
+    escaped = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.escaped.emit()
+        else:
+            super().keyPressEvent(event)

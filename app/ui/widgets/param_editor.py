@@ -1,0 +1,198 @@
+"""One editor a kind of parameter, all with the same face: canonical text in, the text the person made out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QSizePolicy,
+    QWidget,
+)
+
+from app.ui import theme
+from app.ui.widgets.number_field import NumberField
+from app.ui.widgets.size_field import SizeField
+from designer.operators.params import Parameter
+
+MIXED = "several values"
+
+
+class ParamEditor(QWidget):
+    """`edited` carries each text the person makes, also a wrong one; `finished` ends the gesture.
+
+    `set_text(None)` shows that several layers have different values. Escape calls the text back that was set last.
+    """
+
+    edited = Signal(str)
+    finished = Signal()
+    reverted = Signal()
+
+    def __init__(self, name: str, parameter: Parameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self._shown: str | None = None
+        self._get: Callable[[], str]
+        self._put: Callable[[str | None], None]
+        unit = f", in {parameter.info.unit}" if parameter.info.unit else ""
+        self._name, self._label = name, f"{parameter.title}{unit}"
+        self.inner = self._make(parameter)
+        self.inner.setObjectName(name)
+        self.inner.setAccessibleName(self._label)
+        self.inner.setAccessibleDescription(parameter.info.doc)
+        self.setFocusProxy(self.inner)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.inner, 1)
+        for child in (self.inner, *self.inner.findChildren(QWidget)):
+            child.installEventFilter(self)
+
+    def text(self) -> str:
+        return self._get()
+
+    def set_text(self, text: str | None) -> None:
+        self._shown = text
+        blocker = QSignalBlocker(self.inner)
+        self._put(text)
+        blocker.unblock()
+
+    def has_focus(self) -> bool:
+        return self.inner.hasFocus() or any(w.hasFocus() for w in self.inner.findChildren(QWidget))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        kind = event.type()
+        if kind == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape:  # type: ignore[attr-defined]
+            self.set_text(self._shown)
+            self.reverted.emit()
+            return True
+        if kind == QEvent.Type.Wheel and isinstance(self.inner, QComboBox) and not self.inner.hasFocus():
+            event.ignore()
+            return True
+        if kind == QEvent.Type.FocusOut and isinstance(self.inner, QPlainTextEdit):
+            self.finished.emit()
+        return super().eventFilter(watched, event)
+
+    # --- the kinds ---------------------------------------------------------------------------------------------
+
+    def _make(self, parameter: Parameter) -> QWidget:
+        if parameter.kind == "bool":
+            return self._check_box()
+        if parameter.kind == "choice" or parameter.info.choices:
+            return self._combo(parameter.info.choices)
+        if parameter.kind in ("int", "float"):
+            return self._number(parameter)
+        if parameter.kind in ("size2d", "size3d", "size2d?"):
+            return self._size(parameter)
+        if parameter.info.multiline:
+            return self._long_text()
+        return self._line(parameter)
+
+    def _check_box(self) -> QWidget:
+        box = QCheckBox()
+
+        def put(text: str | None) -> None:
+            known = text in ("true", "false")
+            box.setTristate(not known)
+            box.setCheckState(Qt.CheckState.PartiallyChecked if not known else Qt.CheckState.Unchecked)
+            if known:
+                box.setChecked(text == "true")
+
+        def clicked(on: bool) -> None:
+            box.setTristate(False)
+            box.setChecked(on)
+            self._done("true" if on else "false")
+
+        self._get = lambda: "true" if box.isChecked() else "false"
+        self._put = put
+        box.clicked.connect(lambda: clicked(box.isChecked()))
+        return box
+
+    def _combo(self, choices: tuple[str, ...]) -> QWidget:
+        box = QComboBox()
+        box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        box.setMinimumContentsLength(6)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        for choice in choices:
+            box.addItem(choice.replace("_", " "), choice)
+
+        def put(text: str | None) -> None:
+            box.setPlaceholderText(MIXED if text is None else text)
+            box.setCurrentIndex(-1 if text is None else box.findData(text))
+
+        self._get = lambda: str(box.currentData() or "")
+        self._put = put
+        box.activated.connect(lambda _index: self._done(self._get()))
+        return box
+
+    def _number(self, parameter: Parameter) -> QWidget:
+        info = parameter.info
+        field = NumberField(
+            self._name, self._label, whole=parameter.kind == "int", low=info.min, high=info.max, step=info.step
+        )
+        if info.unit:
+            field.setToolTip(info.unit)
+        self._get = field.text
+        self._put = lambda text: self._put_field(field, text)
+        field.edited.connect(self.edited)
+        field.finished.connect(self.finished)
+        return field
+
+    def _size(self, parameter: Parameter) -> QWidget:
+        optional = parameter.kind == "size2d?"
+        count = 3 if parameter.kind == "size3d" else 2
+        field = SizeField(
+            self._name, self._label, count, low=parameter.info.min, high=parameter.info.max, optional=optional
+        )
+        self._get = field.text
+        self._put = lambda text: self._put_field(field, text)
+        field.edited.connect(self.edited)
+        field.finished.connect(self.finished)
+        return field
+
+    def _put_field(self, field: NumberField | SizeField, text: str | None) -> None:
+        if text is None:
+            field.set_placeholder("…")
+        field.set_text("" if text is None else text)
+
+    def _line(self, parameter: Parameter) -> QWidget:
+        line = QLineEdit()
+        if parameter.kind == "ints":
+            line.setFont(theme.mono_font())
+        hint = "whole numbers with commas: 1,2,3" if parameter.kind == "ints" else ""
+
+        def put(text: str | None) -> None:
+            line.setPlaceholderText(MIXED if text is None else hint)
+            if line.text() != (text or ""):
+                line.setText(text or "")
+
+        self._get = line.text
+        self._put = put
+        line.textEdited.connect(self.edited)
+        line.editingFinished.connect(self.finished)
+        return line
+
+    def _long_text(self) -> QWidget:
+        area = QPlainTextEdit()
+        area.setFont(theme.mono_font())
+        area.setTabChangesFocus(True)
+        area.setFixedHeight(area.fontMetrics().lineSpacing() * 4 + 16)
+
+        def put(text: str | None) -> None:
+            area.setPlaceholderText(MIXED if text is None else "")
+            if area.toPlainText() != (text or ""):
+                area.setPlainText(text or "")
+
+        self._get = area.toPlainText
+        self._put = put
+        area.textChanged.connect(lambda: self.edited.emit(area.toPlainText()))
+        return area
+
+    def _done(self, text: str) -> None:
+        self.edited.emit(text)
+        self.finished.emit()

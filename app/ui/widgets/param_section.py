@@ -1,0 +1,183 @@
+"""Rows of parameters: label, editor, reset, help, and the broken rule under the field that breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
+
+from app.ui import theme
+from app.ui.widgets.message import Message
+from app.ui.widgets.param_editor import ParamEditor
+from designer.operators.params import ParamError, Parameter, Value
+
+
+def tool_button(name: str, icon: str, label: str, tip: str, *, checkable: bool = False) -> QToolButton:
+    """A flat square button with an icon, an accessible name and a tooltip."""
+    button = QToolButton()
+    button.setObjectName(name)
+    button.setAccessibleName(label)
+    button.setToolTip(tip)
+    button.setAutoRaise(True)
+    button.setCheckable(checkable)
+    theme.set_icon(button, icon, "muted")
+    return button
+
+
+class ParamRow(QObject):
+    """One parameter. `changed` carries canonical text that keeps the declaration; wrong text stays in the field only."""
+
+    changed = Signal(str, str)  # parameter, canonical text
+    finished = Signal()
+
+    def __init__(self, prefix: str, parameter: Parameter, grid: QGridLayout, row: int, parent: QObject) -> None:
+        super().__init__(parent)
+        self.parameter = parameter
+        self._model: str | None = parameter.format(parameter.default)
+        name = f"{prefix}.{parameter.name}"
+        unit = f" ({parameter.info.unit})" if parameter.info.unit else ""
+        self._label = QLabel(f"{parameter.title}{unit}")
+        self._label.setWordWrap(True)
+        self._label.setToolTip(parameter.info.doc)
+        self._label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        self.editor = ParamEditor(name, parameter)
+        self.editor.inner.setToolTip(parameter.info.doc)
+        self._label.setBuddy(self.editor.inner)
+        default = parameter.format(parameter.default) or "empty"
+        self._reset = tool_button(f"{name}.reset", "restore", f"Reset {parameter.title}", f"Reset to {default}")
+        self._help = tool_button(
+            f"{name}.help", "help-circle-outline", f"Help on {parameter.title}", "Explain", checkable=True
+        )
+        self._message = Message(f"{name}.message")
+        self._doc = QLabel(_explain(parameter))
+        self._doc.setObjectName(f"{name}.doc")
+        self._doc.setWordWrap(True)
+        self._doc.setEnabled(True)
+        self._doc.setVisible(False)
+        top = Qt.AlignmentFlag.AlignVCenter
+        grid.addWidget(self._label, row, 0, top)
+        grid.addWidget(self.editor, row, 1, top)
+        grid.addWidget(self._reset, row, 2, top)
+        grid.addWidget(self._help, row, 3, top)
+        grid.addWidget(self._message, row + 1, 0, 1, 4)
+        grid.addWidget(self._doc, row + 2, 0, 1, 4)
+        self.editor.edited.connect(self._edited)
+        self.editor.finished.connect(self._finish)
+        self.editor.reverted.connect(self._check_model)
+        self._reset.clicked.connect(self._to_default)
+        self._help.toggled.connect(self._doc.setVisible)
+
+    def value(self) -> Value:
+        """The value in the model; None where it is mixed or wrong."""
+        try:
+            return None if self._model is None else self.parameter.parse(self._model)
+        except ParamError:
+            return None
+
+    def show_text(self, text: str | None) -> None:
+        """Show the model's text (None: several values). A draft that means the same, or that is being mended, stays."""
+        same = text == self._model
+        self._model = text
+        if self.editor.has_focus() and (self._means_the_same(text) or (same and self._message.text())):
+            self._update_reset()
+            return
+        self.editor.set_text(text)
+        self._check_model()
+
+    def discard_draft(self) -> None:
+        """Forget text that was not committed: another layer is shown now."""
+        self.editor.set_text(self._model)
+        self._check_model()
+
+    def set_visible(self, on: bool) -> None:
+        for widget in (self._label, self.editor, self._reset, self._help):
+            widget.setVisible(on)
+        self._message.setVisible(on and bool(self._message.text()))
+        self._doc.setVisible(on and self._help.isChecked())
+
+    def _edited(self, text: str) -> None:
+        try:
+            value = self.parameter.parse(text)
+        except ParamError as error:
+            self._message.tell(f"{error}.")
+            return
+        self._message.tell("")
+        self.changed.emit(self.parameter.name, self.parameter.format(value))
+
+    def _finish(self) -> None:
+        if not self._message.text() and self._means_the_same(self._model):
+            self.editor.set_text(self._model)
+        self.finished.emit()
+
+    def _to_default(self) -> None:
+        self._message.tell("")
+        text = self.parameter.format(self.parameter.default)
+        self.editor.set_text(text)
+        self.changed.emit(self.parameter.name, text)
+        self.finished.emit()
+
+    def _check_model(self) -> None:
+        try:
+            if self._model is not None:
+                self.parameter.parse(self._model)
+            self._message.tell("")
+        except ParamError as error:
+            self._message.tell(f"{error}.")
+        self._update_reset()
+
+    def _update_reset(self) -> None:
+        self._reset.setEnabled(self._model is None or self.value() != self.parameter.default)
+
+    def _means_the_same(self, text: str | None) -> bool:
+        try:
+            return text is not None and self.parameter.parse(self.editor.text()) == self.parameter.parse(text)
+        except ParamError:
+            return False
+
+
+class ParamSection(QWidget):
+    """The rows of one declaration, or of what several share."""
+
+    changed = Signal(str, str)
+    finished = Signal()
+
+    def __init__(self, prefix: str, parameters: Iterable[Parameter], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(4)
+        grid.setVerticalSpacing(4)
+        grid.setColumnStretch(0, 2)
+        grid.setColumnStretch(1, 3)
+        self.rows: dict[str, ParamRow] = {}
+        for index, parameter in enumerate(parameters):
+            row = ParamRow(prefix, parameter, grid, 3 * index, self)
+            row.changed.connect(self.changed)
+            row.finished.connect(self.finished)
+            self.rows[parameter.name] = row
+
+    def show_texts(self, texts: dict[str, Sequence[str]]) -> None:
+        """Show the texts of the selected layers by parameter, then hide the rows that do not apply."""
+        for name, row in self.rows.items():
+            different = set(texts.get(name, ()))
+            row.show_text(different.pop() if len(different) == 1 else None)
+        values = {name: row.value() for name, row in self.rows.items()}
+        for row in self.rows.values():
+            row.set_visible(row.parameter.visible(values))
+
+    def discard_drafts(self) -> None:
+        for row in self.rows.values():
+            row.discard_draft()
+
+
+def _explain(parameter: Parameter) -> str:
+    info = parameter.info
+    parts = [info.doc] if info.doc else []
+    if info.min is not None or info.max is not None:
+        low = "" if info.min is None else f"from {info.min:g} "
+        parts.append(f"{low}{'' if info.max is None else f'to {info.max:g}'}".strip().capitalize() + ".")
+    if info.choices:
+        parts.append(f"One of {', '.join(info.choices)}.")
+    parts.append(f"Default: {parameter.format(parameter.default) or 'empty'}.")
+    return " ".join(parts)

@@ -1,0 +1,288 @@
+"""The Layer Editor with real keys and clicks: what is typed becomes edits, what is wrong stays in the field."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QTableWidget, QToolButton
+
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.panels.parameters import ParametersPanel
+from app.ui.widgets.number_field import NumberField
+from designer.graph.commands import connect, rename_layer, set_params
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.registry import default_registry
+
+
+def small_graph() -> Graph:
+    return Graph(
+        [
+            Layer("input_0", "input", params={"dims": "64x48x3"}),
+            Layer("conv_0", "convolution", inputs=(Source("input_0"),), params={"features": "8", "kernel": "3x3"}),
+            Layer("conv_1", "convolution", inputs=(Source("conv_0"),), params={"features": "16"}),
+            Layer("output_0", "output", inputs=(Source("conv_1"),)),
+            Layer("odd_0", "no_such_type", params={"a": "1", "b": "x"}),
+        ]
+    )
+
+
+@pytest.fixture
+def context(qapp):
+    context = Context(default_registry())
+    context.set_document(Document(small_graph(), context.registry))
+    return context
+
+
+@pytest.fixture
+def panel(qtbot, context):
+    panel = ParametersPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(340, 700)
+    panel.show()
+    qtbot.waitExposed(panel)
+    panel.activateWindow()
+    return panel
+
+
+def field(panel, name, kind=NumberField):
+    found = panel.findChild(kind, f"parameters.{name}")
+    assert found is not None, name
+    return found
+
+
+def retype(qtbot, widget, text):
+    widget.setFocus()
+    widget.selectAll()
+    qtbot.keyClicks(widget, text)
+
+
+def text_of(panel, name) -> str:
+    return panel.findChild(QLabel, f"parameters.{name}").text()
+
+
+def params(context, layer):
+    return context.document.graph[layer].params
+
+
+def test_without_a_selection_the_panel_says_what_stands_here(panel, context):
+    assert "Select a layer" in panel._empty.text()
+    assert ParametersPanel(Context(context.registry))._empty.text().startswith("Open or create")
+
+
+def test_typing_a_number_changes_the_layer_and_is_one_undo_step(qtbot, panel, context):
+    context.select(("conv_0",))
+    features = field(panel, "features")
+    assert features.text() == "8"
+    retype(qtbot, features, "128")
+    assert params(context, "conv_0")["features"] == "128"
+    qtbot.keyClick(features, Qt.Key.Key_Return)
+    context.document.undo()
+    assert params(context, "conv_0")["features"] == "8"
+    assert features.text() == "8"
+    assert features.hasFocus()
+
+
+def test_two_gestures_are_two_steps(qtbot, panel, context):
+    context.select(("conv_0",))
+    features = field(panel, "features")
+    retype(qtbot, features, "12")
+    qtbot.keyClick(features, Qt.Key.Key_Return)
+    retype(qtbot, features, "24")
+    qtbot.keyClick(features, Qt.Key.Key_Return)
+    context.document.undo()
+    assert params(context, "conv_0")["features"] == "12"
+
+
+def test_wrong_text_shows_the_rule_and_is_not_committed(qtbot, panel, context):
+    context.select(("conv_0",))
+    features = field(panel, "features")
+    retype(qtbot, features, "abc")
+    assert "not a whole number" in text_of(panel, "features.message")
+    assert params(context, "conv_0")["features"] == "8"
+    retype(qtbot, features, "0")
+    assert "below the minimum of 1" in text_of(panel, "features.message")
+    qtbot.keyClick(features, Qt.Key.Key_Escape)
+    assert features.text() == "8"
+    assert text_of(panel, "features.message") == ""
+    assert context.document.history.undo_title is None
+
+
+def test_arrow_keys_step_inside_the_bounds(qtbot, panel, context):
+    context.select(("conv_0",))
+    features = field(panel, "features")
+    features.setFocus()
+    qtbot.keyClick(features, Qt.Key.Key_Up)
+    assert params(context, "conv_0")["features"] == "9"
+    retype(qtbot, features, "1")
+    qtbot.keyClick(features, Qt.Key.Key_Down)
+    assert params(context, "conv_0")["features"] == "1"
+
+
+def test_sizes_are_typed_by_component(qtbot, panel, context):
+    context.select(("conv_0",))
+    retype(qtbot, field(panel, "kernel.width"), "5")
+    assert params(context, "conv_0")["kernel"] == "5x3"
+    retype(qtbot, field(panel, "kernel.height"), "")
+    qtbot.keyClick(field(panel, "kernel.height"), Qt.Key.Key_Backspace)
+    assert "not a size" in text_of(panel, "kernel.message")
+    assert params(context, "conv_0")["kernel"] == "5x3"
+    context.select(("input_0",))
+    retype(qtbot, field(panel, "dims.channels"), "1")
+    assert params(context, "input_0")["dims"] == "64x48x1"
+
+
+def test_a_choice_shows_what_depends_on_it(qtbot, panel, context):
+    context.select(("conv_0",))
+    padding = field(panel, "padding", QComboBox)
+    assert not field(panel, "padding_tuple.width").isVisible()
+    padding.setFocus()
+    qtbot.keyClick(padding, Qt.Key.Key_End)
+    assert params(context, "conv_0")["padding"] == "tuple"
+    assert field(panel, "padding_tuple.width").isVisible()
+
+
+def test_a_check_box_and_reset(qtbot, panel, context):
+    context.select(("conv_0",))
+    bias = field(panel, "apply_bias", QCheckBox)
+    reset = field(panel, "apply_bias.reset", QToolButton)
+    assert not reset.isEnabled()
+    qtbot.keyClick(bias, Qt.Key.Key_Space)
+    assert params(context, "conv_0")["apply_bias"] == "false"
+    assert reset.isEnabled()
+    qtbot.mouseClick(reset, Qt.MouseButton.LeftButton)
+    assert params(context, "conv_0")["apply_bias"] == "true"
+    assert bias.isChecked()
+
+
+def test_help_is_shown_on_demand(qtbot, panel, context):
+    context.select(("conv_0",))
+    doc = panel.findChild(QLabel, "parameters.features.doc")
+    assert not doc.isVisible()
+    qtbot.mouseClick(field(panel, "features.help", QToolButton), Qt.MouseButton.LeftButton)
+    assert doc.isVisible()
+    assert "Number of filters" in doc.text()
+    qtbot.mouseClick(field(panel, "help", QToolButton), Qt.MouseButton.LeftButton)
+    assert "Slide learned filters" in text_of(panel, "doc")
+
+
+def test_renaming_keeps_the_links_the_selection_and_the_focus(qtbot, panel, context):
+    context.select(("conv_0",))
+    name = field(panel, "name", QLineEdit)
+    retype(qtbot, name, "encoder")
+    qtbot.keyClick(name, Qt.Key.Key_Return)
+    graph = context.document.graph
+    assert graph["conv_1"].inputs == (Source("encoder"),)
+    assert context.selection == ("encoder",)
+    assert name.hasFocus()
+    context.document.undo()
+    assert name.text() == "conv_0"
+    assert context.selection == ("conv_0",)
+
+
+@pytest.mark.parametrize(("text", "rule"), [("conv_1", "taken"), ("a/b", "slash"), (" ", "blank")])
+def test_an_illegal_name_shows_the_rule_and_is_not_committed(qtbot, panel, context, text, rule):
+    context.select(("conv_0",))
+    name = field(panel, "name", QLineEdit)
+    retype(qtbot, name, text)
+    assert rule in text_of(panel, "name.message")
+    qtbot.keyClick(name, Qt.Key.Key_Return)
+    assert "conv_0" in context.document.graph
+    qtbot.keyClick(name, Qt.Key.Key_Escape)
+    assert name.text() == "conv_0"
+
+
+def test_an_activation_is_attached_with_its_parameters(qtbot, panel, context):
+    context.select(("conv_0",))
+    combo = field(panel, "activation", QComboBox)
+    combo.setFocus()
+    qtbot.keyClicks(combo, "leaky")
+    spec = context.document.graph["conv_0"].activation
+    assert isinstance(spec, ActivationSpec)
+    assert spec.type == "leaky_relu"
+    parameter = context.registry.activations["leaky_relu"].parameters[0].name
+    slope = field(panel, f"activation.{parameter}")
+    retype(qtbot, slope, "0.25")
+    assert context.document.graph["conv_0"].activation.params[parameter] == "0.25"
+    combo.setFocus()
+    qtbot.keyClick(combo, Qt.Key.Key_Home)
+    assert context.document.graph["conv_0"].activation is None
+
+
+def test_shapes_learned_values_and_work_are_shown_and_follow(qtbot, panel, context):
+    context.select(("conv_0",))
+    facts = panel._facts.facts()
+    assert facts["Input"] == "N x 3 x 48 x 64\nfrom input_0"
+    assert facts["Output"] == "N x 8 x 48 x 64"
+    assert facts["Learned values"] == str(8 * 3 * 9 + 8)
+    assert facts["Work, batch of 1"] == "1.33 MFLOP"
+    context.document.do(lambda g: set_params(g, {"input_0": {"dims": "32x16x3"}}))
+    assert panel._facts.facts()["Output"] == "N x 8 x 16 x 32"
+
+
+def test_a_problem_upstream_is_named_and_leads_there(qtbot, panel, context):
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "many"}}))
+    context.select(("conv_1",))
+    because = panel.findChild(QLabel, "parameters.facts.because")
+    assert "conv_0" in because.text()
+    with qtbot.waitSignal(context.reveal_requested) as asked:
+        because.linkActivated.emit("conv_0")
+    assert asked.args == ["conv_0"]
+    context.select(("conv_0",))
+    assert "not a whole number" in text_of(panel, "features.message")
+    assert field(panel, "features").text() == "many"
+
+
+def test_several_layers_share_their_parameters(qtbot, panel, context):
+    context.select(("conv_0", "conv_1"))
+    features = field(panel, "features")
+    assert features.text() == ""
+    assert field(panel, "kernel.width").text() == "3"
+    retype(qtbot, features, "24")
+    assert {params(context, n)["features"] for n in ("conv_0", "conv_1")} == {"24"}
+    context.document.undo()
+    assert [params(context, n)["features"] for n in ("conv_0", "conv_1")] == ["8", "16"]
+    assert not field(panel, "name", QLineEdit).isVisible()
+
+
+def test_an_unknown_layer_shows_its_text_read_only(panel, context):
+    context.select(("odd_0",))
+    table = panel.findChild(QTableWidget, "parameters.raw")
+    assert table.isVisible()
+    assert [table.item(r, 1).text() for r in range(2)] == ["1", "x"]
+    assert table.editTriggers() == QTableWidget.EditTrigger.NoEditTriggers
+    assert "no_such_type" in text_of(panel, "note")
+
+
+def test_a_draft_does_not_travel_to_another_layer(qtbot, panel, context):
+    context.select(("conv_0",))
+    retype(qtbot, field(panel, "features"), "x")
+    context.select(("conv_1",))
+    assert field(panel, "features").text() == "16"
+    assert text_of(panel, "features.message") == ""
+    assert params(context, "conv_0")["features"] == "8"
+
+
+def test_other_edits_do_not_disturb_the_field_in_use(qtbot, panel, context):
+    context.select(("conv_0",))
+    features = field(panel, "features")
+    retype(qtbot, features, "7x")
+    context.document.do(lambda g: rename_layer(g, "conv_1", "last"))
+    context.document.do(lambda g: connect(g, Source("input_0"), "last", 0))
+    assert features.text() == "7x"
+    assert features.hasFocus()
+
+
+def test_deleting_the_layer_empties_the_panel(panel, context):
+    from designer.graph.commands import remove_layers
+
+    context.select(("conv_0",))
+    context.document.do(lambda g: remove_layers(g, ["conv_0"]))
+    assert "Select a layer" in panel._empty.text()
+    assert panel._empty.isVisible()
+    assert context.selection == ()
