@@ -54,7 +54,7 @@ def assemble(
     groups.sort(key=lambda g: -(g.figures["saving"].value or 0.0))
     time = measured(median(whole), "s", f"median of {len(whole)} runs of the whole network")
     ran = {n for g in groups for n in g.layers}
-    absent = [n for n in table.rows if n not in ran]
+    absent = [n for n, row in table.rows.items() if n not in ran and row.sources and row.type != "output"]
     notes = list(run.notes)
     if absent:
         notes.append(f"no work of their own in this run: {', '.join(absent)}")

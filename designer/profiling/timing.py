@@ -221,12 +221,20 @@ def _measure(
 
 def machine_peaks(options: RunOptions, store: Path | None = None) -> Peaks:
     """The peaks of this machine for an engine, from the cache or measured now (about a second)."""
-    count = threads(options)
     if options.device != "cpu":
-        from designer.profiling.gpu import gpu_key, measure_gpu
+        from designer.profiling.gpu import gpu_key
 
-        device = options.device
-        return cached(gpu_key(device, options.precision), lambda: measure_gpu(device, options.precision), store)
-    versions = this_machine().versions
-    key = f"{cpu_name()} | {count} threads | {options.engine} {versions.get(options.engine, '?')}"
-    return cached(key, lambda: measure_cpu(options.engine, count), store)
+        key = gpu_key(options.device, options.precision)
+    else:
+        version = this_machine().versions.get(options.engine, "?")
+        key = f"{cpu_name()} | {threads(options)} threads | {options.engine} {version}"
+    return cached(key, lambda: measure_peaks(options), store)
+
+
+def measure_peaks(options: RunOptions) -> Peaks:
+    """The peaks of what `options` would run on, measured now."""
+    if options.device != "cpu":
+        from designer.profiling.gpu import measure_gpu
+
+        return measure_gpu(options.device, options.precision)
+    return measure_cpu(options.engine, threads(options))

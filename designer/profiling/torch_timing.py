@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from designer.runtime.api import Tensor
 
 Mark = Callable[[str], None]
+QUEUE_CYCLES = 20_000_000  # about 10 ms
 
 
 class MarkedInterpreter(Interpreter):
@@ -135,6 +136,9 @@ class TorchTimer:
 
         self._marked.mark = mark
         torch.cuda.synchronize()
+        # The GPU waits first, so that the queue is full when it starts: times are then those of the kernels, not of
+        # Python's pace in launching them.
+        getattr(torch.cuda, "_sleep", lambda cycles: None)(QUEUE_CYCLES)
         self._marked(self.inputs)
         torch.cuda.synchronize()
         return [(layer, start.elapsed_time(end) * 1e-3) for (_, start), (layer, end) in pairwise(events)]
