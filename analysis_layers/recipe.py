@@ -102,7 +102,7 @@ def parse(text: str, names: Sequence[str] = ("a", "b", "alpha")) -> Recipe:
             warnings.simplefilter("ignore")
             tree = ast.parse(body, mode="eval")
     except SyntaxError as error:
-        column = indent + (error.offset or 1)
+        column = indent + (error.offset or len(body) + 1)  # 0: the text ends too early
         raise RecipeError("this is no formula", "check brackets and operators; " + _USE, column) from None
     except (ValueError, RecursionError, MemoryError):
         raise RecipeError("is not a formula", "check brackets and operators; " + _USE) from None

@@ -19,6 +19,7 @@ from operator_oracles import (
     meta,
     network,
     random_inputs,
+    randomise,
     runner,
 )
 
@@ -120,6 +121,31 @@ def test_flops_equal_torch_counter(case: Case) -> None:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         module(*meta(case.types, 1))
     assert case.subject.flops(case.types, net.types) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("case", TORCH, ids=by_name)
+def test_emitted_source_equals_module(case: Case) -> None:
+    """The class that the exporter prints has the same state dict, and gives the same numbers."""
+    excused(case, "source")
+    from exporters.pytorch.source import Module, module_source
+
+    net = network(case)
+    program = net.program()
+    source = module_source(Module(net.inference, program, net.feeds, net.outputs), "Printed")
+    space: dict[str, Any] = {}
+    exec(compile(source, "printed.py", "exec"), space)
+    printed = space["Printed"]().eval()
+    module = runner(case, net=net)
+    randomise(module)
+    assert list(printed.state_dict()) == list(module.inner.state_dict())
+    printed.load_state_dict(module.inner.state_dict())
+    inputs = random_inputs(case.types, 2)
+    with torch.no_grad():
+        expected = module(*inputs)
+        got = printed(*inputs)
+    results = list(got.values()) if isinstance(got, dict) else [got]
+    for ours, theirs in zip(results, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("case", COMPUTE, ids=by_name)

@@ -1,0 +1,69 @@
+"""What people read when something does not fit: the rule, the figures, the port."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from operator_oracles import REGISTRY
+
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.types import DataType, ShapeError, Size2D, TensorType
+from designer.operators.api import image
+
+CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str, str | None]] = [
+    ("convolution", {"kernel": Size2D(7, 7), "stride": Size2D(2, 2), "padding": "valid"}, (image(3, 5, 5),),
+     "kernel 7x7 with stride 2x2 does not fit an input of 5x5", "x"),
+    ("convolution", {"groups": 2}, (image(3),), "3 input channels cannot be divided into 2 groups", "x"),
+    ("convolution", {"groups": 3, "features": 4}, (image(3),), "4 features cannot be divided into 3 groups", None),
+    ("convolution", {}, (TensorType((3, 4)),), "Convolution needs rank 4 at 'x', not 3 x 4 (rank 2)", "x"),
+    ("convolution", {}, (), "Convolution needs its input 'x'", "x"),
+    ("convolution", {}, (image(), image()), "Convolution takes 1 input, not 2", None),
+    ("convolution", {}, (image().with_dtype(DataType.INT64),), "Convolution needs float32 at 'x', not int64", "x"),
+    ("convolution", {"kernel": Size2D(9, 9), "padding_mode": "reflect"}, (image(3, 4, 4),),
+     "a reflect border of 4 needs an input width of at least 5, not 4", "x"),
+    ("pooling", {"padding": Size2D(2, 0)}, (image(),), "padding 2x0 is more than half the window 2x2", None),
+    ("pooling", {"size": Size2D(9, 9)}, (image(3, 5, 4),), "kernel 9x9 with stride 2x2 does not fit an input of 4x5", "x"),
+    ("depth_to_space", {}, (image(3),), "3 channels cannot be divided into 4 pixels of a block of 2x2", "x"),
+    ("space_to_depth", {}, (image(3, 4, 5),), "an image of 5x4 cannot be cut into blocks of 2x2", "x"),
+    ("concatenation", {}, (image(3, 4, 4), image(3, 4, 5)),
+     "input 2 of N x 3 x 4 x 5 does not fit N x 3 x 4 x 4: only axis 1 may differ", "x"),
+    ("element_wise", {}, (image(3), image(2)), "shapes N x 3 x 8 x 8 and N x 2 x 8 x 8 do not go together: 3 against 2", "b"),
+    ("transposed_convolution", {"padding": "valid", "output_padding": Size2D(2, 0)}, (image(),),
+     "output padding 2 must be smaller than the stride 2 or the dilation 1", None),
+    ("upsample", {"factor": Size2D(256, 256)}, (image(3, 65536, 65536),),
+     "the output N x 3 x 16777216 x 16777216 is too large", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "params", "inputs", "sentence", "port"), CASES)
+def test_sentence_and_port(
+    name: str, params: dict[str, Any], inputs: tuple[TensorType, ...], sentence: str, port: str | None
+) -> None:
+    with pytest.raises(ShapeError) as caught:
+        REGISTRY.operators[name](**params).infer_checked(inputs)
+    assert caught.value.message == sentence
+    assert caught.value.port == port
+
+
+def test_activation_layer_needs_an_activation() -> None:
+    layer = Layer("act", "activation", inputs=(Source("in"),))
+    graph = Graph([Layer("in", "input"), layer])
+    found = Inference(graph, REGISTRY).diagnostics()
+    assert [d.code for d in found] == ["no-activation"]
+    assert found[0].layer == "act"
+    assert "relu" in found[0].remedy
+    graph = Graph(
+        [Layer("in", "input"), Layer("act", "activation", inputs=(Source("in"),), activation=ActivationSpec("relu"))]
+    )
+    assert not Inference(graph, REGISTRY).diagnostics()
+
+
+def test_parameter_bounds_become_findings() -> None:
+    for text, rule in (("0", "below the minimum of 1"), ("many", "not a whole number"), ("70000", "above the maximum")):
+        read = REGISTRY.read(Layer("c", "convolution", params={"features": text}))
+        assert read.operator is None
+        assert rule in read.diagnostics[0].message
+        assert read.diagnostics[0].parameter == "features"
