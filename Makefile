@@ -30,6 +30,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m app.reference docs/operators.md --check
+
+# Pages that are generated from the declarations.
+docs: setup
+	$(BIN)/python -m app.reference docs/operators.md
 
 bench: setup
 	$(THREADS) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q tests/benchmarks --benchmark-enable --benchmark-only --benchmark-json=build/bench.json
