@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -86,18 +87,20 @@ def _check_archive(path: Path) -> bool:
 def _explain(path: Path, error: Exception) -> Diagnostic:
     import pickle
 
-    wanted = _unsafe_globals(path)
     text = str(error)
-    if wanted or (isinstance(error, pickle.UnpicklingError) and "GLOBAL" in text):
-        what = f" ({', '.join(wanted[:8])})" if wanted else ""
+    wanted = _unsafe_globals(path) or re.findall(r"GLOBAL ([\w.]+)", text)
+    if wanted:
+        what = ", ".join(wanted[:8])
         return Diagnostic(
             "pickled-weights",
-            f"{path.name} holds more than tensors: loading it would call code{what}; it was not loaded",
+            f"{path.name} holds more than tensors: loading it would call {what}; it was not loaded",
             file=str(path),
             remedy=_CONVERT,
         )
+    if isinstance(error, pickle.UnpicklingError):  # torch's own text advises to load it without protection
+        return _damaged(path, "it is not a state dict that was saved with torch.save")
     first = text.strip().splitlines()
-    return _damaged(path, first[0][:160] if first else type(error).__name__)
+    return _damaged(path, first[0].split('. ')[0][:160] if first else type(error).__name__)
 
 
 def _unsafe_globals(path: Path) -> list[str]:

@@ -29,7 +29,7 @@ TORCH_ENDINGS = (".pt", ".pth")
 
 
 class Found(NamedTuple):
-    """A tensor that a source offers: its shape (None: only the number of elements is known) and how to read it."""
+    """A tensor that a source offers: its shape (`flat`: only the number of elements is known) and how to read it."""
 
     name: str
     shape: tuple[int, ...]
@@ -108,7 +108,7 @@ def _bind(found: dict[WeightKey, Found], needed: Mapping[WeightKey, Weight], sou
             reports.append(WeightReport(key, WeightStatus.WRONG_SHAPE, weight.shape, offer.shape, offer.name))
             continue
         try:
-            tensors[key] = offer.read()
+            tensors[key] = offer.read().reshape(weight.shape)
         except DiagnosticError as error:
             wrong.extend(error.diagnostics)
         else:

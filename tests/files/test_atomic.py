@@ -103,9 +103,13 @@ def test_a_folder_in_the_way_and_a_folder_that_is_missing(tmp_path: Path) -> Non
 
 
 def test_an_error_of_the_writer_leaves_the_old_file_whole(saved: Path) -> None:
-    with pytest.raises(RuntimeError, match="stop"), atomic_file(saved) as stream:
-        stream.write(b"half")
-        raise RuntimeError("stop")
+    def write() -> None:
+        with atomic_file(saved) as stream:
+            stream.write(b"half")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        write()
     assert saved.read_bytes() == b"the old one"
     assert os.listdir(saved.parent) == ["network.xml"]
 

@@ -1,0 +1,317 @@
+"""Weights: every source, every report, and every file that must be refused."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from designer.files import limits
+from designer.files.weights import (
+    WeightKey,
+    Weights,
+    WeightStatus,
+    fill_missing,
+    load_weights,
+    random_weights,
+    required_weights,
+    save_weights,
+    weight_diagnostics,
+)
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.api import Weight
+from designer.operators.registry import Registry, load
+
+BAD = Path(__file__).parent.parent / "data" / "bad" / "weights"
+KERNEL, BIAS = WeightKey("conv 1", "kernel"), WeightKey("conv 1", "bias")
+NEEDED = {
+    KERNEL: Weight("kernel", (4, 3, 3, 3), "weight", fan_in=27),
+    BIAS: Weight("bias", (4,), "bias", init="zeros"),
+}
+Array = np.ndarray
+
+
+@pytest.fixture(scope="module")
+def library() -> Registry:
+    return load(entry_points=False)
+
+
+@pytest.fixture
+def tensors() -> dict[WeightKey, Array]:
+    generator = np.random.default_rng(1)
+    return {key: generator.standard_normal(w.shape, np.float32) for key, w in NEEDED.items()}
+
+
+def same(weights: Weights, tensors: dict[WeightKey, Array], tolerance: float = 0.0) -> bool:
+    for key, array in weights.tensors.items():
+        assert array.dtype == np.float32
+        assert array.flags.c_contiguous
+        np.testing.assert_allclose(array, tensors[key], atol=tolerance, rtol=0)
+    return set(weights.tensors) == set(tensors)
+
+
+def codes(error: DiagnosticError) -> set[str]:
+    return {d.code for d in error.diagnostics}
+
+
+# --- what a network needs ---------------------------------------------------------------------------------------
+
+
+def test_a_network_says_what_it_needs(library: Registry) -> None:
+    graph = Graph(
+        [
+            Layer("in", "input", params={"dims": "16x16x3"}),
+            Layer("a", "convolution", inputs=(Source("in"),), params={"features": "5"}),
+            Layer("b", "convolution", inputs=(Source("a"),), activation=ActivationSpec("prelu")),
+            Layer("off", "convolution", inputs=(Source("nobody"),)),
+        ]
+    )
+    needed = required_weights(Inference(graph, library))
+    assert {f"{k.layer}.{k.tensor}": w.shape for k, w in needed.items()} == {
+        "a.kernel": (5, 3, 3, 3),
+        "a.bias": (5,),
+        "b.kernel": (32, 5, 3, 3),
+        "b.bias": (32,),
+        "b.activation_slope": (32,),
+    }
+
+
+def test_a_network_that_needs_more_than_any_machine_has_is_refused(
+    library: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = Graph(
+        [
+            Layer("in", "input", params={"dims": "16x16x3"}),
+            Layer("a", "convolution", inputs=(Source("in"),), params={"features": "500"}),
+            Layer("b", "convolution", inputs=(Source("a"),), params={"features": "500"}),
+        ]
+    )
+    monkeypatch.setattr(limits, "MAX_WEIGHT_BYTES", 2**20)
+    with pytest.raises(DiagnosticError) as caught:
+        required_weights(Inference(graph, library))
+    assert [(d.code, d.layer) for d in caught.value.diagnostics] == [("too-large", "b")]
+
+
+# --- sources ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["folder", "one.safetensors"])
+def test_saved_weights_come_back(tmp_path: Path, tensors: dict[WeightKey, Array], target: str) -> None:
+    save_weights(tmp_path / target, tensors)
+    weights = load_weights(tmp_path / target, NEEDED)
+    assert same(weights, tensors)
+    assert weights.complete
+    assert weights.note == ""
+    assert weight_diagnostics(weights) == ()
+
+
+def test_file_names_derive_from_identifiers(tmp_path: Path, tensors: dict[WeightKey, Array]) -> None:
+    save_weights(tmp_path, tensors)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["conv_1_bias.npy", "conv_1_kernel.npy"]
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2", "<f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_of_any_floating_type_and_order(
+    tmp_path: Path, tensors: dict[WeightKey, Array], dtype: str, order: str
+) -> None:
+    for key, array in tensors.items():
+        np.save(tmp_path / f"{key.layer}_{key.tensor}.npy", np.asarray(array, dtype, order=order))
+    assert same(load_weights(tmp_path, NEEDED), tensors, 2e-3 if dtype == "<f2" else 0)
+
+
+def test_raw_little_endian_files(tmp_path: Path, tensors: dict[WeightKey, Array]) -> None:
+    for key, array in tensors.items():
+        (tmp_path / f"{key.layer}_{key.tensor}.bin").write_bytes(array.astype("<f4").tobytes())
+    assert same(load_weights(tmp_path, NEEDED), tensors)
+
+
+def test_safetensors_agree_with_the_library(tmp_path: Path, tensors: dict[WeightKey, Array]) -> None:
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    theirs = tmp_path / "theirs.safetensors"
+    numpy_files.save_file({f"{k.layer}.{k.tensor}": a for k, a in tensors.items()}, theirs, {"made": "by hand"})
+    assert same(load_weights(theirs, NEEDED), tensors)
+    save_weights(tmp_path / "ours.safetensors", tensors)
+    read = numpy_files.load_file(tmp_path / "ours.safetensors")
+    assert same(Weights({WeightKey(*k.split(".")): a for k, a in read.items()}), tensors)
+
+
+def test_safetensors_in_half_precisions(tmp_path: Path, tensors: dict[WeightKey, Array]) -> None:
+    torch = pytest.importorskip("torch")
+    torch_files = pytest.importorskip("safetensors.torch")
+    for dtype, tolerance in ((torch.float16, 2e-3), (torch.bfloat16, 2e-2)):
+        state = {f"{k.layer}.{k.tensor}": torch.from_numpy(a).to(dtype) for k, a in tensors.items()}
+        torch_files.save_file(state, tmp_path / "half.safetensors")
+        assert same(load_weights(tmp_path / "half.safetensors", NEEDED), tensors, tolerance)
+
+
+@pytest.mark.parametrize("form", ["plain", "wrapped", "nested", "legacy", "ours", "half"])
+def test_state_dicts(tmp_path: Path, tensors: dict[WeightKey, Array], form: str) -> None:
+    torch = pytest.importorskip("torch")
+    state = {
+        "conv_1.weight": torch.from_numpy(tensors[KERNEL]).to(memory_format=torch.channels_last),
+        "conv_1.bias": torch.nn.Parameter(torch.from_numpy(tensors[BIAS])),
+    }
+    if form == "wrapped":
+        state = {f"module._orig_mod.{k}": v for k, v in state.items()}
+    if form == "ours":
+        state = {f"{k.layer}.{k.tensor}": torch.from_numpy(a) for k, a in tensors.items()}
+    if form == "half":
+        state = {k: v.detach().to(torch.bfloat16) for k, v in state.items()}
+    content = {"epoch": 3, "model": state, "optimizer": {"lr": 0.1}} if form == "nested" else state
+    path = tmp_path / ("x.pt" if form != "wrapped" else "x.pth")
+    torch.save(content, path, _use_new_zipfile_serialization=form != "legacy")
+    assert same(load_weights(path, NEEDED), tensors, 2e-2 if form == "half" else 0)
+
+
+# --- reports ----------------------------------------------------------------------------------------------------
+
+
+def test_every_tensor_is_reported(tmp_path: Path) -> None:
+    np.save(tmp_path / "conv 1_kernel.npy", np.zeros((4, 3, 5, 5), np.float32))
+    np.save(tmp_path / "old layer_bias.npy", np.zeros(7, np.float32))
+    (tmp_path / "LICENSE.txt").write_text("text")
+    weights = load_weights(tmp_path, NEEDED)
+    assert not weights.complete
+    assert not weights.tensors
+    assert {(r.key, r.status, r.needed, r.found) for r in weights.reports} == {
+        (KERNEL, WeightStatus.WRONG_SHAPE, (4, 3, 3, 3), (4, 3, 5, 5)),
+        (BIAS, WeightStatus.MISSING, (4,), None),
+        (WeightKey("old layer", "bias"), WeightStatus.UNEXPECTED, None, (7,)),
+    }
+    found = {d.code: d for d in weight_diagnostics(weights)}
+    assert set(found) == {"wrong-shape", "missing-weight", "unexpected-weight"}
+    assert "4 x 3 x 3 x 3" in found["wrong-shape"].message
+    assert "4 x 3 x 5 x 5" in found["wrong-shape"].message
+
+
+def test_a_damaged_file_that_no_layer_needs_does_not_matter(tmp_path: Path, tensors: dict[WeightKey, Array]) -> None:
+    save_weights(tmp_path, tensors)
+    (tmp_path / "other_bias.npy").write_bytes(b"nothing")
+    assert same(load_weights(tmp_path, NEEDED), tensors)
+
+
+# --- random -----------------------------------------------------------------------------------------------------
+
+
+def test_random_weights_are_the_same_for_a_seed_and_say_so() -> None:
+    first, again, other = random_weights(NEEDED, 0), random_weights(NEEDED, 0), random_weights(NEEDED, 1)
+    assert same(first, dict(again.tensors))
+    assert not np.array_equal(first.tensors[KERNEL], other.tensors[KERNEL])
+    assert first.note == "random weights (seed 0)"
+    assert first.complete
+    assert np.abs(first.tensors[KERNEL]).max() <= (1 / 27) ** 0.5
+    assert not first.tensors[BIAS].any()
+
+
+def test_what_is_missing_is_filled_and_counted(tmp_path: Path, tensors: dict[WeightKey, Array]) -> None:
+    save_weights(tmp_path, {BIAS: tensors[BIAS]})
+    filled = fill_missing(load_weights(tmp_path, NEEDED), NEEDED, 7)
+    assert filled.note == "1 of 2 tensors random (seed 7)"
+    assert filled.complete
+    np.testing.assert_array_equal(filled.tensors[BIAS], tensors[BIAS])
+    np.testing.assert_array_equal(filled.tensors[KERNEL], random_weights(NEEDED, 7).tensors[KERNEL])
+
+
+def test_nothing_missing_changes_nothing(tmp_path: Path, tensors: dict[WeightKey, Array]) -> None:
+    save_weights(tmp_path, tensors)
+    weights = load_weights(tmp_path, NEEDED)
+    assert fill_missing(weights, NEEDED, 0) is weights
+
+
+@pytest.mark.parametrize("init", ["ones", "normal", "constant:0.25", "zeros", "kaiming"])
+def test_every_initialisation(init: str) -> None:
+    array = random_weights({BIAS: Weight("bias", (1000,), "bias", init=init, fan_in=4)}, 0).tensors[BIAS]
+    assert (array.dtype, array.shape) == (np.float32, (1000,))
+    expected = {"ones": 1.0, "constant:0.25": 0.25}.get(init, 0.0)
+    assert abs(float(array.mean()) - expected) < 0.1
+
+
+# --- refused ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(BAD.iterdir()), ids=lambda p: p.name)
+def test_a_bad_file_ends_in_its_finding(path: Path, tmp_path: Path) -> None:
+    code = path.name.partition("__")[0]
+    source = path
+    if path.suffix in (".npy", ".bin"):
+        source = tmp_path
+        for key in NEEDED:
+            (tmp_path / f"{key.layer}_{key.tensor}{path.suffix}").write_bytes(path.read_bytes())
+    try:
+        found = weight_diagnostics(load_weights(source, NEEDED))
+    except DiagnosticError as error:
+        found = error.diagnostics
+    assert code in {d.code for d in found}, [str(d) for d in found]
+    for finding in found:
+        assert finding.remedy
+        assert finding.file
+        assert len(finding.message) < 500
+
+
+@pytest.mark.parametrize("name", ["calls_system.pt", "old_format.pth"])
+def test_a_refusal_names_what_a_file_wanted_to_call(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        load_weights(BAD / f"pickled-weights__{name}", NEEDED)
+    assert "never run" not in capfd.readouterr().out
+    text = str(caught.value)
+    assert "posix.system" in text
+    assert "weights_only" not in text
+    assert "torch.save(model.state_dict()" in text
+
+
+def test_a_huge_claim_takes_no_memory(tmp_path: Path) -> None:
+    """1.5 kB of state dict that stands for 2^40 numbers: the shape is compared before anything is copied."""
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "huge.pt"
+    torch.save({"conv_1.weight": torch.zeros(1).expand(2**20, 2**20)}, path)
+    assert path.stat().st_size < 4096
+    weights = load_weights(path, NEEDED)
+    report = next(r for r in weights.reports if r.key == KERNEL)
+    assert (report.status, report.found) == (WeightStatus.WRONG_SHAPE, (2**20, 2**20))
+
+
+def test_a_sparse_file_with_a_true_but_huge_header_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "conv 1_kernel.npy"
+    head = str({"descr": "<f4", "fortran_order": False, "shape": (2**16, 2**16)}).encode()
+    head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
+    with path.open("wb") as stream:
+        stream.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
+        stream.truncate(10 + len(head) + 4 * 2**32)
+    weights = load_weights(tmp_path, NEEDED)
+    assert next(r for r in weights.reports if r.key == KERNEL).status is WeightStatus.WRONG_SHAPE
+
+
+def test_paths_that_are_no_weights(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    for path, code in ((tmp_path / "none", "cannot-read"), (tmp_path / "notes.txt", "unknown-format")):
+        with pytest.raises(DiagnosticError) as caught:
+            load_weights(path, NEEDED)
+        assert codes(caught.value) == {code}
+
+
+def test_a_full_disk_while_saving_weights(
+    tmp_path: Path, tensors: dict[WeightKey, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    from designer.files import atomic
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    save_weights(tmp_path / "a.safetensors", tensors)
+    before = (tmp_path / "a.safetensors").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.os, "fsync", full)
+        for target in ("a.safetensors", "folder"):
+            with pytest.raises(DiagnosticError) as caught:
+                save_weights(tmp_path / target, tensors)
+            assert codes(caught.value) == {"cannot-save"}
+    assert (tmp_path / "a.safetensors").read_bytes() == before
+    assert list((tmp_path / "folder").iterdir()) == []
