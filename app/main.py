@@ -1,0 +1,61 @@
+"""The one command: `layerwright` and `layerwright FILE` open the window, everything else is the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ENDINGS = (".xml", ".nv-neural-model")
+
+
+def main() -> None:
+    """Entry of the scripts `layerwright` and `layerwright-gui`."""
+    arguments = sys.argv[1:]
+    if opens_window(arguments):
+        raise SystemExit(run_window(Path(arguments[0]) if arguments else None))
+    from app import cli
+
+    cli.main()
+
+
+def opens_window(arguments: Sequence[str]) -> bool:
+    """Whether the command line asks for the window: no argument, or a document alone."""
+    return not arguments or (len(arguments) == 1 and arguments[0].lower().endswith(ENDINGS))
+
+
+def run_window(path: Path | None) -> int:
+    """Open the window and run it until it is closed; the process's exit status."""
+    if sys.platform.startswith("linux") and not any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    ):
+        print(
+            "layerwright: there is no display for a window. Set DISPLAY, or use the command line: layerwright --help",
+            file=sys.stderr,
+        )
+        return 1
+    from PySide6.QtCore import QTimer
+    from PySide6.QtWidgets import QApplication
+
+    app = QApplication(sys.argv[:1])
+    app.setApplicationName("layerwright")
+    app.setApplicationDisplayName("")
+    app.setDesktopFileName("layerwright")
+
+    from app.ui import theme
+    from app.ui.window import MainWindow, window_settings
+    from designer.operators.registry import default_registry
+
+    settings = window_settings()
+    mode = settings.value("theme")
+    theme.apply(app, mode if mode in ("dark", "light") else "system")
+    window = MainWindow(default_registry(), settings)
+    window.show()
+    QTimer.singleShot(0, window, lambda: window.files.open_first(path))
+    QTimer.singleShot(0, window, window.start_engine_client)
+    return app.exec()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,312 @@
+"""Everything a person can ask the window for, as data: one table for menus, shortcuts, tooltips and reasons.
+
+An action names the requirements it has; one that does not hold disables it, and its reason stands in the tooltip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from app.ui import theme
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What actions depend on."""
+
+    document: bool = False
+    layers: int = 0
+    selected: int = 0
+    selected_links: int = 0
+    undo: str | None = None
+    redo: str | None = None
+    modified: bool = False
+    can_paste: bool = False
+    errors: int = 0
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """When an action can be done, and the sentence that says why not."""
+
+    holds: Callable[[State], bool]
+    reason: str
+
+
+NEEDS: Mapping[str, Requirement] = {
+    "document": Requirement(lambda s: s.document, "no network is open"),
+    "layers": Requirement(lambda s: s.layers > 0, "the network has no layers yet"),
+    "selection": Requirement(lambda s: s.selected > 0, "no layer is selected"),
+    "one": Requirement(lambda s: s.selected == 1, "select exactly one layer"),
+    "any": Requirement(lambda s: s.selected + s.selected_links > 0, "no layer and no link is selected"),
+    "paste": Requirement(lambda s: s.can_paste, "the clipboard holds no layers"),
+    "undo": Requirement(lambda s: s.undo is not None, "nothing was changed yet"),
+    "redo": Requirement(lambda s: s.redo is not None, "nothing was undone"),
+    "valid": Requirement(lambda s: s.errors == 0, "the network has errors: see Type Checking"),
+    "idle": Requirement(lambda s: not s.busy, "another run is going on"),
+    "busy": Requirement(lambda s: s.busy, "nothing is running"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One action. `on_canvas` shortcuts work while the canvas has the focus, the others in the whole window."""
+
+    id: str
+    title: str
+    tip: str
+    shortcuts: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    icon: str = ""
+    on_canvas: bool = False
+
+
+ACTIONS = (
+    Spec("file.new", "&New", "Start an empty network", ("Ctrl+N",), icon="file-plus-outline"),
+    Spec("file.open", "&Open...", "Open a model file", ("Ctrl+O",), icon="folder-open-outline"),
+    Spec("file.save", "&Save", "Save the network", ("Ctrl+S",), ("document",), "content-save-outline"),
+    Spec("file.save_as", "Save &As...", "Save under another name", ("Ctrl+Shift+S",), ("document",)),
+    Spec(
+        "export.pytorch",
+        "Generate PyTorch &Files...",
+        "Write a PyTorch project with model, training and inference",
+        ("Ctrl+E",),
+        ("document", "layers", "valid"),
+        "export-variant",
+    ),
+    Spec("export.onnx", "&ONNX Model...", "Write the network with its weights", (), ("document", "layers", "valid")),
+    Spec("file.quit", "&Quit", "Close the program", ("Ctrl+Q",), icon="power"),
+    Spec("edit.undo", "&Undo", "Take back the last change", ("Ctrl+Z",), ("document", "undo"), "undo"),
+    Spec("edit.redo", "&Redo", "Do the undone change again", ("Ctrl+Shift+Z", "Ctrl+Y"), ("document", "redo"), "redo"),
+    Spec("edit.cut", "Cu&t", "Cut the selected layers", ("Ctrl+X",), ("selection",), "content-cut", True),
+    Spec("edit.copy", "&Copy", "Copy the selected layers as text", ("Ctrl+C",), ("selection",), "content-copy", True),
+    Spec("edit.paste", "&Paste", "Add the copied layers", ("Ctrl+V",), ("document", "paste"), "content-paste", True),
+    Spec(
+        "edit.paste_linked",
+        "Paste &Keeping Links",
+        "Add the copied layers and keep the links that come into them",
+        ("Ctrl+Shift+V",),
+        ("document", "paste"),
+        on_canvas=True,
+    ),
+    Spec(
+        "edit.duplicate",
+        "&Duplicate",
+        "Copy the selected layers beside themselves",
+        ("Ctrl+D",),
+        ("selection",),
+        "content-duplicate",
+        True,
+    ),
+    Spec(
+        "edit.duplicate_linked",
+        "Duplicate Keeping &Links",
+        "Copy the selected layers with the links that come into them",
+        ("Ctrl+Shift+D",),
+        ("selection",),
+        on_canvas=True,
+    ),
+    Spec("edit.delete", "D&elete", "Delete what is selected", ("Del",), ("any",), "delete-outline", True),
+    Spec(
+        "edit.delete_heal",
+        "Delete and &Heal Links",
+        "Delete the selected layers and join what they connected",
+        ("Ctrl+Del",),
+        ("selection",),
+        on_canvas=True,
+    ),
+    Spec("edit.rename", "Re&name...", "Give the selected layer another name", ("F2",), ("one",), on_canvas=True),
+    Spec("edit.select_all", "Select &All", "Select every layer", ("Ctrl+A",), ("layers",), on_canvas=True),
+    Spec(
+        "edit.add",
+        "Add &Operator...",
+        "Search an operator and add it at the pointer (Space, Tab or double-click the canvas)",
+        (),
+        ("document",),
+        "plus-box-outline",
+    ),
+    Spec(
+        "view.frame_all", "Frame &All", "Show the whole network", ("Home",), ("layers",), "fit-to-screen-outline", True
+    ),
+    Spec(
+        "view.frame_selection",
+        "&Frame Selection",
+        "Show the selected layers as large as they fit",
+        ("F",),
+        (),
+        "",
+        True,
+    ),
+    Spec("view.zoom_in", "Zoom &In", "Larger", ("Ctrl++", "Ctrl+="), icon="magnify-plus-outline"),
+    Spec("view.zoom_out", "Zoom &Out", "Smaller", ("Ctrl+-",), icon="magnify-minus-outline"),
+    Spec("view.zoom_100", "Natural &Size", "One canvas unit a pixel", ("Ctrl+0",)),
+    Spec("view.theme_system", "As the &System", "Follow the desktop's light or dark colours"),
+    Spec("view.theme_dark", "&Dark", "Dark colours"),
+    Spec("view.theme_light", "&Light", "Light colours"),
+    Spec("view.reset_layout", "&Reset This Workspace", "Put the windows back where they were at first"),
+    Spec(
+        "run.inference",
+        "Launch &Inference",
+        "Time the network in the engine and record the run",
+        ("Ctrl+Return", "Ctrl+Enter"),
+        ("document", "layers", "valid"),
+        "play",
+    ),
+    Spec(
+        "run.analysis",
+        "Launch &Analysis",
+        "Run the network on a picture and look at every layer",
+        ("F5",),
+        ("document", "layers", "valid"),
+        "flask-outline",
+    ),
+    Spec("run.stop", "&Stop", "Stop what is running", ("Shift+F5",), ("busy",), "stop"),
+    Spec("workspace.design", "&Design", "Palette, parameters, problems and code", ("Ctrl+1",)),
+    Spec("workspace.analysis", "&Analysis", "Pictures: input, output and every channel", ("Ctrl+2",)),
+    Spec("workspace.profile", "&Profile", "Runs, operators and utilisation", ("Ctrl+3",)),
+    Spec("workspace.train", "&Train", "Settings and code for training", ("Ctrl+4",)),
+    Spec("help.shortcuts", "&Shortcuts", "All shortcuts and gestures", ("F1",), icon="keyboard-outline"),
+    Spec("help.about", "&About Layerwright", "Version and licence", icon="information-outline"),
+)
+
+# Menus: titles with the ids of their actions; None is a separator, "<name>" is filled by the window.
+Entry = str | None | tuple[str, "tuple[Entry, ...]"]
+MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
+    (
+        "&File",
+        (
+            "file.new",
+            "file.open",
+            ("Open &Sample", ("<samples>",)),
+            ("Open &Recent", ("<recent>",)),
+            None,
+            "file.save",
+            "file.save_as",
+            None,
+            ("&Export", ("export.pytorch", "export.onnx")),
+            None,
+            "file.quit",
+        ),
+    ),
+    (
+        "&Edit",
+        (
+            "edit.undo",
+            "edit.redo",
+            None,
+            "edit.cut",
+            "edit.copy",
+            "edit.paste",
+            "edit.paste_linked",
+            "edit.duplicate",
+            "edit.duplicate_linked",
+            None,
+            "edit.delete",
+            "edit.delete_heal",
+            "edit.rename",
+            None,
+            "edit.select_all",
+            "edit.add",
+        ),
+    ),
+    (
+        "&View",
+        (
+            "view.frame_all",
+            "view.frame_selection",
+            "view.zoom_in",
+            "view.zoom_out",
+            "view.zoom_100",
+            None,
+            ("&Windows", ("<windows>",)),
+            ("&Colours", ("view.theme_system", "view.theme_dark", "view.theme_light")),
+            "view.reset_layout",
+        ),
+    ),
+    ("&Run", ("run.inference", "run.analysis", "run.stop")),
+    ("&Workspaces", ("workspace.design", "workspace.analysis", "workspace.profile", "workspace.train")),
+    ("&Help", ("help.shortcuts", "help.about")),
+)
+TOOLBAR: tuple[str | None, ...] = (
+    "file.new",
+    "file.open",
+    "file.save",
+    None,
+    "edit.undo",
+    "edit.redo",
+    None,
+    "edit.add",
+    "view.frame_all",
+    None,
+    "run.analysis",
+    "run.inference",
+    "run.stop",
+)
+CONTEXT_MENU: tuple[str | None, ...] = (
+    "edit.add",
+    None,
+    "edit.cut",
+    "edit.copy",
+    "edit.paste",
+    "edit.duplicate",
+    None,
+    "edit.rename",
+    "edit.delete",
+    "edit.delete_heal",
+    None,
+    "view.frame_selection",
+)
+
+
+class Actions(QObject):
+    """The QActions of one window, made from the table."""
+
+    def __init__(self, window: QWidget, canvas: QWidget) -> None:
+        super().__init__(window)
+        self.specs = {spec.id: spec for spec in ACTIONS}
+        self._actions: dict[str, QAction] = {}
+        for spec in ACTIONS:
+            action = QAction(spec.title, self)
+            action.setObjectName(spec.id)
+            action.setShortcuts([QKeySequence(text) for text in spec.shortcuts])
+            if spec.icon:
+                action.setIcon(theme.icon(spec.icon))
+            if spec.on_canvas:
+                action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            (canvas if spec.on_canvas else window).addAction(action)
+            self._actions[spec.id] = action
+        self.refresh(State())
+
+    def __getitem__(self, name: str) -> QAction:
+        return self._actions[name]
+
+    def connect_all(self, handlers: Mapping[str, Callable[[], object]]) -> None:
+        """Give every action its handler. Raises KeyError for one that has none, ValueError for a handler without action."""
+        unknown = handlers.keys() - self._actions.keys()
+        if unknown:
+            raise ValueError(f"no such actions: {', '.join(sorted(unknown))}")
+        for name, action in self._actions.items():
+            handler = handlers[name]
+            action.triggered.connect(lambda _checked=False, handler=handler: handler())
+
+    def refresh(self, state: State) -> None:
+        """Enable what can be done, and say of the others why they cannot."""
+        for name, action in self._actions.items():
+            spec = self.specs[name]
+            reason = next((NEEDS[n].reason for n in spec.needs if not NEEDS[n].holds(state)), "")
+            tip = spec.tip
+            if name == "edit.undo" and state.undo:
+                tip = f"Undo: {state.undo}"
+            elif name == "edit.redo" and state.redo:
+                tip = f"Redo: {state.redo}"
+            keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            text = f"{tip} ({keys})" if keys else tip
+            action.setEnabled(not reason)
+            action.setToolTip(f"{text}\nNot now: {reason}" if reason else text)
+            action.setStatusTip(f"{tip} - not now: {reason}" if reason else tip)

@@ -1,0 +1,103 @@
+"""What went wrong, as a list of findings that can be copied; and the question about unsaved work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QMessageBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui import theme
+from app.ui.widgets.message import ICONS
+from designer.graph.diagnostics import Diagnostic
+
+Answer = Literal["save", "discard", "cancel"]
+
+
+class FindingsDialog(QDialog):
+    """One sentence of what could not be done, then each finding with its place, rule and remedy."""
+
+    def __init__(self, title: str, sentence: str, findings: Sequence[Diagnostic], parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self.setObjectName("findings")
+        self.setAccessibleName(title)
+        self.setWindowTitle(title)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._findings = tuple(findings)
+        head = QLabel(sentence)
+        head.setObjectName("findings.sentence")
+        head.setWordWrap(True)
+        self.list = QListWidget()
+        self.list.setObjectName("findings.list")
+        self.list.setAccessibleName("Findings")
+        self.list.setWordWrap(True)
+        self.list.setAlternatingRowColors(True)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        for finding in findings:
+            severity = finding.severity.value
+            item = QListWidgetItem(theme.icon(ICONS[severity], severity), finding_text(finding))
+            item.setToolTip(f"code: {finding.code}")
+            self.list.addItem(item)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        copy = buttons.addButton("&Copy", QDialogButtonBox.ButtonRole.ActionRole)
+        copy.setObjectName("findings.copy")
+        copy.setToolTip("Copy the findings as text")
+        copy.clicked.connect(self.copy)
+        box = QVBoxLayout(self)
+        box.addWidget(head)
+        box.addWidget(self.list)
+        box.addWidget(buttons)
+        self.resize(560, 280)
+
+    def copy(self) -> None:
+        QGuiApplication.clipboard().setText("\n".join(str(f) for f in self._findings))
+
+
+def finding_text(finding: Diagnostic) -> str:
+    """A finding for people: where, what, and what to do."""
+    place = []
+    if finding.line is not None:
+        place.append(f"line {finding.line}")
+    if finding.layer is not None:
+        place.append(f"layer '{finding.layer}'")
+    where = f"{', '.join(place)}: " if place else ""
+    remedy = f"\nWhat to do: {finding.remedy}" if finding.remedy else ""
+    return f"{where}{finding.message}{remedy}"
+
+
+def show_findings(title: str, sentence: str, findings: Sequence[Diagnostic], parent: QWidget | None) -> FindingsDialog:
+    """Open the dialog without blocking."""
+    dialog = FindingsDialog(title, sentence, findings, parent)
+    dialog.open()
+    return dialog
+
+
+def ask_unsaved(name: str, parent: QWidget) -> Answer:
+    """Whether to save a changed document before it goes away."""
+    box = QMessageBox(parent)
+    box.setObjectName("unsaved")
+    box.setWindowTitle("Unsaved Changes")
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setText(f"“{name}” has changes that are not saved.")
+    box.setInformativeText("Without saving, the changes are lost.")
+    box.setStandardButtons(
+        QMessageBox.StandardButton.Save | QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel
+    )
+    box.setDefaultButton(QMessageBox.StandardButton.Save)
+    answer = box.exec()
+    box.deleteLater()
+    if answer == QMessageBox.StandardButton.Save:
+        return "save"
+    return "discard" if answer == QMessageBox.StandardButton.Discard else "cancel"

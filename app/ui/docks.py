@@ -1,0 +1,149 @@
+"""The dock windows: made from the panel table, filled when first seen, arranged by workspace."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+
+from PySide6.QtCore import QByteArray, QObject, QSettings, Qt, Signal
+from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QWidget
+
+from app.ui.context import Context
+from app.ui.panels import DESIGN, PANELS, WORKSPACES, PanelSpec
+
+LAYOUT_VERSION = 1
+_AREAS = {
+    "left": Qt.DockWidgetArea.LeftDockWidgetArea,
+    "right": Qt.DockWidgetArea.RightDockWidgetArea,
+    "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
+}
+# Shares of the window's width (left, right) and height (bottom), by workspace; they fit 1366 x 768.
+_SHARES: dict[str, dict[str, float]] = {
+    "Design": {"left": 0.17, "right": 0.24, "bottom": 0.26},
+    "Analysis": {"left": 0.24, "right": 0.44, "bottom": 0.36},
+    "Profile": {"left": 0.22, "right": 0.34, "bottom": 0.40},
+    "Train": {"left": 0.17, "right": 0.28, "bottom": 0.36},
+}
+
+
+class Docks(QObject):
+    """Owns the dock windows of one main window."""
+
+    workspace_changed = Signal(str)
+
+    def __init__(self, window: QMainWindow, context: Context, settings: QSettings) -> None:
+        super().__init__(window)
+        self._window = window
+        self._context = context
+        self._settings = settings
+        self._docks: dict[str, QDockWidget] = {}
+        self._specs = {spec.id: spec for spec in PANELS}
+        self._filled: set[str] = set()
+        self.workspace = ""
+        for spec in PANELS:
+            self._docks[spec.id] = self._make(spec)
+
+    def _make(self, spec: PanelSpec) -> QDockWidget:
+        dock = QDockWidget(spec.title, self._window)
+        dock.setObjectName(f"dock.{spec.id}")
+        dock.setAccessibleName(spec.title)
+        dock.setWidget(QWidget())
+        dock.hide()
+        self._window.addDockWidget(_AREAS[spec.area], dock)
+        dock.visibilityChanged.connect(lambda seen, name=spec.id: self._on_seen(name, seen))
+        return dock
+
+    def __getitem__(self, panel: str) -> QDockWidget:
+        return self._docks[panel]
+
+    @property
+    def all(self) -> Iterable[QDockWidget]:
+        return self._docks.values()
+
+    def panel(self, name: str) -> QWidget:
+        """The panel's widget, made now if it was never seen."""
+        self.fill(name)
+        return self._docks[name].widget()
+
+    def fill(self, name: str) -> bool:
+        """Make the panel unless it is there; True when it was made now."""
+        if name in self._filled:
+            return False
+        self._filled.add(name)
+        spec = self._specs[name]
+        old = self._docks[name].widget()
+        self._docks[name].setWidget(self._build(spec))
+        if old is not None:
+            old.deleteLater()
+        return True
+
+    def _build(self, spec: PanelSpec) -> QWidget:
+        try:
+            cls = getattr(importlib.import_module(spec.module), spec.class_name)
+        except ModuleNotFoundError as error:
+            label = QLabel(f"{spec.title} is not available: {error}. Install the program again to get it back.")
+            label.setWordWrap(True)
+            label.setMargin(16)
+            label.setAlignment(Qt.AlignmentFlag.AlignTop)
+            return label
+        panel: QWidget = cls(self._context)
+        return panel
+
+    def _on_seen(self, name: str, seen: bool) -> None:
+        if seen:
+            self.fill(name)
+
+    def show(self, name: str) -> None:
+        """Open a panel and bring it to the front."""
+        self.fill(name)
+        self._docks[name].show()
+        self._docks[name].raise_()
+
+    # --- workspaces ------------------------------------------------------------------------------------------
+
+    def set_workspace(self, name: str) -> None:
+        """Remember how the present workspace was arranged and bring up another one."""
+        if name == self.workspace:
+            return
+        self.remember()
+        self.workspace = name
+        stored = self._settings.value(f"workspaces/{name}")
+        if not (isinstance(stored, QByteArray) and self._window.restoreState(stored, LAYOUT_VERSION)):
+            self.arrange()
+        self.workspace_changed.emit(name)
+
+    def remember(self) -> None:
+        """Store the arrangement of the present workspace."""
+        if self.workspace:
+            self._settings.setValue(f"workspaces/{self.workspace}", self._window.saveState(LAYOUT_VERSION))
+            self._settings.setValue("workspace", self.workspace)
+
+    def last_workspace(self) -> str:
+        """The workspace of the last time; at first Design."""
+        stored = self._settings.value("workspace")
+        return stored if isinstance(stored, str) and stored in WORKSPACES else DESIGN
+
+    def arrange(self) -> None:
+        """The workspace's own arrangement: panels of one side as tabs, sizes by share of the window."""
+        window = self._window
+        window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
+        window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
+        for dock in self._docks.values():
+            dock.setFloating(False)
+            window.removeDockWidget(dock)
+        heads: dict[str, QDockWidget] = {}
+        for spec in PANELS:
+            if self.workspace not in spec.workspaces:
+                continue
+            dock = self._docks[spec.id]
+            window.addDockWidget(_AREAS[spec.area], dock)
+            dock.show()
+            head = heads.setdefault(spec.area, dock)
+            if head is not dock:
+                window.tabifyDockWidget(head, dock)
+        shares = _SHARES[self.workspace]
+        for area, head in heads.items():
+            head.raise_()
+            flat = area == "bottom"
+            length = round((window.height() if flat else window.width()) * shares[area])
+            window.resizeDocks([head], [length], Qt.Orientation.Vertical if flat else Qt.Orientation.Horizontal)

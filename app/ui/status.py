@@ -1,0 +1,115 @@
+"""The status bar: the last message, problems, what the engine does, and progress with a way to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
+
+from app.ui import theme
+from app.ui.document import Document
+from designer.graph.diagnostics import Severity
+
+INFO_MS, WARNING_MS = 6_000, 20_000
+
+
+class StatusBar(QStatusBar):
+    """`problems_clicked` asks for the Type Checking window, `stop_clicked` for the end of what runs."""
+
+    problems_clicked = Signal()
+    stop_clicked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("status")
+        self.setAccessibleName("Status")
+        self.messageChanged.connect(self._on_message)
+        self._progress = QProgressBar()
+        self._progress.setObjectName("status.progress")
+        self._progress.setAccessibleName("Progress")
+        self._progress.setMaximumWidth(160)
+        self._progress.setTextVisible(False)
+        self._progress.hide()
+        self._stop = QToolButton()
+        self._stop.setObjectName("status.stop")
+        self._stop.setAccessibleName("Stop")
+        self._stop.setAutoRaise(True)
+        self._stop.setIcon(theme.icon("stop"))
+        self._stop.setToolTip("Stop (Shift+F5)")
+        self._stop.clicked.connect(self.stop_clicked)
+        self._stop.hide()
+        self.problems = QToolButton()
+        self.problems.setObjectName("status.problems")
+        self.problems.setAccessibleName("Problems")
+        self.problems.setAutoRaise(True)
+        self.problems.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.problems.setToolTip("Show the problems (Type Checking)")
+        self.problems.clicked.connect(self.problems_clicked)
+        self._engine = QLabel("Engine idle")
+        self._engine.setObjectName("status.engine")
+        self._engine.setAccessibleName("Engine")
+        for widget in (self._progress, self._stop, self._engine, self.problems):
+            self.addPermanentWidget(widget)
+        self.show_problems(None)
+
+    def say(self, severity: str, text: str) -> None:
+        """Show a message; warnings and errors stay longer."""
+        self.showMessage(text, INFO_MS if severity == "info" else WARNING_MS)
+        ink = theme.color("text")
+        if severity == "error":
+            ink = theme.color("error")
+        elif severity == "warning":
+            ink = theme.color("warning")
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.WindowText, ink)
+        self.setPalette(palette)
+        self.setToolTip(text)
+
+    def _on_message(self, text: str) -> None:
+        """Tips of menus come here too: they are not errors."""
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.WindowText, theme.color("text"))
+        self.setPalette(palette)
+
+    def show_problems(self, document: Document | None) -> None:
+        """Count the document's findings."""
+        found = document.diagnostics() if document is not None else ()
+        errors = sum(1 for d in found if d.severity is Severity.ERROR)
+        warnings = sum(1 for d in found if d.severity is Severity.WARNING)
+        parts = [_count(errors, "error")] if errors else []
+        parts += [_count(warnings, "warning")] if warnings else []
+        self.problems.setText(", ".join(parts) or "No problems")
+        if errors:
+            self.problems.setIcon(theme.icon("close-octagon", "error"))
+        elif warnings:
+            self.problems.setIcon(theme.icon("alert", "warning"))
+        else:
+            self.problems.setIcon(theme.icon("check-circle-outline", "positive"))
+
+    def show_busy(self, busy: bool) -> None:
+        """The engine works, or waits."""
+        self._engine.setText("Engine working" if busy else "Engine idle")
+        self._stop.setVisible(busy)
+        self._progress.setVisible(busy)
+        if busy:
+            self._progress.setRange(0, 0)
+
+    def show_progress(self, progress: object) -> None:
+        """A progress event of the engine: done, total, text."""
+        event: Mapping[str, Any] = progress if isinstance(progress, dict) else {}
+        total = int(event.get("total") or 0)
+        self._progress.setRange(0, total)
+        self._progress.setValue(int(event.get("done") or 0))
+        text = str(event.get("text") or "")
+        self._engine.setText(f"Engine: {text}" if text else "Engine working")
+
+    def show_crash(self, what: str) -> None:
+        self._engine.setText("Engine stopped")
+        self.say("error", what)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"

@@ -1,0 +1,340 @@
+"""The window: wires canvas, docks, actions, files and status together. It holds no logic of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QSettings, QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QToolBar
+
+from app.ui import theme
+from app.ui.actions import CONTEXT_MENU, MENUS, TOOLBAR, Actions, Entry, State
+from app.ui.canvas import clipboard
+from app.ui.canvas.canvas import Canvas
+from app.ui.context import Context
+from app.ui.docks import Docks
+from app.ui.document import Document
+from app.ui.files import ENDINGS, Files, sample_files
+from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
+from app.ui.status import StatusBar
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.operators.registry import Registry
+
+ZOOM_STEP = 1.25
+
+
+def window_settings() -> QSettings:
+    """What belongs to the person: window layout, recent files, colours."""
+    from platformdirs import user_config_path
+
+    return QSettings(str(user_config_path("layerwright") / "window.ini"), QSettings.Format.IniFormat)
+
+
+class MainWindow(QMainWindow):
+    """One window with one open document."""
+
+    def __init__(self, registry: Registry, settings: QSettings | None = None) -> None:
+        super().__init__()
+        self.setObjectName("window")
+        self.setAccessibleName("Layerwright")
+        self.setAcceptDrops(True)
+        self.setDockNestingEnabled(True)
+        self.settings = settings if settings is not None else window_settings()
+        self.context = Context(registry, self)
+        self.canvas = Canvas(self.context)
+        self.setCentralWidget(self.canvas)
+        self.status = StatusBar()
+        self.setStatusBar(self.status)
+        self.files = Files(self, self.context, self.settings)
+        self.docks = Docks(self, self.context, self.settings)
+        self.actions_ = Actions(self, self.canvas)
+        self.actions_.connect_all(self._handlers())
+        self._menus: dict[str, QMenu] = {}
+        self._build_menus()
+        self._build_toolbar()
+        self._refresh_timer = QTimer(self)
+        self._refresh_timer.setSingleShot(True)
+        self._refresh_timer.setInterval(0)
+        self._refresh_timer.timeout.connect(self._refresh)
+        self._connect()
+        self._restore()
+
+    # --- building --------------------------------------------------------------------------------------------
+
+    def _handlers(self) -> dict[str, Callable[[], object]]:
+        canvas, files, docks = self.canvas, self.files, self.docks
+        return {
+            "file.new": files.new,
+            "file.open": files.ask_open,
+            "file.save": files.save,
+            "file.save_as": files.save_as,
+            "file.quit": self.close,
+            "export.pytorch": self._export_pytorch,
+            "export.onnx": self._export_onnx,
+            "edit.undo": lambda: self.context.document.undo(),
+            "edit.redo": lambda: self.context.document.redo(),
+            "edit.cut": canvas.cut_selection,
+            "edit.copy": canvas.copy_selection,
+            "edit.paste": canvas.paste,
+            "edit.paste_linked": lambda: canvas.paste(keep_links=True),
+            "edit.duplicate": canvas.duplicate_selection,
+            "edit.duplicate_linked": lambda: canvas.duplicate_selection(keep_links=True),
+            "edit.delete": canvas.delete_selection,
+            "edit.delete_heal": lambda: canvas.delete_selection(heal=True),
+            "edit.rename": canvas.rename_selection,
+            "edit.select_all": canvas.select_all,
+            "edit.add": canvas.quick_add,
+            "view.frame_all": canvas.frame_all,
+            "view.frame_selection": canvas.frame_selection,
+            "view.zoom_in": lambda: canvas.viewer.zoom_by(ZOOM_STEP),
+            "view.zoom_out": lambda: canvas.viewer.zoom_by(1 / ZOOM_STEP),
+            "view.zoom_100": lambda: canvas.viewer.zoom_by(1 / canvas.viewer.zoom),
+            "view.theme_system": lambda: self._set_theme("system"),
+            "view.theme_dark": lambda: self._set_theme("dark"),
+            "view.theme_light": lambda: self._set_theme("light"),
+            "view.reset_layout": docks.arrange,
+            "run.inference": self._run_inference,
+            "run.analysis": self._run_analysis,
+            "run.stop": self._stop,
+            "workspace.design": lambda: docks.set_workspace(DESIGN),
+            "workspace.analysis": lambda: docks.set_workspace(ANALYSIS),
+            "workspace.profile": lambda: docks.set_workspace(PROFILE),
+            "workspace.train": lambda: docks.set_workspace(TRAIN),
+            "help.shortcuts": self._show_shortcuts,
+            "help.about": self._show_about,
+        }
+
+    def _build_menus(self) -> None:
+        for title, entries in MENUS:
+            self._fill(self.menuBar().addMenu(title), entries)
+        self._menus["<samples>"].aboutToShow.connect(self._fill_samples)
+        self._menus["<recent>"].aboutToShow.connect(self._fill_recent)
+        windows = self._menus["<windows>"]
+        for dock in self.docks.all:
+            windows.addAction(dock.toggleViewAction())
+        for action in self.menuBar().actions():
+            menu = action.menu()
+            if isinstance(menu, QMenu):
+                menu.aboutToShow.connect(self._refresh)
+
+    def _fill(self, menu: QMenu, entries: tuple[Entry, ...]) -> None:
+        menu.setToolTipsVisible(True)
+        for entry in entries:
+            if entry is None:
+                menu.addSeparator()
+            elif isinstance(entry, tuple):
+                self._fill(menu.addMenu(entry[0]), entry[1])
+            elif entry.startswith("<"):
+                self._menus[entry] = menu
+            else:
+                menu.addAction(self.actions_[entry])
+
+    def _build_toolbar(self) -> None:
+        bar = QToolBar("Tools", self)
+        bar.setObjectName("toolbar")
+        bar.setAccessibleName("Tools")
+        bar.setMovable(False)
+        bar.setIconSize(QSize(18, 18))
+        for entry in TOOLBAR:
+            if entry is None:
+                bar.addSeparator()
+            else:
+                bar.addAction(self.actions_[entry])
+        self.addToolBar(Qt.ToolBarArea.TopToolBarArea, bar)
+
+    def _connect(self) -> None:
+        context = self.context
+        context.document_changed.connect(self._on_document)
+        context.selection_changed.connect(self._refresh_soon)
+        context.message.connect(self.status.say)
+        context.inspect_requested.connect(self._inspect)
+        self.canvas.selection_state_changed.connect(self._refresh_soon)
+        self.canvas.menu_requested.connect(self._show_context_menu)
+        self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
+        self.status.stop_clicked.connect(self._stop)
+        QGuiApplication.clipboard().dataChanged.connect(self._refresh_soon)
+
+    def start_engine_client(self) -> None:
+        """Make the engine's client; its process starts with the first request. After the first paint: it costs time."""
+        if self.context.engine is None:
+            from app.ui.jobs.engine import EngineClient
+
+            self.context.engine = EngineClient(self.context)
+        engine = self.context.engine
+        engine.busy_changed.connect(self.status.show_busy)
+        engine.busy_changed.connect(self._refresh_soon)
+        engine.progress.connect(self.status.show_progress)
+        engine.crashed.connect(self.status.show_crash)
+
+    # --- the document ----------------------------------------------------------------------------------------
+
+    def _on_document(self, document: Document) -> None:
+        document.changed.connect(self._refresh_soon)
+        document.states_changed.connect(self._refresh_soon)
+        document.clean_changed.connect(self._refresh_soon)
+        document.path_changed.connect(self._refresh_soon)
+        document.refused.connect(self._on_refused)
+        self._refresh()
+
+    def _on_refused(self, found: object) -> None:
+        findings = [d for d in found if isinstance(d, Diagnostic)] if isinstance(found, tuple) else []
+        if findings:
+            first = findings[0]
+            self.context.message.emit("error", f"{first.message}: {first.remedy}" if first.remedy else first.message)
+
+    def _refresh_soon(self, _what: object = None) -> None:
+        self._refresh_timer.start()
+
+    def _refresh(self) -> None:
+        """Bring title, actions and the problem count up to date."""
+        self._refresh_timer.stop()
+        document = self.context.document if self.context.has_document else None
+        self.actions_.refresh(self._state(document))
+        self.status.show_problems(document)
+        self.setWindowModified(document is not None and not document.history.is_clean)
+        if document is not None:
+            sample = document.path is not None and self.files.is_sample(document.path)
+            self.setWindowTitle(f"{document.title}[*]{' (sample)' if sample else ''} - Layerwright")
+
+    def _state(self, document: Document | None) -> State:
+        if document is None:
+            return State()
+        engine = self.context.engine
+        return State(
+            document=True,
+            layers=len(document.graph),
+            selected=len(self.context.selection),
+            selected_links=len(self.canvas.viewer.selected_links()),
+            undo=document.history.undo_title,
+            redo=document.history.redo_title,
+            modified=not document.history.is_clean,
+            can_paste=clipboard.can_paste(),
+            errors=sum(1 for d in document.diagnostics() if d.severity is Severity.ERROR),
+            busy=engine is not None and engine.busy,
+        )
+
+    # --- menus that are filled when they open ----------------------------------------------------------------
+
+    def _fill_samples(self) -> None:
+        menu = self._menus["<samples>"]
+        menu.clear()
+        for path in sample_files():
+            self._add_path(menu, path)
+        if menu.isEmpty():
+            menu.addAction("No samples are installed").setEnabled(False)
+
+    def _fill_recent(self) -> None:
+        menu = self._menus["<recent>"]
+        menu.clear()
+        paths = self.files.recent()
+        for path in paths:
+            self._add_path(menu, path)
+        if paths:
+            menu.addSeparator()
+            menu.addAction("&Clear List").triggered.connect(self.files.clear_recent)
+        else:
+            menu.addAction("Nothing was open before").setEnabled(False)
+
+    def _add_path(self, menu: QMenu, path: Path) -> None:
+        action: QAction = menu.addAction(path.name.replace("&", "&&"))
+        action.setToolTip(str(path))
+        action.triggered.connect(lambda: self.files.open(path))
+
+    def _show_context_menu(self, place: object) -> None:
+        self._refresh()
+        menu = QMenu(self)
+        menu.setObjectName("canvas.menu")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._fill(menu, CONTEXT_MENU)
+        menu.popup(place)  # type: ignore[arg-type]
+
+    # --- what actions do -------------------------------------------------------------------------------------
+
+    def _export_pytorch(self) -> None:
+        from app.ui.dialogs.export_pytorch import PyTorchExportDialog
+
+        PyTorchExportDialog(self.context, self).open()
+
+    def _export_onnx(self) -> None:
+        from app.ui.dialogs.export_onnx import OnnxExportDialog
+
+        OnnxExportDialog(self.context, self).open()
+
+    def _run_analysis(self) -> None:
+        self.docks.set_workspace(ANALYSIS)
+        for name in ("analysis", "network_overview"):
+            self.docks.show(name)
+        self.context.analysis_requested.emit()
+
+    def _run_inference(self) -> None:
+        self.docks.set_workspace(PROFILE)
+        for name in ("run_logger", "operator_table", "utilisation"):
+            self.docks.show(name)
+        self.context.inference_requested.emit()
+
+    def _stop(self) -> None:
+        if self.context.engine is not None:
+            self.context.engine.cancel()
+
+    def _inspect(self, layer: str) -> None:
+        """Show the Channel Inspector; one that is made only now has missed the request, so it is asked again."""
+        made = self.docks.fill("channel_inspector")
+        self.docks.show("channel_inspector")
+        if made:
+            QTimer.singleShot(0, self, lambda: self.context.inspect_requested.emit(layer))
+
+    def _set_theme(self, mode: theme.Mode) -> None:
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            theme.apply(app, mode)
+            self.settings.setValue("theme", mode)
+
+    def _show_shortcuts(self) -> None:
+        from app.ui.dialogs.help import ShortcutsDialog
+
+        ShortcutsDialog(self.actions_.specs.values(), self).open()
+
+    def _show_about(self) -> None:
+        from app.ui.dialogs.help import show_about
+
+        show_about(self)
+
+    # --- the window itself -----------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        geometry = self.settings.value("geometry")
+        if geometry is None or not self.restoreGeometry(geometry):
+            screen = QGuiApplication.primaryScreen().availableGeometry()
+            self.resize(min(1600, round(screen.width() * 0.94)), min(1000, round(screen.height() * 0.9)))
+        self.docks.set_workspace(self.docks.last_workspace())
+        self._refresh()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if not self.files.may_leave():
+            event.ignore()
+            return
+        self.docks.remember()
+        self.settings.setValue("geometry", self.saveGeometry())
+        self.settings.sync()
+        if self.context.engine is not None:
+            self.context.engine.close()
+        event.accept()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if _document_of(event) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        path = _document_of(event)
+        if path is not None:
+            event.acceptProposedAction()
+            QTimer.singleShot(0, self, lambda: self.files.open(path))  # the program that dragged it must not wait
+
+
+def _document_of(event: QDropEvent) -> Path | None:
+    """The network that is dragged in, if one is."""
+    urls = event.mimeData().urls() if event.mimeData().hasUrls() else []
+    paths = [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]
+    return next((p for p in paths if p.suffix in ENDINGS), None)
