@@ -4,7 +4,8 @@
     python train.py --data photographs --noise 0-55 --steps 20000 --device cuda --amp
     python train.py --resume
 
-Writes weights/ (one .npy file a tensor, for the designer), weights.pt (a state dict), checkpoints/, log.jsonl and pictures.
+Writes weights/ (one .npy file a tensor, for the designer), weights.pt (a state dict), checkpoints/, log.jsonl, and the
+pictures curves.png and before_after.png.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import data
+import model
 import numpy as np
 import torch
-from model import NetworkClass
 from tqdm import tqdm
-
-import data
 
 HERE = Path(__file__).resolve().parent
 PROJECT = json.loads((HERE / "project.json").read_text("utf-8"))
@@ -69,7 +69,9 @@ def noise_range(text: str) -> tuple[float, float]:
     except ValueError:
         numbers = []
     if len(numbers) not in (1, 2) or not all(0 <= n <= 255 for n in numbers) or numbers[0] > numbers[-1]:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a noise level; write 25, or a range as in 0-55, within 0..255")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a noise level; write 25, or a range as in 0-55, within 0..255"
+        )
     return (numbers[0], numbers[-1])
 
 
@@ -95,14 +97,20 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--epochs", type=positive, default=100, help="passes over the pictures")
     length.add_argument("--steps", type=positive, help="number of steps, instead of --epochs")
-    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate at the start; it falls to 0 along a cosine")
+    parser.add_argument(
+        "--lr", type=float, default=1e-3, help="learning rate at the start; it falls to 0 along a cosine"
+    )
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same run on the same machine")
     parser.add_argument("--synthetic", type=int, help="number of made-up pictures (default: fill up to 16 pictures)")
-    parser.add_argument("--validate-every", type=positive, default=250, help="steps between validations and checkpoints")
+    parser.add_argument(
+        "--validate-every", type=positive, default=250, help="steps between validations and checkpoints"
+    )
     parser.add_argument("--output", type=Path, default=HERE, help="folder for weights, checkpoints, log and pictures")
     parser.add_argument("--amp", action="store_true", help="mixed precision (float16 on cuda, bfloat16 on cpu)")
     parser.add_argument("--resume", action="store_true", help="go on exactly where the last checkpoint was written")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ...")
+    parser.add_argument(
+        "--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ..."
+    )
     parser.add_argument("--threads", type=int, default=0, help="threads on the CPU (default: all)")
     parser.add_argument("--json-progress", action="store_true", help="print one JSON object a line instead of a bar")
     args = parser.parse_args(argv)
@@ -146,7 +154,9 @@ def validation_set(paths: list[Path], channels: int, sigma: float) -> list[tuple
     return pairs
 
 
-def validate(network: torch.nn.Module, pairs: list[tuple[torch.Tensor, torch.Tensor]], device: torch.device) -> tuple[float, float]:
+def validate(
+    network: torch.nn.Module, pairs: list[tuple[torch.Tensor, torch.Tensor]], device: torch.device
+) -> tuple[float, float]:
     """Mean PSNR of the network's output and of the noisy pictures, in dB."""
     network.eval()
     after, before = [], []
@@ -257,7 +267,7 @@ def train(args: argparse.Namespace, progress: Progress) -> None:
     pairs = validation_set(held or pictures, channels, (25 if low <= 25 <= high else high) / 255)
 
     torch.manual_seed(args.seed)
-    network = NetworkClass().to(device=device, memory_format=torch.channels_last)
+    network = model.NetworkClass().to(device=device, memory_format=torch.channels_last)
     count = sum(p.numel() for p in network.parameters())
     if not count:
         raise Stop("the network has no weights to train; add a layer that learns")
@@ -316,7 +326,9 @@ def train(args: argparse.Namespace, progress: Progress) -> None:
             group["lr"] = learning_rate(args.lr, step, steps)
         try:
             with torch.autocast(device.type, dtype=half, enabled=args.amp):
-                output = first_output(network(*(prepare(t).contiguous(memory_format=torch.channels_last) for t in inputs)))
+                output = first_output(
+                    network(*(prepare(t).contiguous(memory_format=torch.channels_last) for t in inputs))
+                )
                 check_step(inputs, output, target)
                 loss = torch.nn.functional.l1_loss(output.float(), target)
         except RuntimeError as error:
@@ -349,7 +361,9 @@ def train(args: argparse.Namespace, progress: Progress) -> None:
     batches.close()
     if asked_to_stop:
         save(step)
-        record("stopped", step=step, steps=steps, message=f"stopped at step {step}; go on with: python train.py --resume")
+        record(
+            "stopped", step=step, steps=steps, message=f"stopped at step {step}; go on with: python train.py --resume"
+        )
         log.close()
         sys.exit(130)
     record("done", step=step, steps=steps, seconds=round(time.monotonic() - started, 1), weights=str(args.output / "weights"),

@@ -1,0 +1,6 @@
+"""Networks as PyTorch: the source of a module, and a project that trains it."""
+
+from exporters.pytorch.project import export_project
+from exporters.pytorch.source import class_name, generate_source
+
+__all__ = ["class_name", "export_project", "generate_source"]

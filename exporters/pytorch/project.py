@@ -1,0 +1,209 @@
+"""A folder with everything to train a network in PyTorch: written whole, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib import resources
+from math import lcm
+from pathlib import Path
+from typing import Any, cast
+
+from designer.files.weight_files import file_stems
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import Source
+from designer.operators.registry import Read, Registry
+from exporters.pytorch.source import Module, class_name, module_source, network_module
+
+GENERATOR = "layerwright"
+MARKER = "project.json"
+TEMPLATES = ("README.md", "data.py", "infer.py", "plots.py", "requirements.txt", "train.py")
+
+
+def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[str], name: str) -> tuple[Path, ...]:
+    """Write the project of the deployed network into `folder`, with a class called `name` (made legal).
+
+    Files that this program wrote there before are replaced, unless somebody changed them. Nothing else is touched, and
+    after an error the folder is as it was. Raises DiagnosticError for a network that is not valid, for files in the way,
+    and when the folder cannot be written. Returns the files.
+    """
+    target = Path(folder)
+    files = project_files(graph, registry, name)
+    try:
+        _check_target(target, files)
+        _write(target, files)
+    except OSError as error:
+        raise DiagnosticError(
+            Diagnostic(
+                "cannot-export",
+                f"{target} cannot be written: {error.strerror or error}; nothing was changed there",
+                file=str(target),
+                remedy="choose a folder that you may write to, on a disk with space",
+            )
+        ) from error
+    return tuple(target / file for file in sorted(files))
+
+
+def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, bytes]:
+    """The project's files by name."""
+    if not name.strip():
+        raise DiagnosticError(Diagnostic("bad-name", "the model has no name", remedy="type a name for the model"))
+    cls = class_name(name)
+    module = network_module(graph, registry)
+    info = _information(module, cls, graph.name)
+    replacements = {"NetworkClass": cls, "INPUT_LIST": _input_list(info)}
+    texts = {"model.py": module_source(module, cls)}
+    folder = resources.files("resources") / "templates" / "pytorch"
+    for file in TEMPLATES:
+        text = (folder / file).read_text("utf-8")
+        for old, new in replacements.items():
+            text = text.replace(old, new)
+        texts[file] = text
+    files = {file: text.encode("utf-8") for file, text in texts.items()}
+    info["files"] = {file: _digest(data) for file, data in sorted(files.items())}
+    files[MARKER] = (json.dumps(info, indent=2) + "\n").encode("utf-8")
+    return files
+
+
+def _information(module: Module, cls: str, document: str) -> dict[str, Any]:
+    """What the scripts need to know about the network, as data for project.json."""
+    program, inference = module.program, module.inference
+    stems = file_stems({bound.layer for bound in program.weights})
+    return {
+        "generator": GENERATOR,
+        "format": 1,
+        "model": cls,
+        "document": document,
+        "inputs": [_input(module, source) for source in module.inputs],
+        "outputs": [{"name": str(s), "shape": _shape(inference.states[s.layer].outputs)} for s in module.outputs],
+        "weights": {bound.key: f"{stems[bound.layer]}_{bound.tensor}" for bound in program.weights},
+    }
+
+
+def _input(module: Module, source: Source) -> dict[str, Any]:
+    operator = cast(Read, module.inference.read(source.layer)).operator
+    values: Mapping[str, Any] = operator.values() if operator is not None else {}
+    return {
+        "name": source.layer,
+        "argument": module.program.inputs[source],
+        "shape": _shape(module.inference.states[source.layer].outputs),
+        "scale": values.get("scale", 1.0),
+        "shift": values.get("shift", 0.0),
+        "multiple": values.get("tiling", 0) if values.get("tiling", 0) > 1 else _multiple(module, source),
+    }
+
+
+def _multiple(module: Module, source: Source) -> int:
+    """What height and width should be a multiple of, where the author did not say: how far layers make the image smaller."""
+    states = module.inference.states
+    *_, height, width = _shape(states[source.layer].outputs)
+    factors = {1}
+    for layer in module.inference.graph.downstream([source.layer]):
+        for kind in states[layer].outputs or ():
+            if kind.rank == 4:
+                rows, columns = kind.concrete()[2:]
+                if rows > 1 and columns > 1 and height % rows == 0 and width % columns == 0:
+                    factors |= {height // rows, width // columns}
+    return lcm(*factors)
+
+
+def _shape(outputs: Any) -> list[int]:
+    """Dimensions without the batch."""
+    return list(outputs[0].concrete()[1:])
+
+
+def _input_list(info: Mapping[str, Any]) -> str:
+    def line(kind: str, entry: Mapping[str, Any], name: str) -> str:
+        return f"- {kind} `{name}`: N x {' x '.join(map(str, entry['shape']))}"
+
+    inputs = [line("input", entry, entry["argument"]) for entry in info["inputs"]]
+    return "\n".join([*inputs, *(line("output", entry, entry["name"]) for entry in info["outputs"])])
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
+    """Refuse to replace what this program did not write."""
+    if target.exists() and not target.is_dir():
+        raise DiagnosticError(
+            Diagnostic("not-a-folder", f"{target} is a file", file=str(target), remedy="choose a folder")
+        )
+    written = _written(target / MARKER)
+    for file, data in sorted(files.items()):
+        path = target / file
+        if not path.exists() and not path.is_symlink():
+            continue
+        if file == MARKER and written is not None:
+            continue
+        present = path.read_bytes() if path.is_file() and not path.is_symlink() else None
+        if present is not None and (present == data or (written or {}).get(file) == _digest(present)):
+            continue
+        known = written is not None and file in written
+        reason = "was changed after it was generated" if known else "was not written by this program"
+        raise DiagnosticError(
+            Diagnostic(
+                "file-in-the-way",
+                f"{path} {reason} and would be overwritten; nothing was changed",
+                file=str(path),
+                remedy="choose another folder, or move the file away",
+            )
+        )
+
+
+def _written(marker: Path) -> dict[str, str] | None:
+    """Names and digests of the files that an earlier export wrote; None where there was none."""
+    try:
+        info = json.loads(marker.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
+        return None
+    if not isinstance(info, dict) or info.get("generator") != GENERATOR or not isinstance(info.get("files"), dict):
+        return None
+    return info["files"]
+
+
+def _write(target: Path, files: Mapping[str, bytes]) -> None:
+    """Put all files into `target`, or leave it as it was and raise OSError."""
+    fresh = not target.exists()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Staged on the same disk, so that moving cannot fail for lack of space.
+    stage = Path(tempfile.mkdtemp(prefix=".lw-export-", dir=target.parent if fresh else target))
+    try:
+        new = stage / "new"
+        new.mkdir()
+        for file, data in files.items():
+            with open(new / file, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+        if fresh:
+            os.rename(new, target)
+        else:
+            _swap(target, new, stage / "old", sorted(files))
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _swap(target: Path, new: Path, old: Path, names: list[str]) -> None:
+    """Move every file of `new` into `target`; on an error move back what was there."""
+    old.mkdir()
+    moved: list[str] = []
+    try:
+        for name in names:
+            if (target / name).exists():
+                os.rename(target / name, old / name)
+            moved.append(name)
+            os.rename(new / name, target / name)
+    except OSError:
+        for name in moved:
+            if (old / name).exists():
+                os.replace(old / name, target / name)
+            else:
+                (target / name).unlink(missing_ok=True)
+        raise

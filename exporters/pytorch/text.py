@@ -1,0 +1,138 @@
+"""Torch data as Python text. Names were made legal before; strings are printed with repr only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from designer.operators.torch_data import TorchCall, TorchItem, TorchMethod, TorchModule, TorchName, TorchParameter
+from designer.operators.torch_program import Held, Local, Submodule
+
+# How many of a class's first arguments everybody writes without their names.
+_POSITIONAL = {
+    "torch.nn.BatchNorm1d": 1,
+    "torch.nn.BatchNorm2d": 1,
+    "torch.nn.BatchNorm3d": 1,
+    "torch.nn.Conv1d": 2,
+    "torch.nn.Conv2d": 2,
+    "torch.nn.Conv3d": 2,
+    "torch.nn.ConvTranspose2d": 2,
+    "torch.nn.Dropout": 1,
+    "torch.nn.Linear": 2,
+    "torch.nn.PixelShuffle": 1,
+    "torch.nn.PixelUnshuffle": 1,
+}
+# torch's own defaults, left out so that what is special can be seen.
+_CONVOLUTION = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "bias": True}
+_POOLING = {"padding": (0, 0), "ceil_mode": False, "count_include_pad": True}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "torch.nn.AvgPool2d": _POOLING,
+    "torch.nn.BatchNorm1d": {"eps": 1e-5, "momentum": 0.1, "affine": True},
+    "torch.nn.BatchNorm2d": {"eps": 1e-5, "momentum": 0.1, "affine": True},
+    "torch.nn.BatchNorm3d": {"eps": 1e-5, "momentum": 0.1, "affine": True},
+    "torch.nn.Conv2d": _CONVOLUTION,
+    "torch.nn.ConvTranspose2d": {**_CONVOLUTION, "output_padding": (0, 0)},
+    "torch.nn.MaxPool2d": _POOLING,
+    "torch.nn.Upsample": {"mode": "nearest"},
+}
+# Two equal sizes may be written as one number there.
+_SIZES = frozenset({"dilation", "kernel_size", "output_padding", "padding", "scale_factor", "stride"})
+_SQUARE = frozenset(
+    f"torch.nn.{name}"
+    for name in ("AvgPool2d", "Conv2d", "ConvTranspose2d", "LPPool2d", "MaxPool2d", "Upsample", "ZeroPad2d")
+)
+
+
+def path_text(path: str) -> str:
+    """A path below torch, as the generated file's imports allow to write it."""
+    for prefix, short in (("torch.nn.functional.", "F."), ("torch.nn.", "nn.")):
+        if path.startswith(prefix):
+            return short + path[len(prefix) :]
+    return path
+
+
+def literal(value: Any) -> str:
+    """A constant: number, string, truth value, None, a name below torch, a slice's part, or tuples and lists of these."""
+    if isinstance(value, TorchName):
+        return path_text(value.path)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if isinstance(value, tuple):
+        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if value is None or isinstance(value, bool | int | float | str):
+        return quoted(value) if isinstance(value, str) else repr(value)
+    raise TypeError(f"{value!r} cannot be written as torch source")
+
+
+def quoted(text: str) -> str:
+    """A string literal; in double quotes where that needs no other escapes than repr's."""
+    plain = repr(text)
+    return f'"{plain[1:-1]}"' if plain[0] == "'" and '"' not in plain else plain
+
+
+def module_text(data: TorchModule) -> str:
+    """The construction of a module: `nn.Conv2d(3, 32, kernel_size=3, padding=1)`."""
+    defaults = _DEFAULTS.get(data.path, {})
+    positional = _POSITIONAL.get(data.path, 0)
+    parts = []
+    for number, (key, value) in enumerate(data.kwargs.items()):
+        if number < positional:
+            parts.append(literal(value))
+            continue
+        if key in defaults and defaults[key] == value:
+            continue
+        if key == "stride" and data.path.endswith("Pool2d") and value == data.kwargs.get("kernel_size"):
+            continue
+        if data.path in _SQUARE and key in _SIZES and isinstance(value, tuple) and len(set(value)) == 1:
+            value = value[0]
+        parts.append(f"{key}={literal(value)}")
+    return f"{path_text(data.path)}({', '.join(parts)})"
+
+
+def tensor_text(data: TorchParameter) -> str:
+    """The initial values of a tensor that the module holds."""
+    shape = literal(data.shape)
+    if data.values is None:
+        return f"torch.zeros({shape})"
+    if isinstance(data.values, int | float):
+        return f"torch.full({shape}, {literal(float(data.values))})"
+    return f"torch.tensor({literal(data.values)}, dtype=torch.float32).reshape({shape})"
+
+
+def expression(value: Any) -> str:
+    """A resolved expression as it stands in `forward`."""
+    if isinstance(value, Local):
+        return value.name
+    if isinstance(value, Held):
+        return f"self.{value.attribute}"
+    if isinstance(value, Submodule):
+        key = f"[{quoted(value.key)}]" if value.key else ""
+        return f"self.{value.attribute}{key}({_arguments(value.args, {})})"
+    if isinstance(value, TorchCall):
+        return f"{path_text(value.path)}({_arguments(value.args, value.kwargs)})"
+    if isinstance(value, TorchMethod):
+        target = expression(value.target)
+        return f"{target}.{value.method}({_arguments(value.args, value.kwargs)})"
+    if isinstance(value, TorchItem):
+        return f"{expression(value.value)}[{_index(value.index)}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(expression, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(expression, value))}]"
+    return literal(value)
+
+
+def _arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    return ", ".join([*map(expression, args), *(f"{key}={expression(value)}" for key, value in kwargs.items())])
+
+
+def _index(index: Any) -> str:
+    if isinstance(index, tuple):
+        return ", ".join(map(_index, index)) + ("," if len(index) == 1 else "")
+    if isinstance(index, slice):
+        ends = ["" if end is None else literal(end) for end in (index.start, index.stop)]
+        return ":".join(ends) + (f":{literal(index.step)}" if index.step is not None else "")
+    return "..." if index is Ellipsis else literal(index)

@@ -1,0 +1,112 @@
+"""Run the trained network on a picture of any size.
+
+    python infer.py noisy.png --output clean.png
+    python infer.py photograph.jpg --noise 25 --output clean.png     (adds noise first, and tells the PSNR)
+
+A network with several inputs takes several pictures of one size, in the order of its `forward`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import data
+import model
+import numpy as np
+import torch
+from PIL import Image
+
+HERE = Path(__file__).resolve().parent
+PROJECT = json.loads((HERE / "project.json").read_text("utf-8"))
+
+
+def load_network(weights: Path, device: torch.device) -> torch.nn.Module:
+    """The network with trained weights, ready to run. `weights` is a state dict, or a checkpoint of train.py."""
+    state = torch.load(weights, map_location="cpu", weights_only=True)
+    network = model.NetworkClass()
+    network.load_state_dict(state.get("network", state))
+    return network.eval().to(device=device, memory_format=torch.channels_last)
+
+
+def run(network: torch.nn.Module, pictures: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Outputs by name. Pictures are N x C x H x W in 0..1; they are padded to the network's multiple and results cropped."""
+    height, width = pictures[0].shape[-2:]
+    inputs = []
+    for entry, picture in zip(PROJECT["inputs"], pictures, strict=True):
+        below, right = -height % entry["multiple"], -width % entry["multiple"]
+        padded = torch.nn.functional.pad(picture, (0, right, 0, below), mode="replicate")
+        inputs.append(padded * entry["scale"] + entry["shift"])
+    with torch.inference_mode():
+        result = network(*inputs)
+    outputs = result if isinstance(result, dict) else {PROJECT["outputs"][0]["name"]: result}
+    grown = inputs[0].shape[-2:]
+    cropped = {}
+    for name, output in outputs.items():
+        if output.dim() == 4:  # a larger or smaller picture is cropped in proportion
+            output = output[..., : -(-output.shape[2] * height // grown[0]), : -(-output.shape[3] * width // grown[1])]
+        cropped[name] = output
+    return cropped
+
+
+def save_picture(tensor: torch.Tensor, path: Path) -> None:
+    """Write C x H x W values, clipped to 0..1, as a picture of 8 bits."""
+    array = (tensor.clamp(0, 1).cpu().numpy().transpose(1, 2, 0) * 255 + 0.5).astype(np.uint8)
+    if array.shape[2] not in (1, 3, 4):
+        raise data.DataError(f"an output of {array.shape[2]} channels is no picture; use the tensors of run() instead")
+    Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array).save(path)
+
+
+def psnr(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Peak signal-to-noise ratio in dB of values clipped to 0..1."""
+    error = torch.mean((a.clamp(0, 1) - b.clamp(0, 1)) ** 2).item()
+    return 10 * float(np.log10(1 / max(error, 1e-12)))
+
+
+def arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pictures", nargs="+", type=Path, help="one picture for each input of the network")
+    parser.add_argument("--output", type=Path, default=Path("output.png"), help="picture to write")
+    parser.add_argument("--weights", type=Path, default=HERE / "weights.pt", help="state dict or checkpoint")
+    parser.add_argument("--noise", type=float, default=0.0, help="add Gaussian noise of this level (0..255) first")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the added noise")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = arguments(argv)
+    entries = PROJECT["inputs"]
+    try:
+        if len(args.pictures) != len(entries):
+            names = ", ".join(entry["name"] for entry in entries)
+            raise data.DataError(f"the network takes {len(entries)} pictures ({names}), not {len(args.pictures)}")
+        device = torch.device(args.device)
+        network = load_network(args.weights, device)
+        clean = [
+            data.to_tensor(data.load_picture(path, entry["shape"][0]))[None].to(device)
+            for path, entry in zip(args.pictures, entries, strict=True)
+        ]
+        if len({picture.shape[-2:] for picture in clean}) > 1:
+            raise data.DataError("the pictures have different sizes; make them equal")
+        generator = torch.Generator().manual_seed(args.seed)
+        noise = [torch.randn(p.shape, generator=generator).to(device) * (args.noise / 255) for p in clean]
+        noisy = [picture + added for picture, added in zip(clean, noise, strict=True)]
+        outputs = run(network, noisy)
+        for number, (name, output) in enumerate(outputs.items()):
+            place = args.output if not number else args.output.with_stem(f"{args.output.stem}_{number + 1}")
+            save_picture(output[0], place)
+            print(f"{name}: {place}")
+            if args.noise and output.shape == clean[0].shape:
+                print(f"PSNR {psnr(noisy[0], clean[0]):.2f} dB before, {psnr(output, clean[0]):.2f} dB after")
+    except (data.DataError, OSError, RuntimeError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
