@@ -130,7 +130,7 @@ class Docks(QObject):
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         for dock in self._docks.values():
             dock.setFloating(False)
-            window.removeDockWidget(dock)
+            dock.hide()
         heads: dict[str, QDockWidget] = {}
         for spec in PANELS:
             if self.workspace not in spec.workspaces:

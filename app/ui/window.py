@@ -73,8 +73,8 @@ class MainWindow(QMainWindow):
             "file.quit": self.close,
             "export.pytorch": self._export_pytorch,
             "export.onnx": self._export_onnx,
-            "edit.undo": lambda: self.context.document.undo(),
-            "edit.redo": lambda: self.context.document.redo(),
+            "edit.undo": self._undo,
+            "edit.redo": self._redo,
             "edit.cut": canvas.cut_selection,
             "edit.copy": canvas.copy_selection,
             "edit.paste": canvas.paste,
@@ -251,6 +251,12 @@ class MainWindow(QMainWindow):
         menu.popup(place)  # type: ignore[arg-type]
 
     # --- what actions do -------------------------------------------------------------------------------------
+
+    def _undo(self) -> None:
+        self.context.document.undo()
+
+    def _redo(self) -> None:
+        self.context.document.redo()
 
     def _export_pytorch(self) -> None:
         from app.ui.dialogs.export_pytorch import PyTorchExportDialog

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.ui.canvas.node import LayerItem
 
 READABLE = 0.45  # below this scale texts cannot be read
+NAMED = 0.18  # below this scale not even a name that fills its block
 RADIUS = 5.0
 _PROBLEM: dict[str, theme.RoleName] = {"error": "error", "warning": "warning", "unknown": "muted"}
 
@@ -39,8 +40,12 @@ def _paint_block(painter: QPainter, item: LayerItem, detail: float) -> None:
     painter.fillRect(place.box, ground)
     if not place.tab.isEmpty():
         painter.fillRect(place.tab, theme.category(Category.ACTIVATION))
+    if detail >= NAMED:
+        _paint_large_name(painter, item)
     if item.isSelected():
-        painter.setPen(_pen(theme.color("link_active"), 2.0))
+        pen = _pen(theme.color("link_active"), 3.0)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(place.box)
     if item.look.problem in ("error", "warning"):
@@ -48,6 +53,20 @@ def _paint_block(painter: QPainter, item: LayerItem, detail: float) -> None:
         centre = place.box.center()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         _paint_mark(painter, QRectF(centre.x() - side / 2, centre.y() - side / 2, side, side), item.look.problem)
+
+
+def _paint_large_name(painter: QPainter, item: LayerItem) -> None:
+    """The name as large as the block holds it: the last thing that can be read from afar."""
+    box, f = item.layout.box, fonts()
+    wide, high = f.name_metrics.horizontalAdvance(item.look.name), f.name_metrics.height()
+    scale = min(0.92 * box.width() / max(wide, 1.0), 0.8 * box.height() / high)
+    painter.save()
+    painter.translate(box.center())
+    painter.scale(scale, scale)
+    painter.setFont(f.name)
+    painter.setPen(theme.color("on_category"))
+    painter.drawText(QRectF(-wide, -high / 2, 2 * wide, high), Qt.AlignmentFlag.AlignCenter, item.look.name)
+    painter.restore()
 
 
 def _paint_box(painter: QPainter, item: LayerItem) -> None:

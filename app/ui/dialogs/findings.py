@@ -45,8 +45,8 @@ class FindingsDialog(QDialog):
         self.list.setAlternatingRowColors(True)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         for finding in findings:
-            severity = finding.severity.value
-            item = QListWidgetItem(theme.icon(ICONS[severity], severity), finding_text(finding))
+            role: theme.RoleName = finding.severity.value
+            item = QListWidgetItem(theme.icon(ICONS[role], role), finding_text(finding))
             item.setToolTip(f"code: {finding.code}")
             self.list.addItem(item)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)

@@ -1,0 +1,155 @@
+"""File > Export > ONNX Model: the file, the weights, and what happens where weights are missing.
+
+The window's process loads neither torch nor onnx: the command line does the work in a process of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QProcess, Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.context import Context
+from app.ui.dialogs.findings import finding_text
+from app.ui.widgets.message import Message
+from designer.graph.diagnostics import DiagnosticError
+
+
+class OnnxExportDialog(QDialog):
+    """Asks, exports in another process (which Cancel stops), and says what came of it."""
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._process: QProcess | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.setObjectName("export_onnx")
+        self.setAccessibleName("Export ONNX model")
+        self.setWindowTitle("Export ONNX Model")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        document = context.document
+        home = document.path.parent if document.path is not None else Path.home()
+        self.file = self._line("file", "ONNX file", str(home / f"{document.graph.name}.onnx"))
+        settings = getattr(document, "settings", None)
+        self.weights = self._line("weights", "Weights", str(settings.weights) if settings is not None else "")
+        self.weights.setPlaceholderText("Folder of .npy or .bin, .safetensors or .pt")
+        self.random = QCheckBox("Fill missing weights with random numbers (seed 0)")
+        self.random.setObjectName("export_onnx.random")
+        form = QFormLayout()
+        form.addRow("ONNX &file", self._row(self.file, self._browse_file))
+        form.addRow("&Weights", self._row(self.weights, self._browse_weights))
+        form.addRow("", self.random)
+        self.message = Message("export_onnx.message")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.export = buttons.addButton("&Export", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.export.setObjectName("export_onnx.export")
+        self.export.setDefault(True)
+        buttons.accepted.connect(self._start)
+        buttons.rejected.connect(self.reject)
+        box = QVBoxLayout(self)
+        box.addLayout(form)
+        box.addWidget(self.message)
+        box.addWidget(buttons)
+
+    def _line(self, name: str, title: str, text: str) -> QLineEdit:
+        edit = QLineEdit(text)
+        edit.setObjectName(f"export_onnx.{name}")
+        edit.setAccessibleName(title)
+        edit.setMinimumWidth(380)
+        return edit
+
+    def _row(self, edit: QLineEdit, browse: Callable[[], None]) -> QHBoxLayout:
+        button = QPushButton("Browse...")
+        button.setObjectName(f"{edit.objectName()}.browse")
+        button.clicked.connect(browse)
+        row = QHBoxLayout()
+        row.addWidget(edit, 1)
+        row.addWidget(button)
+        return row
+
+    def _browse_file(self) -> None:
+        name, _ = QFileDialog.getSaveFileName(self, "ONNX File", self.file.text(), "ONNX models (*.onnx)")
+        if name:
+            self.file.setText(name)
+
+    def _browse_weights(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Folder of Weights", self.weights.text())
+        if folder:
+            self.weights.setText(folder)
+
+    def _start(self) -> None:
+        """Write the network as it is in the window to a folder of our own and let the command line export it."""
+        from designer.files.document import save_document
+
+        self._folder = tempfile.TemporaryDirectory(prefix="layerwright-onnx-")
+        source = Path(self._folder.name) / "network.xml"
+        try:
+            save_document(self._context.document.graph, source)
+        except DiagnosticError as error:
+            self.message.tell("\n".join(finding_text(d) for d in error.diagnostics))
+            self._tidy()
+            return
+        target = Path(self.file.text().strip()).expanduser()
+        arguments = ["-m", "app.cli", "export", "onnx", str(source), "--output", str(target)]
+        if self.weights.text().strip():
+            arguments += ["--weights", self.weights.text().strip()]
+        if self.random.isChecked():
+            arguments += ["--random-weights", "0"]
+        self.export.setEnabled(False)
+        self.message.tell("Exporting ...", "info")
+        self._process = QProcess(self)
+        self._process.finished.connect(self._on_finished)
+        self._process.errorOccurred.connect(self._on_error)
+        self._process.start(sys.executable, arguments)
+
+    def _on_finished(self, code: int, _status: QProcess.ExitStatus) -> None:
+        process = self._process
+        if process is None:
+            return
+        if code == 0:
+            target = self.file.text().strip()
+            self.message.tell(f"Written to {target}", "positive")
+            self._context.message.emit("info", f"ONNX model written to {target}")
+        else:
+            text = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()
+            self.message.tell(text or f"The export ended with status {code} and no message. Try it again.")
+        self._tidy()
+
+    def _on_error(self, _error: QProcess.ProcessError) -> None:
+        if self._process is not None and self._process.state() is QProcess.ProcessState.NotRunning:
+            self.message.tell(f"The export could not be started: {self._process.errorString()}")
+            self._tidy()
+
+    def _tidy(self) -> None:
+        if self._process is not None:
+            self._process.deleteLater()
+            self._process = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+        self.export.setEnabled(True)
+
+    def done(self, result: int) -> None:
+        """Closing stops the export; the other process writes its file whole or not at all."""
+        if self._process is not None:
+            self._process.finished.disconnect(self._on_finished)
+            self._process.errorOccurred.disconnect(self._on_error)
+            self._process.kill()
+            self._process.waitForFinished(2000)
+            self._tidy()
+        super().done(result)

@@ -1,0 +1,133 @@
+"""File > Export > Generate PyTorch Files: the model's name and the folder of the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.context import Context
+from app.ui.dialogs.findings import finding_text
+from app.ui.jobs.background import Background
+from app.ui.widgets.message import Message
+from designer.graph.diagnostics import Diagnostic
+
+
+class PyTorchExportDialog(QDialog):
+    """Asks, writes in a thread, and says what was written or why nothing was."""
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._job = Background(self)
+        self._job.done.connect(self._on_done)
+        self._job.failed.connect(self._on_failed)
+        self._written: Path | None = None
+        self.setObjectName("export_pytorch")
+        self.setAccessibleName("Generate PyTorch files")
+        self.setWindowTitle("Generate PyTorch Files")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        document = context.document
+        from exporters.pytorch import class_name
+
+        name = class_name(document.graph.name)
+        home = document.path.parent if document.path is not None else Path.home()
+        self.name = QLineEdit(name)
+        self.name.setObjectName("export_pytorch.name")
+        self.name.setAccessibleName("Model name")
+        self.name.setToolTip("The class in model.py gets this name")
+        self.folder = QLineEdit(str(home / f"{document.graph.name}_pytorch"))
+        self.folder.setObjectName("export_pytorch.folder")
+        self.folder.setAccessibleName("Output folder")
+        self.folder.setMinimumWidth(380)
+        browse = QPushButton("&Browse...")
+        browse.setObjectName("export_pytorch.browse")
+        browse.clicked.connect(self._browse)
+        row = QHBoxLayout()
+        row.addWidget(self.folder, 1)
+        row.addWidget(browse)
+        form = QFormLayout()
+        form.addRow("Model &name", self.name)
+        form.addRow("Output &folder", row)
+        what = QLabel(
+            "Writes model.py, train.py, data.py, infer.py, plots.py, requirements.txt and README.md. "
+            "Layers that only observe, such as Noise and Mix, are left out."
+        )
+        what.setWordWrap(True)
+        self.message = Message("export_pytorch.message")
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.generate = self.buttons.addButton("&Generate", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.generate.setObjectName("export_pytorch.generate")
+        self.generate.setDefault(True)
+        self.show_folder = self.buttons.addButton("&Show Folder", QDialogButtonBox.ButtonRole.ActionRole)
+        self.show_folder.setObjectName("export_pytorch.show")
+        self.show_folder.hide()
+        self.show_folder.clicked.connect(self._show_folder)
+        self.buttons.accepted.connect(self._start)
+        self.buttons.rejected.connect(self.reject)
+        box = QVBoxLayout(self)
+        box.addLayout(form)
+        box.addWidget(what)
+        box.addWidget(self.message)
+        box.addWidget(self.buttons)
+        for edit in (self.name, self.folder):
+            edit.textChanged.connect(self._check)
+        self._check()
+
+    def _browse(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Output Folder", str(Path(self.folder.text()).parent))
+        if folder:
+            self.folder.setText(folder)
+
+    def _check(self) -> None:
+        name, folder = self.name.text().strip(), self.folder.text().strip()
+        rule = ""
+        if not name.isidentifier():
+            rule = "A model name is a Python name: letters, digits and underscores, and no digit first."
+        elif not folder:
+            rule = "Choose the folder that the project is written to."
+        self.generate.setEnabled(not rule and not self._job.running)
+        self.message.tell(rule)
+
+    def _start(self) -> None:
+        from exporters.pytorch import export_project
+
+        graph, registry = self._context.document.graph.copy(), self._context.registry
+        folder, name = Path(self.folder.text().strip()).expanduser(), self.name.text().strip()
+        self.generate.setEnabled(False)
+        self._job.start(lambda: export_project(graph, registry, folder, name))
+
+    def _on_done(self, files: object) -> None:
+        paths = cast(tuple[Path, ...], files)
+        self._written = Path(self.folder.text().strip()).expanduser()
+        self.message.tell(f"{len(paths)} files were written to {self._written}", "positive")
+        self._context.message.emit("info", f"PyTorch project written to {self._written}")
+        self.show_folder.show()
+        self.generate.setEnabled(True)
+
+    def _on_failed(self, found: object) -> None:
+        findings = cast(tuple[Diagnostic, ...], found)
+        self.message.tell("\n".join(finding_text(f) for f in findings))
+        self.generate.setEnabled(True)
+
+    def _show_folder(self) -> None:
+        if self._written is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._written)))
+
+    def done(self, result: int) -> None:
+        self._job.wait()  # at most some files: never leave a half-written folder behind
+        super().done(result)
