@@ -12,7 +12,7 @@ from typing import Literal
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QAbstractButton, QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QToolTip
 
 import resources
 from designer.operators.api import Category
@@ -250,9 +250,11 @@ def apply(app: QApplication, mode: Mode = "system") -> None:
 def _refresh(app: QApplication) -> None:
     scheme = app.styleHints().colorScheme()
     _state.dark = scheme is not Qt.ColorScheme.Light if _state.mode == "system" else _state.mode == "dark"
-    app.setPalette(_palette())
-    app.setStyleSheet(_style_sheet())
-    changes().changed.emit()
+    palette = _palette()
+    if app.palette() != palette:
+        app.setPalette(palette)
+        QToolTip.setPalette(palette)
+        changes().changed.emit()
 
 
 def _palette() -> QPalette:
@@ -291,14 +293,6 @@ def _palette() -> QPalette:
         palette.setColor(QPalette.ColorGroup.Disabled, slot, color("disabled"))
     palette.setColor(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Highlight, color("border"))
     return palette
-
-
-def _style_sheet() -> str:
-    """Only what a palette cannot say."""
-    return (
-        f"QToolTip {{ color: {_hex('text')}; background: {_hex('raised')}; border: 1px solid {_hex('outline')};"
-        " padding: 4px; }"
-    )
 
 
 def _hex(role: RoleName) -> str:

@@ -1,0 +1,260 @@
+"""Type Checking: every finding about the network, live, with the way to the layer it stands at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+    QTimer,
+)
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QStackedWidget,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui import theme
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.message import ICONS
+from designer.graph.diagnostics import Diagnostic, Severity
+
+Index = QModelIndex | QPersistentModelIndex
+COLUMNS = ("Severity", "Layer", "Port or parameter", "Problem", "What to do")
+_NO_DOCUMENT = "Open or create a network: its problems are listed here while you work."
+_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_SORT_ROLE = Qt.ItemDataRole.UserRole
+
+
+class FindingsModel(QAbstractTableModel):
+    """One row a finding."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.findings: tuple[Diagnostic, ...] = ()
+
+    def show_findings(self, findings: Sequence[Diagnostic]) -> None:
+        self.beginResetModel()
+        self.findings = tuple(findings)
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self.findings)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        horizontal = orientation is Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
+        return COLUMNS[section] if horizontal else None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        finding = self.findings[index.row()]
+        texts = row_texts(finding)
+        if role == Qt.ItemDataRole.DisplayRole:
+            return texts[index.column()]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"{texts[index.column()]} [{finding.code}]" if index.column() == 3 else texts[index.column()]
+        if role == Qt.ItemDataRole.DecorationRole and index.column() == 0:
+            return theme.icon(ICONS[finding.severity.value], finding.severity.value)
+        if role == _SORT_ROLE:
+            return f"{_RANK[finding.severity]}" if index.column() == 0 else texts[index.column()].casefold()
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+
+class _Filter(QSortFilterProxyModel):
+    """Rows of the wanted severities that hold the typed words anywhere."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.hidden: set[Severity] = set()
+        self.words: tuple[str, ...] = ()
+        self.setSortRole(_SORT_ROLE)
+
+    def refresh(self) -> None:
+        self.invalidate()
+
+    def filterAcceptsRow(self, row: int, parent: Index) -> bool:
+        model = self.sourceModel()
+        if not isinstance(model, FindingsModel):
+            return False
+        finding = model.findings[row]
+        text = " ".join((*row_texts(finding), finding.code)).casefold()
+        return finding.severity not in self.hidden and all(word in text for word in self.words)
+
+
+class TypeCheckingPanel(QWidget):
+    panel_id = "type_checking"
+    title = "Type Checking"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("type_checking")
+        self._context = context
+        self._document: Document | None = None
+        self._model = FindingsModel(self)
+        self._rows = _Filter(self)
+        self._rows.setSourceModel(self._model)
+        self._table = self._make_table()
+        self._empty = EmptyState("type_checking", "check-circle-outline", _NO_DOCUMENT)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(self._table)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 8, 8, 8)
+        layout.setSpacing(8)
+        layout.addLayout(self._make_bar())
+        layout.addWidget(self._stack, 1)
+        self._later = QTimer(self, singleShot=True, interval=0)
+        self._later.timeout.connect(self._refresh)
+        context.document_changed.connect(self._watch)
+        theme.changes().changed.connect(self._table.viewport().update)
+        self._watch(context.document if context.has_document else None)
+
+    def _make_bar(self) -> QHBoxLayout:
+        self._filter = QLineEdit()
+        self._filter.setObjectName("type_checking.filter")
+        self._filter.setAccessibleName("Filter problems")
+        self._filter.setPlaceholderText("Filter by layer, word or code")
+        self._filter.setClearButtonEnabled(True)
+        self._filter.textChanged.connect(self._refilter)
+        bar = QHBoxLayout()
+        bar.setSpacing(8)
+        bar.addWidget(self._filter, 1)
+        self._toggles: dict[Severity, QToolButton] = {}
+        for severity in Severity:
+            button = QToolButton()
+            button.setObjectName(f"type_checking.{severity.value}")
+            button.setCheckable(True)
+            button.setChecked(True)
+            button.setAutoRaise(True)
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+            theme.set_icon(button, ICONS[severity.value], severity.value)
+            button.toggled.connect(self._refilter)
+            bar.addWidget(button)
+            self._toggles[severity] = button
+        return bar
+
+    def _make_table(self) -> QTableView:
+        table = QTableView()
+        table.setObjectName("type_checking.findings")
+        table.setAccessibleName("Problems")
+        table.setModel(self._rows)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        table.setSortingEnabled(True)
+        table.setShowGrid(False)
+        table.setWordWrap(True)
+        table.setTabKeyNavigation(False)
+        table.setFrameShape(QTableView.Shape.NoFrame)
+        table.verticalHeader().setVisible(False)
+        header = table.horizontalHeader()
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setHighlightSections(False)
+        for column in range(3):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        for column in (3, 4):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+        table.clicked.connect(self._reveal)
+        table.activated.connect(self._reveal)
+        copy = QShortcut(QKeySequence(QKeySequence.StandardKey.Copy), table)
+        copy.setContext(Qt.ShortcutContext.WidgetShortcut)
+        copy.activated.connect(self._copy)
+        return table
+
+    # --- following the document --------------------------------------------------------------------------------
+
+    def _watch(self, document: object) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._schedule)
+        if isinstance(document, Document):
+            self._document = document
+            document.changed.connect(self._schedule)
+        self._refresh()
+
+    def _schedule(self, _change: object) -> None:
+        self._later.start()  # many edits in one gesture make one refresh
+
+    def _refresh(self) -> None:
+        found = unique(self._document.diagnostics()) if self._document is not None else ()
+        if found != self._model.findings:
+            current = self._finding(self._table.currentIndex())
+            self._model.show_findings(found)
+            if current in found:
+                self._table.setCurrentIndex(self._rows.mapFromSource(self._model.index(found.index(current), 0)))
+        for severity, button in self._toggles.items():
+            count = sum(1 for d in found if d.severity is severity)
+            noun = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}[severity]
+            label = f"{count} {noun}{'' if count == 1 else 's'}"
+            button.setText(label)
+            button.setAccessibleName(f"Show {noun}s, {count}")
+            button.setToolTip(f"Show or hide the {noun}s")
+        self._show()
+
+    def _refilter(self) -> None:
+        self._rows.words = tuple(self._filter.text().casefold().split())
+        self._rows.hidden = {s for s, button in self._toggles.items() if not button.isChecked()}
+        self._rows.refresh()
+        self._show()
+
+    def _show(self) -> None:
+        shown, total = self._rows.rowCount(), len(self._model.findings)
+        if self._document is None:
+            self._empty.show_text(_NO_DOCUMENT)
+        elif total == 0:
+            self._empty.show_text("No problems: every shape fits.", "check-circle-outline")
+        elif shown == 0:
+            self._empty.show_text(f"The filter hides all {total} findings.", "filter-outline")
+        self._stack.setCurrentWidget(self._table if shown else self._empty)
+        if shown:
+            self._table.resizeRowsToContents()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._table.resizeRowsToContents()
+
+    # --- gestures ----------------------------------------------------------------------------------------------
+
+    def _finding(self, index: QModelIndex) -> Diagnostic | None:
+        return self._model.findings[self._rows.mapToSource(index).row()] if index.isValid() else None
+
+    def _reveal(self, index: QModelIndex) -> None:
+        finding = self._finding(index)
+        if finding is not None and finding.layer and self._document and finding.layer in self._document.graph:
+            self._context.reveal_requested.emit(finding.layer)
+
+    def _copy(self) -> None:
+        rows = sorted({index.row() for index in self._table.selectionModel().selectedRows()})
+        found = [self._finding(self._rows.index(row, 0)) for row in rows]
+        QApplication.clipboard().setText("\n".join(str(d) for d in found if d is not None))
+
+
+def row_texts(finding: Diagnostic) -> tuple[str, str, str, str, str]:
+    """The cells of a finding, in the order of `COLUMNS`."""
+    where = finding.port or finding.parameter or (f"line {finding.line}" if finding.line is not None else "")
+    return (finding.severity.value.capitalize(), finding.layer or "", where, finding.message, finding.remedy)
+
+
+def unique(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Without those that reader and inference both report; errors first, otherwise in the given order."""
+    kept: dict[tuple[str | None, ...], Diagnostic] = {}
+    for d in findings:
+        kept.setdefault((d.code, d.layer, d.port, d.parameter, d.message), d)
+    return tuple(sorted(kept.values(), key=lambda d: _RANK[d.severity]))
