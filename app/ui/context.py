@@ -13,6 +13,7 @@ from designer.operators.registry import Registry
 if TYPE_CHECKING:
     from app.ui.analysis.controller import AnalysisController
     from app.ui.jobs.engine import EngineClient
+    from app.ui.profiling.controller import ProfilingController
 
 
 class Context(QObject):
@@ -34,6 +35,7 @@ class Context(QObject):
         self._selection: tuple[str, ...] = ()
         self.engine: EngineClient | None = None
         self.analysis: AnalysisController | None = None
+        self.profiling: ProfilingController | None = None
 
     @property
     def document(self) -> Document:
