@@ -1,0 +1,184 @@
+"""Code View: the PyTorch source of the selected layers or of the whole network, written while one edits."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui import theme
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.highlighter import PythonHighlighter
+from app.ui.widgets.message import Message
+from app.ui.widgets.param_section import tool_button
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
+from designer.operators.registry import Registry
+
+_NO_DOCUMENT = "Open or create a network: its PyTorch code is written here while you edit."
+_NO_LAYERS = "Add layers from the palette: their PyTorch code is written here."
+_PAUSE_MS = 150  # from the last edit to the next writing, so that typing and dragging stay fluid
+
+
+class CodeViewPanel(QWidget):
+    panel_id = "code_view"
+    title = "Code View"
+
+    _written = Signal(int, str, str)  # number of the order, source, problem
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("code_view")
+        self._context = context
+        self._document: Document | None = None
+        self._order = 0
+        self._stale = True
+        self._lane = ThreadPoolExecutor(max_workers=1, thread_name_prefix="code-view")
+        self._scope = QLabel()
+        self._scope.setObjectName("code_view.scope")
+        self._only_selection = QCheckBox("Only the selection")
+        self._only_selection.setObjectName("code_view.only_selection")
+        self._only_selection.setAccessibleName("Show the code of the selected layers only")
+        self._only_selection.setToolTip("Without a selection the whole network is shown")
+        self._only_selection.setChecked(True)
+        self._only_selection.toggled.connect(self._schedule)
+        self._copy = tool_button("code_view.copy", "content-copy", "Copy the code", "Copy the code")
+        self._copy.clicked.connect(self._copy_all)
+        self._problem = Message("code_view.problem")
+        self._text = QPlainTextEdit()
+        self._text.setObjectName("code_view.source")
+        self._text.setAccessibleName("PyTorch source")
+        self._text.setReadOnly(True)
+        self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self._text.setFont(theme.mono_font())
+        self._highlighter = PythonHighlighter(self._text.document())
+        self._empty = EmptyState("code_view", "code-braces", _NO_DOCUMENT)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(self._text)
+        bar = QHBoxLayout()
+        bar.setSpacing(8)
+        bar.addWidget(self._scope, 1)
+        bar.addWidget(self._only_selection)
+        bar.addWidget(self._copy)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 8, 8, 8)
+        layout.setSpacing(8)
+        layout.addLayout(bar)
+        layout.addWidget(self._problem)
+        layout.addWidget(self._stack, 1)
+        self._later = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._later.timeout.connect(self._order_text)
+        self._written.connect(self._show)
+        context.document_changed.connect(self._watch)
+        context.selection_changed.connect(self._schedule)
+        self._watch(context.document if context.has_document else None)
+
+    def source(self) -> str:
+        """The code that is shown; empty while there is none."""
+        return self._text.toPlainText() if self._stack.currentWidget() is self._text else ""
+
+    # --- following the document --------------------------------------------------------------------------------
+
+    def _watch(self, document: object) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+        self._text.clear()
+        if isinstance(document, Document):
+            self._document = document
+            document.changed.connect(self._on_change)
+        self._schedule()
+
+    def _on_change(self, change: object) -> None:
+        if isinstance(change, ChangeSet) and (change.computed or change.removed or change.properties):
+            self._schedule()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._stale:
+            self._order_text()
+
+    def _schedule(self, *_anything: object) -> None:
+        self._stale = True
+        if self._document is None or not len(self._document.graph):
+            self._order += 1
+            self._later.stop()
+            self._say_nothing(_NO_DOCUMENT if self._document is None else _NO_LAYERS)
+        elif self.isVisible():
+            self._later.start()
+
+    def _order_text(self) -> None:
+        """Have the source written on the thread; only the newest order's answer is shown."""
+        if self._document is None or not len(self._document.graph):
+            return
+        self._stale = False
+        self._order += 1
+        graph = self._document.graph
+        chosen = tuple(n for n in self._context.selection if n in graph) if self._only_selection.isChecked() else ()
+        self._scope.setText(_scope(chosen))
+        self._lane.submit(self._write, self._order, graph.copy(), self._document.registry, chosen)
+
+    def _write(self, order: int, graph: Graph, registry: Registry, chosen: tuple[str, ...]) -> None:
+        if order != self._order:
+            return
+        try:
+            from exporters.pytorch import generate_source
+
+            self._written.emit(order, generate_source(graph, registry, graph.name, chosen or None), "")
+        except DiagnosticError as error:
+            finding = error.diagnostics[0]
+            where = f"{finding.layer}: " if finding.layer else ""
+            more = f" ({len(error.diagnostics) - 1} more problems)" if len(error.diagnostics) > 1 else ""
+            remedy = f" {finding.remedy[:1].upper()}{finding.remedy[1:]}." if finding.remedy else ""
+            self._written.emit(order, "", f"No code yet. {where}{finding.message}.{remedy}{more}")
+        except Exception as error:  # a broken plugin's declaration must not silence this panel for good
+            self._written.emit(order, "", f"No code: {type(error).__name__}: {error}")
+
+    def _show(self, order: int, source: str, problem: str) -> None:
+        if order != self._order:
+            return
+        old = self._text.toPlainText()
+        if problem and not old:
+            self._say_nothing(problem)
+            return
+        self._problem.tell(problem, "warning")
+        self._text.setEnabled(not problem)  # the old text stays, dimmed, until the network is sound again
+        self._copy.setEnabled(not problem)
+        if not problem and source != old:
+            place = (self._text.verticalScrollBar().value(), self._text.horizontalScrollBar().value())
+            self._text.setPlainText(source)
+            self._text.verticalScrollBar().setValue(place[0])
+            self._text.horizontalScrollBar().setValue(place[1])
+        self._stack.setCurrentWidget(self._text)
+
+    def _say_nothing(self, text: str) -> None:
+        self._scope.setText("")
+        self._problem.tell("")
+        self._copy.setEnabled(False)
+        self._text.clear()
+        self._empty.show_text(text)
+        self._stack.setCurrentWidget(self._empty)
+
+    def _copy_all(self) -> None:
+        QApplication.clipboard().setText(self._text.toPlainText())
+        self._context.message.emit("info", "The code is on the clipboard.")
+
+
+def _scope(chosen: tuple[str, ...]) -> str:
+    if not chosen:
+        return "The whole network"
+    return chosen[0] if len(chosen) == 1 else f"{len(chosen)} selected layers"

@@ -1,0 +1,127 @@
+"""The Code View shows the generated source of the network or the selection and follows edits."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextDocument
+from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QPlainTextEdit, QToolButton
+
+from app.ui import theme
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.panels.code_view import CodeViewPanel
+from app.ui.widgets.highlighter import PythonHighlighter
+from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+
+def small_graph() -> Graph:
+    return Graph(
+        [
+            Layer("input_0", "input", params={"dims": "32x32x3"}),
+            Layer("conv_0", "convolution", inputs=(Source("input_0"),), params={"features": "8"}),
+            Layer("conv_1", "convolution", inputs=(Source("conv_0"),), params={"features": "3"}),
+            Layer("output_0", "output", inputs=(Source("conv_1"),)),
+        ],
+        name="tiny",
+    )
+
+
+@pytest.fixture
+def context(qapp):
+    context = Context(default_registry())
+    context.set_document(Document(small_graph(), context.registry))
+    return context
+
+
+@pytest.fixture
+def panel(qtbot, context):
+    panel = CodeViewPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(700, 400)
+    panel.show()
+    qtbot.waitExposed(panel)
+    qtbot.waitUntil(lambda: "class tiny" in panel.source())
+    return panel
+
+
+def test_the_source_is_python_and_read_only(panel):
+    compile(panel.source(), "model.py", "exec")
+    text = panel.findChild(QPlainTextEdit, "code_view.source")
+    assert text.isReadOnly()
+    assert panel.findChild(QLabel, "code_view.scope").text() == "The whole network"
+
+
+def test_it_follows_edits_and_the_selection(qtbot, panel, context):
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "24"}}))
+    qtbot.waitUntil(lambda: "24" in panel.source())
+    context.select(("conv_1",))
+    qtbot.waitUntil(lambda: "conv_1" in panel.source() and "self.conv_0" not in panel.source())
+    assert panel.findChild(QLabel, "code_view.scope").text() == "conv_1"
+    box = panel.findChild(QCheckBox, "code_view.only_selection")
+    qtbot.keyClick(box, Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: "self.conv_0" in panel.source())
+
+
+def test_a_broken_network_keeps_the_old_text_dimmed_with_the_reason(qtbot, panel, context):
+    old = panel.source()
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "no"}}))
+    problem = panel.findChild(QLabel, "code_view.problem")
+    qtbot.waitUntil(lambda: "conv_0" in problem.text())
+    assert panel.source() == old
+    assert not panel.findChild(QPlainTextEdit, "code_view.source").isEnabled()
+    context.document.undo()
+    qtbot.waitUntil(lambda: problem.text() == "")
+    assert panel.findChild(QPlainTextEdit, "code_view.source").isEnabled()
+
+
+def test_the_copy_button_copies_everything(qtbot, panel, context):
+    with qtbot.waitSignal(context.message):
+        qtbot.mouseClick(panel.findChild(QToolButton, "code_view.copy"), Qt.MouseButton.LeftButton)
+    assert QApplication.clipboard().text() == panel.source()
+
+
+def test_scroll_position_stays(qtbot, panel, context):
+    panel.resize(300, 160)
+    bar = panel.findChild(QPlainTextEdit, "code_view.source").verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 5)
+    bar.setValue(5)
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "9"}}))
+    qtbot.waitUntil(lambda: "9" in panel.source())
+    assert bar.value() == 5
+
+
+def test_empty_states(qtbot, context):
+    panel = CodeViewPanel(Context(default_registry()))
+    qtbot.addWidget(panel)
+    assert panel._empty.text().startswith("Open or create")
+    other = Context(default_registry())
+    other.set_document(Document(Graph(), other.registry))
+    panel = CodeViewPanel(other)
+    qtbot.addWidget(panel)
+    assert panel._empty.text().startswith("Add layers")
+
+
+def test_words_strings_and_comments_are_coloured(qapp):
+    document = QTextDocument('"""Two\nlines."""\nclass A:  # why\n    x = 12\n')
+    highlighter = PythonHighlighter(document)
+    highlighter.rehighlight()
+
+    def role_at(line, column):
+        for item in document.findBlockByNumber(line).layout().formats():
+            if item.start <= column < item.start + item.length:
+                return item.format.foreground().color()
+        return None
+
+    assert role_at(1, 0) == theme.color("string")
+    assert role_at(2, 0) == theme.color("keyword")
+    assert role_at(2, 11) == theme.color("comment")
+    assert role_at(3, 8) == theme.color("number")
+    assert role_at(3, 4) is None

@@ -1,0 +1,133 @@
+"""Type Checking follows the document, filters, and leads to the layer."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLineEdit, QTableView, QToolButton
+
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.panels.type_checking import TypeCheckingPanel, unique
+from designer.graph.commands import connect, set_params
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+
+def broken_graph() -> Graph:
+    return Graph(
+        [
+            Layer("input_0", "input", params={"dims": "64x48x3"}),
+            Layer("conv_0", "convolution", inputs=(Source("input_0"),), params={"features": "many"}),
+            Layer("pool_0", "pooling"),
+            Layer("other_0", "identity", inputs=(Source("input_0"),), params={"strange": "1"}),
+        ]
+    )
+
+
+@pytest.fixture
+def context(qapp):
+    context = Context(default_registry())
+    context.set_document(Document(broken_graph(), context.registry))
+    return context
+
+
+@pytest.fixture
+def panel(qtbot, context):
+    panel = TypeCheckingPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(900, 260)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+def rows(panel) -> list[tuple[str, str]]:
+    model = panel.findChild(QTableView, "type_checking.findings").model()
+    return [(model.index(r, 0).data(), model.index(r, 1).data()) for r in range(model.rowCount())]
+
+
+def cell(panel, row, column=3):
+    table = panel.findChild(QTableView, "type_checking.findings")
+    return table, table.visualRect(table.model().index(row, column)).center()
+
+
+def test_findings_are_listed_with_errors_first(panel):
+    found = rows(panel)
+    assert ("Error", "conv_0") in found
+    assert ("Error", "pool_0") in found
+    assert found[-1] == ("Warning", "other_0")
+    assert panel.findChild(QToolButton, "type_checking.error").text() == "2 errors"
+    assert panel.findChild(QToolButton, "type_checking.warning").text() == "1 warning"
+
+
+def test_severity_has_a_shape_beside_its_colour(panel):
+    model = panel.findChild(QTableView, "type_checking.findings").model()
+    images = {
+        model.index(r, 0).data(): model.index(r, 0).data(Qt.ItemDataRole.DecorationRole).pixmap(16, 16).toImage()
+        for r in range(model.rowCount())
+    }
+    masks = [i.createAlphaMask() for i in images.values()]
+    assert masks[0] != masks[1]
+
+
+def test_mending_removes_findings_and_the_empty_state_says_so(qtbot, panel, context):
+    do = context.document.do
+    do(lambda g: set_params(g, {"conv_0": {"features": "4"}}))
+    do(lambda g: connect(g, Source("input_0"), "pool_0", 0))
+    qtbot.waitUntil(lambda: rows(panel) == [("Warning", "other_0")])
+    context.set_document(Document(Graph([Layer("input_0", "input")]), context.registry))
+    assert panel._empty.isVisible()
+    assert panel._empty.text().startswith("No problems")
+    do = context.document.do
+    do(lambda g: set_params(g, {"input_0": {"dims": "3"}}))
+    qtbot.waitUntil(lambda: rows(panel) == [("Error", "input_0")])
+
+
+def test_a_click_and_enter_reveal_the_layer(qtbot, panel, context):
+    wanted = rows(panel)[1][1]
+    table, spot = cell(panel, 1)
+    with qtbot.waitSignal(context.reveal_requested) as asked:
+        qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+    assert asked.args == [wanted]
+    qtbot.keyClick(table, Qt.Key.Key_Up)
+    with qtbot.waitSignal(context.reveal_requested) as asked:
+        qtbot.keyClick(table, Qt.Key.Key_Return)
+    assert asked.args == [rows(panel)[0][1]]
+
+
+def test_filters_by_word_and_by_severity(qtbot, panel):
+    field = panel.findChild(QLineEdit, "type_checking.filter")
+    qtbot.keyClicks(field, "POOL")
+    assert rows(panel) == [("Error", "pool_0")]
+    field.clear()
+    qtbot.mouseClick(panel.findChild(QToolButton, "type_checking.error"), Qt.MouseButton.LeftButton)
+    assert rows(panel) == [("Warning", "other_0")]
+    qtbot.mouseClick(panel.findChild(QToolButton, "type_checking.warning"), Qt.MouseButton.LeftButton)
+    assert "hides all 3" in panel._empty.text()
+
+
+def test_a_finding_can_be_copied_with_its_code(qtbot, panel):
+    table, spot = cell(panel, 0)
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+    qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert "[bad-parameter]" in QApplication.clipboard().text()
+
+
+def test_without_a_document_it_says_what_will_stand_here(qtbot):
+    panel = TypeCheckingPanel(Context(default_registry()))
+    qtbot.addWidget(panel)
+    assert panel._empty.text().startswith("Open or create")
+
+
+def test_reader_and_inference_do_not_report_twice():
+    read = Diagnostic("bad-parameter", "wrong", layer="a", line=3, file="x.xml")
+    told = Diagnostic("bad-parameter", "wrong", layer="a")
+    other = Diagnostic("note", "well", Severity.INFO)
+    assert unique([other, read, told]) == (read, other)
