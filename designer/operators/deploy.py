@@ -9,7 +9,7 @@ from designer.operators.registry import Registry
 
 
 def deploy(graph: Graph, registry: Registry) -> Graph:
-    """A copy of `graph` without analysis layers, losses, and what only losses need.
+    """A copy of `graph` without analysis layers, losses, what follows from losses, and what only these need.
 
     Whoever read an analysis layer reads that layer's first input instead. Layers that lead nowhere stay: the person may
     still be building them. Layers of unknown types stay too.
@@ -22,8 +22,8 @@ def deploy(graph: Graph, registry: Registry) -> Graph:
 
 
 def _only_for_losses(graph: Graph, registry: Registry) -> list[str]:
-    """The losses and every layer all of whose consumers are among these."""
-    gone = {layer.name for layer in graph if _role(registry, layer.type) is Role.LOSS}
+    """The losses, what computes with their values, and every layer all of whose consumers are among these."""
+    gone = graph.downstream(layer.name for layer in graph if _role(registry, layer.type) is Role.LOSS)
     waiting = [producer for name in gone for producer in graph[name].producers()]
     while waiting:
         name = waiting.pop()
@@ -31,7 +31,6 @@ def _only_for_losses(graph: Graph, registry: Registry) -> list[str]:
             continue
         gone.add(name)
         waiting.extend(graph[name].producers())
-    # What a removed layer feeds is removed too: a loss's value that goes on into other arithmetic has no meaning without it.
     return [name for name in graph.layers if name in gone]
 
 

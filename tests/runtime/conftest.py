@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from designer.operators.registry import Registry, load  # noqa: E402
+from designer.operators.registry import Registry, load
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,306 @@
+"""The incremental session: only what changed runs again, and nobody can tell by the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from runtime_networks import RELU, analysed, layer, pixels, plain_unet, unet, unet_weights
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import Source
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+torch.set_num_threads(1)
+
+ONE = RunOptions(threads=1)
+
+
+def session(graph, registry, weights=None, array=None, picture=True, options=ONE, **kw) -> Session:
+    made = Session(graph, registry, weights if weights is not None else unet_weights(), options, **kw)
+    made.set_input("image", array if array is not None else pixels(), picture=picture)
+    return made
+
+
+def ran(result) -> list[str]:
+    """First layers of the steps that were not kept from before."""
+    return [step.layers[0] for step in result.steps if not step.cached]
+
+
+def code_of(call) -> str:
+    with pytest.raises(DiagnosticError) as caught:
+        call()
+    assert caught.value.diagnostics[0].remedy
+    return caught.value.diagnostics[0].code
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+def test_the_result_is_that_of_plain_torch_at_the_size_of_the_data(runtime_registry, engine):
+    array = pixels(40, 56, batch=2)
+    made = session(unet(), runtime_registry, array=array, options=RunOptions(engine=engine, threads=1))
+    result = made.run([Source("enc 1")])
+    plain = plain_unet(unet_weights())
+    np.testing.assert_allclose(result.outputs["result"], plain(array), atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(result.captures[Source("enc 1")], plain(array, "enc 1"), atol=1e-5, rtol=1e-5)
+    assert made.inference.states["dec"].outputs[0].shape[2:] == (40, 56)
+    assert made.graph["image"].params["dims"] == "32x24x3"  # the person's network is not changed
+
+
+def test_changing_mix_runs_only_mix(runtime_registry):
+    made = session(analysed(), runtime_registry)
+    assert ran(made.run()) == ["noise", "enc 1", "mix"]
+    assert ran(made.run()) == []
+    made.set_param("mix", "amount", "0.25")
+    result = made.run()
+    assert ran(result) == ["mix"]
+    assert [step.milliseconds for step in result.steps if step.cached] == [0.0, 0.0]
+    fresh = session(made.graph, runtime_registry)
+    np.testing.assert_array_equal(result.outputs["result"], fresh.run().outputs["result"])
+
+
+def test_going_back_to_an_old_value_runs_nothing(runtime_registry):
+    made = session(analysed(), runtime_registry)
+    before = made.run().outputs["result"]
+    made.set_param("noise", "scale", "0.3")
+    assert ran(made.run()) == ["noise", "enc 1", "mix"]
+    made.set_param("noise", "scale", "0.1")
+    result = made.run()
+    assert ran(result) == []
+    assert result.outputs["result"] is before
+
+
+def test_a_layer_parameter_and_a_new_graph(runtime_registry):
+    made = session(analysed(), runtime_registry)
+    made.run()
+    made.set_param("norm", "epsilon", "0.1")
+    assert ran(made.run()) == ["enc 1", "mix"]
+    made.set_graph(analysed())
+    assert ran(made.run()) == []
+    moved = analysed().copy()
+    from designer.graph.commands import move_layers
+
+    moved.apply(move_layers(moved, {"dec": (160, 160)}))
+    made.set_graph(moved)
+    assert ran(made.run()) == []
+    made.set_graph(unet())
+    result = made.run()
+    np.testing.assert_allclose(result.outputs["result"], plain_unet(unet_weights())(pixels()), atol=1e-5)
+
+
+def test_other_weights(runtime_registry):
+    made = session(unet(), runtime_registry)
+    made.run()
+    made.set_weights(unet_weights(note="random weights (seed 0)"))
+    result = made.run()
+    assert ran(result) == []  # the same numbers
+    assert result.weights_note == "random weights (seed 0)"
+    made.set_weights(unet_weights(seed=1))
+    result = made.run()
+    assert ran(result) == ["enc 1"]
+    np.testing.assert_allclose(result.outputs["result"], plain_unet(unet_weights(seed=1))(pixels()), atol=1e-5)
+
+
+def test_invalidate_runs_everything_again(runtime_registry):
+    made = session(analysed(), runtime_registry)
+    made.run()
+    made.invalidate()
+    assert ran(made.run()) == ["noise", "enc 1", "mix"]
+
+
+def test_results_cannot_be_written_to(runtime_registry):
+    result = session(analysed(), runtime_registry).run([Source("enc 1"), Source("noise"), Source("image")])
+    for array in (*result.outputs.values(), *result.captures.values()):
+        assert array.dtype == np.float32
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_the_given_array_may_change_later(runtime_registry):
+    array = pixels()
+    made = session(unet(), runtime_registry, array=array)
+    array[...] = 0
+    np.testing.assert_allclose(made.run().outputs["result"], plain_unet(unet_weights())(pixels()), atol=1e-5)
+
+
+def test_scale_and_shift_are_for_pictures(runtime_registry):
+    graph = unet(scale="2.0", shift="-1.0")
+    array, plain = pixels(), plain_unet(unet_weights())
+    picture = session(graph, runtime_registry, array=array).run([Source("image")])
+    np.testing.assert_allclose(picture.captures[Source("image")], array * 2 - 1, atol=1e-6)
+    np.testing.assert_allclose(picture.outputs["result"], plain(array * 2 - 1), atol=1e-5)
+    tensor = session(graph, runtime_registry, array=array, picture=False).run()
+    np.testing.assert_allclose(tensor.outputs["result"], plain(array), atol=1e-5)
+
+
+def test_tiling_pads_by_repeating_the_edge_and_crops_back(runtime_registry):
+    array = pixels(21, 30)
+    result = session(unet(tiling=8), runtime_registry, array=array).run([Source("image"), Source("pool")])
+    padded = np.pad(array, ((0, 0), (0, 0), (0, 3), (0, 2)), mode="edge")
+    np.testing.assert_array_equal(result.captures[Source("image")], padded)
+    assert result.captures[Source("pool")].shape[2:] == (12, 16)  # captures show what the layers really computed
+    assert result.outputs["result"].shape == (1, 3, 21, 30)
+    np.testing.assert_allclose(result.outputs["result"], plain_unet(unet_weights())(padded)[:, :, :21, :30], atol=1e-5)
+
+
+def test_a_mix_before_the_output_sees_the_picture_without_padding(runtime_registry):
+    array = pixels(21, 30)
+    graph = analysed(tiling=8)
+    made = session(graph, runtime_registry, array=array)
+    made.set_param("mix", "amount", "0.5")
+    result = made.run([Source("noise")])
+    noisy = result.captures[Source("noise")]
+    assert noisy.shape[2:] == (24, 32)
+    assert result.outputs["result"].shape[2:] == (21, 30)
+    np.testing.assert_array_equal(result.outputs["result"][..., 15:], noisy[:, :, :21, 15:30])
+
+
+def test_outputs_of_another_size_are_cropped_in_proportion(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x3", tiling="8"),
+            layer("up", "upsample", "image", factor="3x3", method="nearest"),
+            layer("large", "output", "up"),
+            layer("pool", "pooling", "image", operation="average", size="2x2", stride="2x2"),
+            layer("small", "output", "pool"),
+        ]
+    )
+    outputs = session(graph, runtime_registry, Weights(), pixels(10, 14)).run().outputs
+    assert outputs["large"].shape[2:] == (30, 42)
+    assert outputs["small"].shape[2:] == (5, 7)
+
+
+def test_what_is_too_large_to_keep_is_told(runtime_registry):
+    made = session(analysed(), runtime_registry, keep_bytes=4 * 3 * 24 * 32)
+    result = made.run()
+    assert "not kept" in result.note
+    assert "noise" in result.note
+    again = made.run()
+    assert ran(again) != []
+    np.testing.assert_array_equal(again.outputs["result"], result.outputs["result"])
+    assert session(analysed(), runtime_registry).run().note == ""
+
+
+def test_old_results_go_first_and_silently(runtime_registry):
+    made = session(analysed(), runtime_registry, keep_bytes=4 * 3 * 24 * 32 * 4)
+    for amount in ("0.1", "0.2", "0.3", "0.4"):
+        made.set_param("mix", "amount", amount)
+        assert made.run().note == ""
+    made.set_param("mix", "amount", "0.5")
+    assert ran(made.run()) == ["mix"]
+
+
+def test_progress_is_told_step_by_step(runtime_registry):
+    told = []
+    session(analysed(), runtime_registry).run(progress=lambda done, total, text: told.append((done, total, text)))
+    assert told == [(0, 3, "noise"), (1, 3, "enc 1 ... out"), (2, 3, "mix"), (3, 3, "")]
+
+
+def test_what_a_person_may_get_wrong(runtime_registry):
+    graph = analysed()
+    made = Session(graph, runtime_registry, unet_weights(), ONE)
+    assert code_of(made.run) == "no-input"
+    assert code_of(lambda: made.set_input("mix", pixels(), picture=True)) == "no-such-input"
+    assert code_of(lambda: made.set_input("image", pixels(channels=4), picture=True)) == "input-channels"
+    assert code_of(lambda: made.set_input("image", pixels()[0], picture=True)) == "input-shape"
+    assert code_of(lambda: made.set_input("image", pixels()[:0], picture=True)) == "input-shape"
+    assert code_of(lambda: made.set_param("mix", "amount", "much")) == "bad-parameter"
+    assert made.graph["mix"].params["amount"] == "0.5"
+    assert code_of(lambda: made.set_param("nobody", "amount", "0.5")) == "no-such-layer"
+    made.set_input("image", pixels(), picture=True)
+    assert code_of(lambda: made.run([Source("nobody")])) == "no-such-layer"
+    assert code_of(lambda: Session(Graph(), runtime_registry, Weights(), ONE).run()) == "no-output"
+    made.set_weights(Weights())
+    assert code_of(made.run) == "missing-weight"
+    made.set_weights(unet_weights())
+    assert made.run().outputs["result"].shape == (1, 3, 24, 32)  # and it works again
+
+
+def test_an_input_that_is_gone_loses_its_data(runtime_registry):
+    made = session(unet(), runtime_registry)
+    made.run()
+    graph = unet()
+    from designer.graph.commands import rename_layer
+
+    graph.apply(rename_layer(graph, "image", "picture"))
+    made.set_graph(graph)
+    assert code_of(made.run) == "no-input"
+    made.set_input("picture", pixels(), picture=True)
+    made.run()
+
+
+def test_a_broken_recipe_names_the_layer(runtime_registry):
+    made = session(analysed(), runtime_registry)
+    made.set_param("mix", "selection", "custom")
+    made.set_param("mix", "recipe", "a +")
+    with pytest.raises(DiagnosticError) as caught:
+        made.run()
+    assert caught.value.diagnostics[0].layer == "mix"
+
+
+def test_two_inputs(runtime_registry):
+    graph = Graph(
+        [
+            layer("left", "input", dims="8x8x3"),
+            layer("right", "input", dims="8x8x3"),
+            layer("sum", "element_wise", "left,right", RELU, operation="subtract"),
+            layer("result", "output", "sum"),
+        ]
+    )
+    made = Session(graph, runtime_registry, Weights(), ONE)
+    made.set_input("left", pixels(6, 6, seed=1), picture=True)
+    made.set_input("right", pixels(6, 6, seed=2), picture=True)
+    expected = np.maximum(pixels(6, 6, seed=1) - pixels(6, 6, seed=2), 0)
+    np.testing.assert_allclose(made.run().outputs["result"], expected, atol=1e-6)
+    made.set_input("right", pixels(4, 6), picture=True)  # sizes do not fit any more: a finding, not a crash
+    assert code_of(made.run) in ("shape-mismatch", "engine-failed")
+
+
+CHANGES = st.lists(
+    st.one_of(
+        st.tuples(st.just("mix"), st.just("amount"), st.sampled_from(["0.1", "0.5", "0.9"])),
+        st.tuples(st.just("mix"), st.just("selection"), st.sampled_from(["v_split", "blend", "difference"])),
+        st.tuples(st.just("noise"), st.just("scale"), st.sampled_from(["0.1", "0.2"])),
+        st.tuples(st.just("norm"), st.just("epsilon"), st.sampled_from(["0.00001", "0.1"])),
+        st.tuples(st.just("size"), st.just(""), st.sampled_from(["24x32", "19x27"])),
+        st.tuples(st.just("capture"), st.just(""), st.sampled_from(["", "enc 1", "enc_2", "plus", "noise"])),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=CHANGES)
+def test_any_history_gives_the_bits_of_a_full_run(runtime_registry, changes):
+    made = session(analysed(tiling=8), runtime_registry)
+    array, capture = pixels(), []
+    for name, param, text in changes:
+        if name == "size":
+            height, width = (int(n) for n in text.split("x"))
+            array = pixels(height, width)
+            made.set_input("image", array, picture=True)
+        elif name == "capture":
+            capture = [Source(text)] if text else []
+        else:
+            made.set_param(name, param, text)
+        made.run(capture)
+    result = made.run(capture)
+    fresh = session(made.graph, runtime_registry, array=array).run(capture)
+    np.testing.assert_array_equal(result.outputs["result"], fresh.outputs["result"])
+    for source in capture:
+        np.testing.assert_array_equal(result.captures[source], fresh.captures[source])
+
+
+def test_weights_are_compared_by_content(runtime_registry):
+    made = session(unet(), runtime_registry)
+    made.run()
+    tensors = dict(unet_weights().tensors)
+    tensors[WeightKey("out", "bias")] = tensors[WeightKey("out", "bias")] + 1
+    made.set_weights(Weights(tensors))
+    assert ran(made.run()) == ["enc 1"]
