@@ -165,7 +165,7 @@ def _written(marker: Path) -> dict[str, str] | None:
         return None
     if not isinstance(info, dict) or info.get("generator") != GENERATOR or not isinstance(info.get("files"), dict):
         return None
-    return info["files"]
+    return {str(file): str(digest) for file, digest in info["files"].items()}
 
 
 def _write(target: Path, files: Mapping[str, bytes]) -> None:

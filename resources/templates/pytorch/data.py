@@ -8,6 +8,8 @@ order of `forward`, and the target that the first output is compared with. train
 
 from __future__ import annotations
 
+import json
+import math
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +18,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 
+PROJECT = json.loads(Path(__file__).with_name("project.json").read_text("utf-8"))
 ENDINGS = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 FEW = 16  # with fewer photographs than this, made-up pictures fill the set
 SCALES = (1.0, 1.0, 0.75, 0.5)  # a patch is sometimes cut larger and made smaller: sharper, and more variety
@@ -32,6 +35,18 @@ def sample(clean: torch.Tensor, noise: torch.Tensor) -> tuple[tuple[torch.Tensor
     Both are N x C x H x W; the pictures' values are in 0..1.
     """
     return (clean + noise,), clean
+
+
+def prepare(picture: torch.Tensor, number: int = 0) -> torch.Tensor:
+    """A picture's values, 0..1, as input `number` of the network wants them."""
+    entry = PROJECT["inputs"][number]
+    return picture * entry["scale"] + entry["shift"]
+
+
+def psnr(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Peak signal-to-noise ratio in dB of pictures whose values are clipped to 0..1."""
+    error = torch.mean((a.clamp(0, 1) - b.clamp(0, 1)) ** 2).item()
+    return 10 * math.log10(1 / max(error, 1e-12))
 
 
 def find_pictures(folder: Path) -> list[Path]:

@@ -9,7 +9,6 @@ A network with several inputs takes several pictures of one size, in the order o
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import torch
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent
-PROJECT = json.loads((HERE / "project.json").read_text("utf-8"))
+PROJECT = data.PROJECT
 
 
 def load_network(weights: Path, device: torch.device) -> torch.nn.Module:
@@ -35,10 +34,10 @@ def run(network: torch.nn.Module, pictures: list[torch.Tensor]) -> dict[str, tor
     """Outputs by name. Pictures are N x C x H x W in 0..1; they are padded to the network's multiple and results cropped."""
     height, width = pictures[0].shape[-2:]
     inputs = []
-    for entry, picture in zip(PROJECT["inputs"], pictures, strict=True):
+    for number, (entry, picture) in enumerate(zip(PROJECT["inputs"], pictures, strict=True)):
         below, right = -height % entry["multiple"], -width % entry["multiple"]
         padded = torch.nn.functional.pad(picture, (0, right, 0, below), mode="replicate")
-        inputs.append(padded * entry["scale"] + entry["shift"])
+        inputs.append(data.prepare(padded, number))
     with torch.inference_mode():
         result = network(*inputs)
     outputs = result if isinstance(result, dict) else {PROJECT["outputs"][0]["name"]: result}
@@ -57,12 +56,6 @@ def save_picture(tensor: torch.Tensor, path: Path) -> None:
     if array.shape[2] not in (1, 3, 4):
         raise data.DataError(f"an output of {array.shape[2]} channels is no picture; use the tensors of run() instead")
     Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array).save(path)
-
-
-def psnr(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Peak signal-to-noise ratio in dB of values clipped to 0..1."""
-    error = torch.mean((a.clamp(0, 1) - b.clamp(0, 1)) ** 2).item()
-    return 10 * float(np.log10(1 / max(error, 1e-12)))
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -101,7 +94,7 @@ def main(argv: list[str] | None = None) -> int:
             save_picture(output[0], place)
             print(f"{name}: {place}")
             if args.noise and output.shape == clean[0].shape:
-                print(f"PSNR {psnr(noisy[0], clean[0]):.2f} dB before, {psnr(output, clean[0]):.2f} dB after")
+                print(f"PSNR {data.psnr(noisy[0], clean[0]):.2f} dB before, {data.psnr(output, clean[0]):.2f} dB after")
     except (data.DataError, OSError, RuntimeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -11,6 +11,7 @@ import json
 import sys
 from pathlib import Path
 
+import data
 import torch
 from matplotlib.figure import Figure
 
@@ -64,9 +65,8 @@ def before_after(noisy: torch.Tensor, output: torch.Tensor, original: torch.Tens
     named = (("Noisy", noisy), ("Network", output), ("Original", original))
     for axis, (name, picture) in zip(figure.subplots(1, 3), named, strict=True):
         shown = picture.clamp(0, 1)
-        error = torch.mean((shown - clean) ** 2).item()
         axis.imshow(shown.cpu().permute(1, 2, 0).numpy().squeeze(), cmap="gray", vmin=0, vmax=1)
-        axis.set_title(f"{name}: {-10 * torch.log10(torch.tensor(error)).item():.2f} dB" if error else name)
+        axis.set_title(name if name == "Original" else f"{name}: {data.psnr(shown, clean):.2f} dB")
         axis.set_axis_off()
     figure.savefig(target, dpi=120)
 
@@ -83,11 +83,10 @@ def main(argv: list[str] | None = None) -> int:
         if args.picture is None:
             curves(args.log, args.output or HERE / "curves.png")
             return 0
-        import data
         import infer
 
         network = infer.load_network(args.weights, torch.device("cpu"))
-        clean = data.to_tensor(data.load_picture(args.picture, infer.PROJECT["inputs"][0]["shape"][0]))[None]
+        clean = data.to_tensor(data.load_picture(args.picture, data.PROJECT["inputs"][0]["shape"][0]))[None]
         noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0)) * (args.noise / 255)
         inputs, original = data.sample(clean, noise)
         output = next(iter(infer.run(network, list(inputs)).values()))

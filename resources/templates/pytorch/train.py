@@ -27,23 +27,30 @@ import torch
 from tqdm import tqdm
 
 HERE = Path(__file__).resolve().parent
-PROJECT = json.loads((HERE / "project.json").read_text("utf-8"))
+INPUTS = data.PROJECT["inputs"]
+# What shapes a run. A checkpoint keeps it, and --resume takes it from there.
+RECIPE = ("data", "validation", "noise", "patch", "batch", "steps", "lr", "seed", "synthetic", "validate_every", "amp")
 
 
-class Stop(Exception):
+class TrainingError(Exception):
     """Training cannot go on; the message says why and what to do."""
 
 
 class Progress:
-    """A bar for people, or one JSON object a line for a program."""
+    """Tells of the run: a bar for people, or one JSON object a line for a program. Everything goes into the log too."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         self.bar: tqdm | None = None
+        self.log: Path | None = None
 
     def event(self, event: str, **values: Any) -> None:
+        line = json.dumps({"event": event, **values})
+        if self.log is not None:
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
         if self.as_json:
-            print(json.dumps({"event": event, **values}), flush=True)
+            print(line, flush=True)
         elif event == "start":
             self.bar = tqdm(total=values["steps"], initial=values["step"], unit="step", dynamic_ncols=True)
         elif event == "step" and self.bar is not None:
@@ -63,7 +70,7 @@ class Progress:
 
 
 def noise_range(text: str) -> tuple[float, float]:
-    """Noise level(s) in steps of 255: "25", or a range "0-55" for a network that does not know the level."""
+    """Noise level(s) of 255: "25", or a range "0-55" for a network that is not told the level."""
     try:
         numbers = [float(part) for part in text.split("-")]
     except ValueError:
@@ -75,51 +82,57 @@ def noise_range(text: str) -> tuple[float, float]:
     return (numbers[0], numbers[-1])
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
+def number(text: str, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    if not text.strip().isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least {least}")
+    return int(text)
+
+
+def from_zero(text: str) -> int:
+    """A whole number of at least 0."""
+    return number(text, 0)
+
+
+def rate(text: str) -> float:
+    """A learning rate."""
     try:
-        number = int(text)
+        value = float(text)
     except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return number
+        value = math.nan
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a learning rate between 0 and 1")
+    return value
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with the pictures to train with")
-    parser.add_argument("--validation", type=Path, help="folder with pictures for validation (default: some of --data)")
-    parser.add_argument("--noise", type=noise_range, default=(25.0, 25.0), help="noise level 0..255, or a range 0-55")
-    parser.add_argument("--patch", type=positive, default=64, help="side of the training patches in pixels")
-    parser.add_argument("--batch", type=positive, default=16, help="patches a step")
+    add = parser.add_argument
+    add("--data", type=Path, help="folder with the pictures to train with")
+    add("--validation", type=Path, help="folder with pictures for validation (default: some of --data)")
+    add(
+        "--noise", type=noise_range, default=(25.0, 25.0), help="noise level 0..255, or a range as in 0-55 (default 25)"
+    )
+    add("--patch", type=number, default=64, help="side of the training patches in pixels (default 64)")
+    add("--batch", type=number, default=16, help="patches a step (default 16)")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--epochs", type=positive, default=100, help="passes over the pictures")
-    length.add_argument("--steps", type=positive, help="number of steps, instead of --epochs")
-    parser.add_argument(
-        "--lr", type=float, default=1e-3, help="learning rate at the start; it falls to 0 along a cosine"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same run on the same machine")
-    parser.add_argument("--synthetic", type=int, help="number of made-up pictures (default: fill up to 16 pictures)")
-    parser.add_argument(
-        "--validate-every", type=positive, default=250, help="steps between validations and checkpoints"
-    )
-    parser.add_argument("--output", type=Path, default=HERE, help="folder for weights, checkpoints, log and pictures")
-    parser.add_argument("--amp", action="store_true", help="mixed precision (float16 on cuda, bfloat16 on cpu)")
-    parser.add_argument("--resume", action="store_true", help="go on exactly where the last checkpoint was written")
-    parser.add_argument(
-        "--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ..."
-    )
-    parser.add_argument("--threads", type=int, default=0, help="threads on the CPU (default: all)")
-    parser.add_argument("--json-progress", action="store_true", help="print one JSON object a line instead of a bar")
+    length.add_argument("--epochs", type=number, default=100, help="passes over the pictures (default 100)")
+    length.add_argument("--steps", type=number, help="number of steps, instead of --epochs")
+    add("--lr", type=rate, default=1e-3, help="highest learning rate (default 0.001); it falls to 0 along a cosine")
+    add("--seed", type=from_zero, default=0, help="the same seed gives the same run on the same machine")
+    add("--synthetic", type=from_zero, help="number of made-up pictures (default: fill up to 16 pictures)")
+    add("--validate-every", type=number, default=250, help="steps between validations and checkpoints (default 250)")
+    add("--output", type=Path, default=HERE, help="folder for weights, checkpoints, log and pictures")
+    add("--amp", action="store_true", help="mixed precision (float16 on cuda, bfloat16 on cpu)")
+    add("--resume", action="store_true", help="go on exactly where the last checkpoint was written, with its settings")
+    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, cuda:1, ...")
+    add("--threads", type=from_zero, default=0, help="threads on the CPU (default: all)")
+    add("--json-progress", action="store_true", help="print one JSON object a line instead of a bar")
     args = parser.parse_args(argv)
     if args.data is None and not args.resume and not args.synthetic:
         parser.error("--data is needed (or --resume, or --synthetic N to train with made-up pictures alone)")
     return args
-
-
-RECIPE = ("data", "validation", "noise", "patch", "batch", "steps", "lr", "seed", "synthetic", "validate_every", "amp")
 
 
 def first_output(result: Any) -> torch.Tensor:
@@ -127,61 +140,12 @@ def first_output(result: Any) -> torch.Tensor:
     return next(iter(result.values())) if isinstance(result, dict) else result
 
 
-def psnr(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Peak signal-to-noise ratio in dB of pictures in 0..1, clipped to that range."""
-    error = torch.mean((a.clamp(0, 1) - b.clamp(0, 1)) ** 2).item()
-    return 10 * math.log10(1 / max(error, 1e-12))
-
-
-def prepare(picture: torch.Tensor) -> torch.Tensor:
-    """A picture's values, 0..1, as the network's input wants them."""
-    entry = PROJECT["inputs"][0]
-    return picture * entry["scale"] + entry["shift"]
-
-
-def validation_set(paths: list[Path], channels: int, sigma: float) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """(clean, noise) of up to 8 pictures, at most 512 x 512 of each, the same noise every time."""
-    multiple = PROJECT["inputs"][0]["multiple"]
-    pairs = []
-    for number, path in enumerate(paths[:8]):
-        array = data.load_picture(path, channels)[:512, :512]
-        height, width = (side - side % multiple for side in array.shape[:2])
-        if not height or not width:
-            raise Stop(f"{path} is smaller than {multiple} x {multiple} pixels; remove it from the validation pictures")
-        clean = data.to_tensor(array[:height, :width])[None]
-        noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(number)) * sigma
-        pairs.append((clean, noise))
-    return pairs
-
-
-def validate(
-    network: torch.nn.Module, pairs: list[tuple[torch.Tensor, torch.Tensor]], device: torch.device
-) -> tuple[float, float]:
-    """Mean PSNR of the network's output and of the noisy pictures, in dB."""
-    network.eval()
-    after, before = [], []
-    with torch.inference_mode():
-        for clean, noise in pairs:
-            inputs, target = data.sample(clean.to(device), noise.to(device))
-            after.append(psnr(first_output(network(*map(prepare, inputs))), target))
-            before.append(psnr(inputs[0], target))
-    network.train()
-    return sum(after) / len(after), sum(before) / len(before)
-
-
-def check_step(inputs: tuple[torch.Tensor, ...], output: torch.Tensor | None, target: torch.Tensor) -> None:
-    """Stop with a sentence when data.py does not fit the network."""
-    names = [entry["name"] for entry in PROJECT["inputs"]]
-    if len(inputs) != len(names):
-        raise Stop(
-            f"the network has {len(names)} inputs ({', '.join(names)}), but sample() in data.py makes {len(inputs)}; "
-            "change it to return one tensor for each input"
-        )
-    if output is not None and output.shape != target.shape:
-        raise Stop(
-            f"the network's output is {tuple(output.shape)}, but the target that sample() in data.py makes is "
-            f"{tuple(target.shape)}; change it to return a target of the output's shape"
-        )
+def learning_rate(highest: float, step: int, steps: int) -> float:
+    """A short linear rise, then half a cosine down to 0."""
+    warm = min(100, steps // 10)
+    if step < warm:
+        return highest * (step + 1) / warm
+    return highest * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
 
 def save_atomically(path: Path, write: Any) -> None:
@@ -198,196 +162,262 @@ def save_atomically(path: Path, write: Any) -> None:
 def save_weights(network: torch.nn.Module, folder: Path) -> None:
     """weights/<layer>_<tensor>.npy, float32, and weights.pt with the state dict."""
     state = {key: tensor.detach().cpu() for key, tensor in network.state_dict().items()}
-    for key, stem in PROJECT["weights"].items():
+    for key, stem in data.PROJECT["weights"].items():
         array = np.ascontiguousarray(state[key].float().numpy())
         save_atomically(folder / "weights" / f"{stem}.npy", lambda file, array=array: np.save(file, array))
     save_atomically(folder / "weights.pt", lambda file: torch.save(state, file))
 
 
-def random_state(device: torch.device) -> dict[str, torch.Tensor]:
-    """The states of torch's random numbers, which dropout layers use."""
-    states = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        states["cuda"] = torch.cuda.get_rng_state(device)
-    return states
-
-
-def read_checkpoint(path: Path, device: torch.device) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """What `Run.save` wrote."""
     if not path.is_file():
-        raise Stop(f"there is no checkpoint {path}; start without --resume")
+        raise TrainingError(f"there is no checkpoint {path}; start without --resume")
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise Stop(f"{path} cannot be read ({error}); start without --resume") from error
+        raise TrainingError(f"{path} cannot be read ({error}); start without --resume") from error
 
 
-def learning_rate(start: float, step: int, steps: int) -> float:
-    """A short linear rise, then half a cosine down to 0."""
-    warm = min(100, steps // 10)
-    if step < warm:
-        return start * (step + 1) / warm
-    return start * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
-
-
-def train(args: argparse.Namespace, progress: Progress) -> None:
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    device = torch.device(args.device)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise Stop("there is no CUDA device here; use --device cpu")
-    checkpoint = args.output / "checkpoints" / "last.pt"
-    saved = read_checkpoint(checkpoint, device) if args.resume else None
-    if saved is not None:  # exactly on: everything that shapes the run comes from the checkpoint
-        for name, value in saved["recipe"].items():
-            setattr(args, name, value)
-        args.noise = tuple(args.noise)
-        args.data, args.validation = (Path(p) if p is not None else None for p in (args.data, args.validation))
-
-    entry = PROJECT["inputs"][0]
-    channels, multiple = entry["shape"][0], entry["multiple"]
-    if args.patch % multiple:
-        raise Stop(f"--patch must be a multiple of {multiple} for this network, not {args.patch}")
-    pictures = data.find_pictures(args.data) if args.data is not None else []
-    held = data.find_pictures(args.validation) if args.validation is not None else pictures[::10][: len(pictures) // 10]
-    if args.validation is None:
-        pictures = [path for path in pictures if path not in held]
-    low, high = args.noise
-    batches = data.Batches(
-        pictures,
-        channels=channels,
-        patch=args.patch,
-        batch=args.batch,
-        noise=(low / 255, high / 255),
-        seed=args.seed,
-        synthetic=args.synthetic,
-    )
-    steps = args.steps or args.epochs * batches.epoch_steps()
-    args.steps = steps
-    # Without pictures set aside, validation uses the training pictures: it tells of progress, not of quality.
-    pairs = validation_set(held or pictures, channels, (25 if low <= 25 <= high else high) / 255)
-
-    torch.manual_seed(args.seed)
-    network = model.NetworkClass().to(device=device, memory_format=torch.channels_last)
-    count = sum(p.numel() for p in network.parameters())
-    if not count:
-        raise Stop("the network has no weights to train; add a layer that learns")
-    optimizer = torch.optim.AdamW(network.parameters(), lr=args.lr, weight_decay=1e-4)
-    half = torch.float16 if device.type == "cuda" else torch.bfloat16
-    scaler = torch.amp.GradScaler(device.type, enabled=args.amp and device.type == "cuda")
-    first, best = 0, -math.inf
-    if saved is not None:
-        try:
-            network.load_state_dict(saved["network"])
-            optimizer.load_state_dict(saved["optimizer"])
-        except (RuntimeError, ValueError) as error:
-            raise Stop(f"{checkpoint} belongs to another network ({error}); start without --resume") from error
-        scaler.load_state_dict(saved["scaler"])
-        first, best = saved["step"], saved["best"]
-        torch.set_rng_state(saved["random"]["cpu"])
-        if "cuda" in saved["random"] and device.type == "cuda":
-            torch.cuda.set_rng_state(saved["random"]["cuda"], device)
-
-    recipe = {n: str(v) if isinstance(v := getattr(args, n), Path) else v for n in RECIPE}
-    args.output.mkdir(parents=True, exist_ok=True)
-    log = open(args.output / "log.jsonl", "a" if saved is not None else "w", encoding="utf-8")
-
-    def record(event: str, **values: Any) -> None:
-        log.write(json.dumps({"event": event, **values}) + "\n")
-        log.flush()
-        progress.event(event, **values)
-
-    def save(step: int) -> None:
-        state = {
-            "network": network.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "scaler": scaler.state_dict(),
-            "random": random_state(device),
-            "recipe": recipe,
-            "step": step,
-            "best": best,
-        }
-        save_atomically(checkpoint, lambda file: torch.save(state, file))
-        save_weights(network, args.output)
-
-    asked_to_stop: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, frame: asked_to_stop.append(number))
-    signal.signal(signal.SIGINT, lambda number, frame: asked_to_stop.append(number))
-    record("start", step=first, steps=steps, parameters=count, pictures=len(pictures), made_up=len(batches.made),
-           held_out=[p.name for p in held], device=str(device), recipe=recipe)  # fmt: skip
-    network.train()
-    started = time.monotonic()
-    shown = last_loss = None
-    step = first
-    while step < steps and not asked_to_stop:
-        clean, noise = (t.to(device, non_blocking=True) for t in batches.batch(step))
-        inputs, target = data.sample(clean, noise)
-        check_step(inputs, None, target)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(args.lr, step, steps)
-        try:
-            with torch.autocast(device.type, dtype=half, enabled=args.amp):
-                output = first_output(
-                    network(*(prepare(t).contiguous(memory_format=torch.channels_last) for t in inputs))
-                )
-                check_step(inputs, output, target)
-                loss = torch.nn.functional.l1_loss(output.float(), target)
-        except RuntimeError as error:
-            if step > first or "out of memory" in str(error):
-                raise Stop(f"{error}; a smaller --batch or --patch needs less memory") from error
-            raise Stop(f"the network cannot take patches of {args.patch} x {args.patch} pixels: {error}") from error
-        optimizer.zero_grad(set_to_none=True)
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-        step += 1
-        # Reading the loss waits for the device, so it is read a few times a second only.
-        now = time.monotonic()
-        if shown is None or now - shown > 0.25 or step == steps:
-            last_loss, shown = loss.item(), now
-            if not math.isfinite(last_loss):
-                raise Stop(f"the loss is not finite at step {step}; use a smaller --lr")
-            speed = (step - first) / max(now - started, 1e-9)
-            record("step", step=step, steps=steps, loss=last_loss, lr=optimizer.param_groups[0]["lr"],
-                   seconds=round(now - started, 2), steps_per_second=round(speed, 3))  # fmt: skip
-        if step % args.validate_every == 0 or step == steps:
-            if pairs:
-                after, before = validate(network, pairs, device)
-                best = max(best, after)
-                record("validation", step=step, psnr=round(after, 3), noisy_psnr=round(before, 3), on_training=not held)
-            save(step)
-            record("checkpoint", step=step, path=str(checkpoint))
-    batches.close()
-    if asked_to_stop:
-        save(step)
-        record(
-            "stopped", step=step, steps=steps, message=f"stopped at step {step}; go on with: python train.py --resume"
+def check_fit(inputs: tuple[torch.Tensor, ...], output: torch.Tensor | None, target: torch.Tensor) -> None:
+    """Stop with a sentence when data.py does not fit the network."""
+    names = [entry["name"] for entry in INPUTS]
+    if len(inputs) != len(names):
+        raise TrainingError(
+            f"the network has {len(names)} inputs ({', '.join(names)}), but sample() in data.py makes {len(inputs)}; "
+            "change it to return one tensor for each input"
         )
-        log.close()
-        sys.exit(130)
-    record("done", step=step, steps=steps, seconds=round(time.monotonic() - started, 1), weights=str(args.output / "weights"),
-           message=f"weights are in {args.output / 'weights'}")  # fmt: skip
-    log.close()
+    if output is not None and output.shape != target.shape:
+        raise TrainingError(
+            f"the network's output is {tuple(output.shape)}, but the target that sample() in data.py makes is "
+            f"{tuple(target.shape)}; change it to return a target of the output's shape"
+        )
 
-    import plots
 
-    plots.curves(args.output / "log.jsonl", args.output / "curves.png")
-    if pairs:
-        clean, noise = pairs[0]
-        network.eval()
+class Run:
+    """One training run: pictures, network and optimizer, and the step that was reached."""
+
+    def __init__(self, args: argparse.Namespace, progress: Progress) -> None:
+        self.args, self.progress = args, progress
+        self.device = self._device()
+        self.checkpoint = args.output / "checkpoints" / "last.pt"
+        saved = read_checkpoint(self.checkpoint) if args.resume else None
+        if saved is not None:
+            self._take_recipe(saved["recipe"])
+        entry = INPUTS[0]
+        if args.patch % entry["multiple"]:
+            raise TrainingError(f"--patch must be a multiple of {entry['multiple']} for this network, not {args.patch}")
+        self._open_pictures(entry["shape"][0])
+
+        torch.manual_seed(args.seed)
+        self.network = model.NetworkClass().to(device=self.device, memory_format=torch.channels_last)
+        if not any(p.requires_grad for p in self.network.parameters()):
+            raise TrainingError("the network has no weights to train; add a layer that learns")
+        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=args.lr, weight_decay=1e-4)
+        self.half = torch.float16 if self.device.type == "cuda" else torch.bfloat16
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=args.amp and self.device.type == "cuda")
+        self.first = self.step = 0
+        if saved is not None:
+            self._restore(saved)
+
+    def _device(self) -> torch.device:
+        if self.args.threads:
+            torch.set_num_threads(self.args.threads)
+        try:
+            device = torch.device(self.args.device)
+        except RuntimeError as error:
+            raise TrainingError(f"'{self.args.device}' is not a device; use cpu or cuda") from error
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise TrainingError("there is no CUDA device here; use --device cpu")
+        return device
+
+    def _take_recipe(self, recipe: dict[str, Any]) -> None:
+        for name in RECIPE:
+            setattr(self.args, name, recipe[name])
+        self.args.noise = tuple(self.args.noise)
+        for name in ("data", "validation"):
+            setattr(self.args, name, Path(recipe[name]) if recipe[name] is not None else None)
+
+    def _open_pictures(self, channels: int) -> None:
+        args = self.args
+        pictures = data.find_pictures(args.data) if args.data is not None else []
+        if args.validation is not None:
+            self.held_out = data.find_pictures(args.validation)
+        else:
+            self.held_out = pictures[::10][: len(pictures) // 10]
+            pictures = [path for path in pictures if path not in self.held_out]
+        low, high = (level / 255 for level in args.noise)
+        self.batches = data.Batches(
+            pictures,
+            channels=channels,
+            patch=args.patch,
+            batch=args.batch,
+            noise=(low, high),
+            seed=args.seed,
+            synthetic=args.synthetic,
+        )
+        args.steps = args.steps or args.epochs * self.batches.epoch_steps()
+        # Without pictures set aside, training pictures show progress, though not quality.
+        shown = self.held_out or pictures
+        level = 25 / 255 if low <= 25 / 255 <= high else high
+        self.pairs = [self._pair(path, index, channels, level) for index, path in enumerate(shown[:8])]
+
+    def _pair(self, path: Path, seed: int, channels: int, level: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """A validation picture, at most 512 x 512 of it, and its noise, which is the same every time."""
+        multiple = INPUTS[0]["multiple"]
+        array = data.load_picture(path, channels)[:512, :512]
+        height, width = (side - side % multiple for side in array.shape[:2])
+        if not height or not width:
+            raise TrainingError(f"{path} is smaller than {multiple} x {multiple} pixels; remove it")
+        clean = data.to_tensor(array[:height, :width])[None]
+        return clean, torch.randn(clean.shape, generator=torch.Generator().manual_seed(seed)) * level
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        try:
+            self.network.load_state_dict(saved["network"])
+            self.optimizer.load_state_dict(saved["optimizer"])
+        except (RuntimeError, ValueError) as error:
+            raise TrainingError(f"{self.checkpoint} belongs to another network; start without --resume") from error
+        self.scaler.load_state_dict(saved["scaler"])
+        self.first = self.step = saved["step"]
+        torch.set_rng_state(saved["random"]["cpu"])
+        if "cuda" in saved["random"] and self.device.type == "cuda":
+            torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
+
+    def recipe(self) -> dict[str, Any]:
+        """The settings that shape the run, as plain data."""
+        values = {name: getattr(self.args, name) for name in RECIPE}
+        return {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in values.items()}
+
+    def save(self) -> None:
+        """The weights, and everything that --resume needs, the states of torch's random numbers included."""
+        random = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self.device)
+        state = {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "random": random,
+            "recipe": self.recipe(),
+            "step": self.step,
+        }
+        save_atomically(self.checkpoint, lambda file: torch.save(state, file))
+        save_weights(self.network, self.args.output)
+        self.progress.event("checkpoint", step=self.step, path=str(self.checkpoint))
+
+    def outputs(self, clean: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The first input, the network's output and the target."""
+        inputs, target = data.sample(clean.to(self.device), noise.to(self.device))
+        check_fit(inputs, None, target)
+        prepared = [data.prepare(tensor, index) for index, tensor in enumerate(inputs)]
+        with torch.autocast(self.device.type, dtype=self.half, enabled=self.args.amp):
+            output = first_output(self.network(*(t.contiguous(memory_format=torch.channels_last) for t in prepared)))
+        check_fit(inputs, output, target)
+        return inputs[0], output.float(), target
+
+    def train_step(self) -> torch.Tensor:
+        """One step of the optimizer; returns the loss."""
+        lr = learning_rate(self.args.lr, self.step, self.args.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        batch = self.batches.batch(self.step)
+        try:
+            _, output, target = self.outputs(*batch)
+        except RuntimeError as error:
+            if "memory" in str(error):
+                raise TrainingError(f"{error}; a smaller --batch or --patch needs less memory") from error
+            side = self.args.patch
+            raise TrainingError(f"the network cannot take patches of {side} x {side} pixels: {error}") from error
+        loss = torch.nn.functional.l1_loss(output, target)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(loss).backward()
+        self.scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.step += 1
+        return loss.detach()
+
+    def validate(self) -> None:
+        """The mean PSNR of the network's output and of the noisy pictures."""
+        if not self.pairs:
+            return
+        self.network.eval()
         with torch.inference_mode():
-            inputs, target = data.sample(clean.to(device), noise.to(device))
-            output = first_output(network(*map(prepare, inputs)))
-        plots.before_after(inputs[0][0], output[0], target[0], args.output / "before_after.png")
+            shown = [self.outputs(clean, noise) for clean, noise in self.pairs]
+        self.network.train()
+        after = sum(data.psnr(output, target) for _, output, target in shown) / len(shown)
+        before = sum(data.psnr(noisy, target) for noisy, _, target in shown) / len(shown)
+        on_training = not self.held_out
+        psnrs = {"psnr": round(after, 3), "noisy_psnr": round(before, 3)}
+        self.progress.event("validation", step=self.step, **psnrs, on_training=on_training)
+
+    def train(self, asked_to_stop: list[int]) -> bool:
+        """Train to the end, or until asked to stop; tells whether the end was reached."""
+        steps = self.args.steps
+        parameters = sum(p.numel() for p in self.network.parameters())
+        counts = {"pictures": len(self.batches.pictures), "made_up": len(self.batches.made)}
+        names = [path.name for path in self.held_out]
+        self.progress.event("start", step=self.step, steps=steps, parameters=parameters, **counts, held_out=names,
+                            device=str(self.device), recipe=self.recipe())  # fmt: skip
+        self.network.train()
+        started = time.monotonic()
+        shown = -math.inf
+        while self.step < steps and not asked_to_stop:
+            loss = self.train_step()
+            # Reading the loss waits for the device, so it is read a few times a second only.
+            now = time.monotonic()
+            if now - shown > 0.25 or self.step == steps:
+                shown = now
+                self._tell(loss.item(), now - started)
+            if self.step % self.args.validate_every == 0 or self.step == steps:
+                self.validate()
+                self.save()
+        self.batches.close()
+        if self.step % self.args.validate_every and self.step < steps:
+            self.save()
+        return self.step >= steps
+
+    def _tell(self, loss: float, seconds: float) -> None:
+        if not math.isfinite(loss):
+            raise TrainingError(f"the loss is not finite at step {self.step}; use a smaller --lr")
+        speed = (self.step - self.first) / max(seconds, 1e-9)
+        lr = self.optimizer.param_groups[0]["lr"]
+        self.progress.event("step", step=self.step, steps=self.args.steps, loss=loss, lr=lr, seconds=round(seconds, 2),
+                            steps_per_second=round(speed, 3))  # fmt: skip
+
+    def pictures(self) -> None:
+        """curves.png and before_after.png."""
+        import plots
+
+        plots.curves(self.args.output / "log.jsonl", self.args.output / "curves.png")
+        if self.pairs:
+            self.network.eval()
+            with torch.inference_mode():
+                shown = [tensor[0] for tensor in self.outputs(*self.pairs[0])]
+            plots.before_after(*shown, self.args.output / "before_after.png")
 
 
 def main(argv: list[str] | None = None) -> int:
     args = arguments(argv)
     progress = Progress(args.json_progress)
+    asked_to_stop: list[int] = []
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, lambda received, frame: asked_to_stop.append(received))
     try:
-        train(args, progress)
-    except (Stop, data.DataError) as error:
+        run = Run(args, progress)
+        args.output.mkdir(parents=True, exist_ok=True)
+        progress.log = args.output / "log.jsonl"
+        if not args.resume:
+            progress.log.unlink(missing_ok=True)
+        if not run.train(asked_to_stop):
+            where = f"stopped at step {run.step} of {args.steps}; go on with: python train.py --resume"
+            progress.event("stopped", step=run.step, steps=args.steps, message=where)
+            return 130
+        folder = args.output / "weights"
+        run.pictures()
+        progress.event("done", step=run.step, steps=args.steps, weights=str(folder), message=f"weights are in {folder}")
+    except (TrainingError, data.DataError) as error:
         progress.error(str(error))
         return 1
     except OSError as error:
