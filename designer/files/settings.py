@@ -15,9 +15,10 @@ from typing import NamedTuple
 from designer.files import limits
 from designer.files.atomic import write_atomic
 from designer.files.document import read_bounded
-from designer.files.xml_text import attribute, content, unwritable
+from designer.files.xml_text import attribute, content
 from designer.files.xml_tree import Element, XmlError, parse_xml
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from designer.graph.model import unwritable
 
 ENDING = ".settings.xml"
 OLD_ENDING = ".nv-editor-cfg"

@@ -100,7 +100,7 @@ def _explain(path: Path, error: Exception) -> Diagnostic:
     if isinstance(error, pickle.UnpicklingError):  # torch's own text advises to load it without protection
         return _damaged(path, "it is not a state dict that was saved with torch.save")
     first = text.strip().splitlines()
-    return _damaged(path, first[0].split('. ')[0][:160] if first else type(error).__name__)
+    return _damaged(path, first[0].split(". ")[0][:160] if first else type(error).__name__)
 
 
 def _unsafe_globals(path: Path) -> list[str]:

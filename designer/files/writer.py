@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from designer.files.reader import NAMESPACE, PREFIX, ROOT, ROOT_PROPERTIES, VERSION
-from designer.files.xml_text import attribute, content, unwritable
+from designer.files.xml_text import attribute, content
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Foreign, Frame, Layer
+from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, unwritable
 
 
 def write_tree(graph: Graph) -> str:

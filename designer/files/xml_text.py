@@ -10,7 +10,6 @@ _ATTRIBUTE = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#09
 _TEXT = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _ATTRIBUTE_SPECIAL = re.compile(r'[&<>"\t\n\r]')
 _TEXT_SPECIAL = re.compile(r"[&<>\r]")
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def attribute(text: str) -> str:
@@ -21,12 +20,6 @@ def attribute(text: str) -> str:
 def content(text: str) -> str:
     """`text` as character data."""
     return _TEXT_SPECIAL.sub(lambda m: _TEXT[m[0]], text)
-
-
-def unwritable(text: str) -> str | None:
-    """The first character of `text` that no XML file can hold, as `U+0000`; None when there is none."""
-    found = _FORBIDDEN.search(text)
-    return f"U+{ord(found[0]):04X}" if found is not None else None
 
 
 def serialise(item: Element | Text | Markup) -> str:

@@ -11,9 +11,10 @@ from dataclasses import replace
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Frame, Layer, Source, check_layer_name
+from designer.graph.model import MAX_NAME, ActivationSpec, Frame, Layer, Source, check_layer_name, unwritable
 from designer.graph.naming import unique_name
 
+MAX_INPUTS = 1024  # of one layer; only variadic ports come near
 Layers = dict[str, tuple[Layer | None, Layer | None]]
 
 
@@ -42,6 +43,15 @@ def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
     """Let input `index` of `consumer` read `source`; replaces what was connected there. Refuses a cycle."""
     _check_exists(graph, source.layer)
     layer = _check_exists(graph, consumer)
+    if not 0 <= index < MAX_INPUTS:
+        raise DiagnosticError(
+            Diagnostic(
+                "no-such-port",
+                f"'{consumer}' has no input {index}",
+                layer=consumer,
+                remedy=f"a layer has inputs 0 to {MAX_INPUTS - 1} at most",
+            )
+        )
     if graph.reaches(consumer, source.layer):
         raise DiagnosticError(
             Diagnostic(
@@ -57,7 +67,7 @@ def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
 def disconnect(graph: Graph, consumer: str, index: int, *, close_gap: bool = False) -> Edit:
     """Remove the link at input `index`; with `close_gap` (variadic ports) later inputs move up."""
     layer = _check_exists(graph, consumer)
-    if index >= len(layer.inputs):
+    if not 0 <= index < len(layer.inputs):
         return Edit("Disconnect")
     if close_gap:
         inputs = layer.inputs[:index] + layer.inputs[index + 1 :]
@@ -70,7 +80,7 @@ def disconnect(graph: Graph, consumer: str, index: int, *, close_gap: bool = Fal
 def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edit:
     """Add `layer` in the middle of the link that ends at input `index` of `consumer`."""
     target = _check_exists(graph, consumer)
-    source = target.inputs[index] if index < len(target.inputs) else None
+    source = target.inputs[index] if 0 <= index < len(target.inputs) else None
     if source is None:
         raise DiagnosticError(
             Diagnostic(
@@ -93,14 +103,16 @@ def rename_layer(graph: Graph, old: str, new: str) -> Edit:
         reader = graph[consumer]
         inputs = tuple(Source(new, s.port) if s is not None and s.layer == old else s for s in reader.inputs)
         edits[consumer] = (reader, replace(reader, inputs=inputs))
-    return Edit(f"Rename {old} to {new}", edits)
+    return Edit(f"Rename {old} to {new}", edits, renamed={old: new})
 
 
 def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
     """Put layers at positions (canvas units)."""
-    edits: Layers = {
-        n: (graph[n], replace(graph[n], position=p)) for n, p in positions.items() if graph[n].position != p
-    }
+    edits: Layers = {}
+    for name, position in positions.items():
+        layer = _check_exists(graph, name)
+        if layer.position != position:
+            edits[name] = (layer, replace(layer, position=position))
     return Edit("Move" if len(edits) == 1 else f"Move {len(edits)} layers", edits)
 
 
@@ -109,6 +121,8 @@ def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str]], *, merge_ke
     edits: Layers = {}
     for name, params in texts.items():
         layer = _check_exists(graph, name)
+        for parameter, text in params.items():
+            _check_text(text, parameter, name)
         edits[name] = (layer, replace(layer, params={**layer.params, **params}))
     names = sorted({p for params in texts.values() for p in params})
     where = next(iter(texts)) if len(texts) == 1 else f"{len(texts)} layers"
@@ -117,17 +131,25 @@ def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str]], *, merge_ke
 
 def set_activation(graph: Graph, names: Iterable[str], spec: ActivationSpec | None, *, merge_key: str = "") -> Edit:
     """Attach an activation to layers, or take it away."""
-    edits: Layers = {n: (graph[n], replace(graph[n], activation=spec)) for n in names}
+    for parameter, text in spec.params.items() if spec is not None else ():
+        _check_text(text, parameter, None)
+    edits: Layers = {}
+    for name in names:
+        layer = _check_exists(graph, name)
+        edits[name] = (layer, replace(layer, activation=spec))
     return Edit("Set activation" if spec is not None else "Remove activation", edits, merge_key=merge_key)
 
 
 def set_property(graph: Graph, key: str, text: str) -> Edit:
     """Set a property of the document, such as `name`."""
+    _check_text(text, key, None)
     return Edit(f"Change {key}", properties={key: (graph.properties.get(key), text)})
 
 
 def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
     """Add, change or remove (None) a comment frame."""
+    if frame is not None:
+        _check_text(f"{frame.title}{frame.text}{frame.color}", "frame", None)
     return Edit("Change frame", frames={frame_id: (graph.frames.get(frame_id), frame)})
 
 
@@ -139,7 +161,7 @@ def paste(
     taken = set(graph.layers)
     names: dict[str, str] = {}
     for layer in copies:
-        new = layer.name if layer.name not in taken else unique_name(layer.name.rstrip("0123456789").rstrip("_"), taken)
+        new = layer.name if layer.name not in taken else unique_name(_base(layer), taken)
         names[layer.name] = new
         taken.add(new)
     edits: Layers = {}
@@ -150,6 +172,11 @@ def paste(
         position = (x + offset[0], y + offset[1])
         edits[name] = (None, replace(layer, name=name, inputs=_trim(inputs), position=position))
     return Edit(f"Paste {len(edits)} layer{'s' if len(edits) != 1 else ''}", edits)
+
+
+def _base(layer: Layer) -> str:
+    """What the name of a copy begins with: the name without its number, short enough for another number."""
+    return (layer.name.rstrip("0123456789").rstrip("_") or layer.type)[: MAX_NAME - 8].rstrip()
 
 
 def _pasted(graph: Graph, source: Source | None, names: Mapping[str, str], keep_links: bool) -> Source | None:
@@ -187,6 +214,20 @@ def _check_exists(graph: Graph, name: str) -> Layer:
             Diagnostic("no-such-layer", f"there is no layer '{name}'", layer=name, remedy="choose an existing layer")
         )
     return layer
+
+
+def _check_text(text: str, what: str, layer: str | None) -> None:
+    bad = unwritable(text)
+    if bad is not None:
+        raise DiagnosticError(
+            Diagnostic(
+                "unwritable-text",
+                f"'{what}' cannot hold the character {bad}, which no document can store",
+                layer=layer,
+                parameter=what if layer is not None else None,
+                remedy="remove the character",
+            )
+        )
 
 
 def _check_free(graph: Graph, name: str) -> None:

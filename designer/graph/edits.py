@@ -15,7 +15,8 @@ T = TypeVar("T")
 class Edit:
     """One undoable step.
 
-    `layers`, `properties` and `frames` map a key to (before, after); None means "not there".
+    `layers`, `properties` and `frames` map a key to (before, after); None means "not there". `renamed` says which removed
+    layers live on under another name.
     Edits with the same non-empty `merge_key` that follow each other become one undo step (a dragged slider).
     """
 
@@ -24,6 +25,7 @@ class Edit:
     properties: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     frames: Mapping[str, tuple[Frame | None, Frame | None]] = field(default_factory=dict)
     merge_key: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether the edit changes anything."""
@@ -37,16 +39,18 @@ class Edit:
             {key: (after, before) for key, (before, after) in self.properties.items()},
             {key: (after, before) for key, (before, after) in self.frames.items()},
             self.merge_key,
+            {new: old for old, new in self.renamed.items()},
         )
 
     def then(self, later: Edit, title: str | None = None) -> Edit:
-        """This edit followed by `later`, as one edit."""
+        """This edit followed by `later`, as one edit; what comes out unchanged is left out."""
         return Edit(
             title if title is not None else self.title,
             _chain(self.layers, later.layers),
             _chain(self.properties, later.properties),
             _chain(self.frames, later.frames),
             self.merge_key,
+            _chain_names(self.renamed, later.renamed),
         )
 
 
@@ -56,7 +60,14 @@ def _chain(
     result = dict(first)
     for key, (before, after) in second.items():
         result[key] = (result[key][0] if key in result else before, after)
-    return result
+    return {key: (before, after) for key, (before, after) in result.items() if before != after}
+
+
+def _chain_names(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, str]:
+    result = {old: second.get(new, new) for old, new in first.items()}
+    middle = set(first.values())
+    result.update({old: new for old, new in second.items() if old not in middle})
+    return {old: new for old, new in result.items() if old != new}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +126,5 @@ class ChangeSet:
             frozenset(moved),
             frozenset(k for k, (b, a) in edit.frames.items() if b != a),
             frozenset(k for k, (b, a) in edit.properties.items() if b != a),
-            _renames(edit, added, removed),
+            {old: new for old, new in edit.renamed.items() if old in removed and new in added},
         )
-
-
-def _renames(edit: Edit, added: set[str], removed: set[str]) -> dict[str, str]:
-    if not (added and removed):
-        return {}
-    by_place: dict[tuple[str, tuple[int, int]], list[str]] = {}
-    for name in removed:
-        layer = edit.layers[name][0]
-        assert layer is not None
-        by_place.setdefault((layer.type, layer.position), []).append(name)
-    renamed: dict[str, str] = {}
-    for name in sorted(added):
-        layer = edit.layers[name][1]
-        assert layer is not None
-        old = by_place.get((layer.type, layer.position))
-        if old:
-            renamed[old.pop()] = name
-    return renamed

@@ -63,8 +63,8 @@ class Graph:
         return self._layers.get(name)
 
     def consumers(self, name: str) -> tuple[str, ...]:
-        """Names of the layers that read from `name` (also when `name` itself does not exist)."""
-        return tuple(self._consumers.get(name, ()))
+        """Names of the layers that read from `name` (also when `name` itself does not exist), sorted."""
+        return tuple(sorted(self._consumers.get(name, ())))
 
     def links(self) -> Iterator[tuple[str, str, str, int]]:
         """Every link as (producer, output port or "", consumer, input index)."""
@@ -79,7 +79,7 @@ class Graph:
 
     def downstream(self, names: Iterable[str]) -> set[str]:
         """`names` and everything that depends on them."""
-        return self._closure(names, self.consumers)
+        return self._closure(names, lambda n: self._consumers.get(n, ()))
 
     def _closure(self, names: Iterable[str], step: Callable[[str], Iterable[str]]) -> set[str]:
         found = {n for n in names if n in self._layers}
@@ -94,9 +94,10 @@ class Graph:
     def order(self, names: Iterable[str] | None = None) -> tuple[list[str], list[str]]:
         """(sorted, cyclic): the layers in an order that respects the links, and those on or behind a cycle.
 
-        With `names` only these layers and the links among them count. Ties are broken by insertion order.
+        With `names` only these layers and the links among them count. Equal graphs have the same order, whatever edits made
+        them: ties are broken by name.
         """
-        chosen = self._layers.keys() if names is None else [n for n in names if n in self._layers]
+        chosen = sorted(self._layers if names is None else {n for n in names if n in self._layers})
         members = set(chosen)
         waiting = {n: sum(1 for p in self._layers[n].producers() if p in members) for n in chosen}
         ready = deque(n for n in chosen if waiting[n] == 0)
@@ -104,13 +105,55 @@ class Graph:
         while ready:
             name = ready.popleft()
             result.append(name)
-            for consumer in self._consumers.get(name, ()):
+            for consumer in sorted(self._consumers.get(name, ())):
                 if consumer in members:
                     waiting[consumer] -= 1
                     if waiting[consumer] == 0:
                         ready.append(consumer)
         done = set(result)
         return result, [n for n in chosen if n not in done]
+
+    def loops(self, names: Iterable[str]) -> set[str]:
+        """Those of `names` that depend on their own output, by links among `names`."""
+        members = {n for n in names if n in self._layers}
+        index: dict[str, int] = {}
+        low: dict[str, int] = {}
+        stack: list[str] = []
+        open_: set[str] = set()
+        found: set[str] = set()
+        for start in members:  # Tarjan's components, without recursion
+            if start in index:
+                continue
+            work = [(start, iter(self._inside(start, members)))]
+            index[start] = low[start] = len(index)
+            stack.append(start)
+            open_.add(start)
+            while work:
+                name, rest = work[-1]
+                step = next(rest, None)
+                if step is None:
+                    work.pop()
+                    if work:
+                        parent = work[-1][0]
+                        low[parent] = min(low[parent], low[name])
+                    if low[name] == index[name]:
+                        component: list[str] = []
+                        while not component or component[-1] != name:
+                            component.append(stack.pop())
+                        open_.difference_update(component)
+                        if len(component) > 1 or name in self._consumers.get(name, ()):
+                            found.update(component)
+                elif step not in index:
+                    index[step] = low[step] = len(index)
+                    stack.append(step)
+                    open_.add(step)
+                    work.append((step, iter(self._inside(step, members))))
+                elif step in open_:
+                    low[name] = min(low[name], index[step])
+        return found
+
+    def _inside(self, name: str, members: set[str]) -> list[str]:
+        return [n for n in self._consumers.get(name, ()) if n in members]
 
     def reaches(self, start: str, goal: str) -> bool:
         """Whether a path of links leads from `start` to `goal` (a layer reaches itself)."""
@@ -153,12 +196,13 @@ class Graph:
             if self._layers.get(name) != before:
                 raise ValueError(f"edit '{edit.title}' does not fit: layer '{name}' is not what it was")
         for name, (_, after) in edit.layers.items():
-            if after is None:
-                self._drop(name)
-            else:
-                if after.name != name:
-                    raise ValueError(f"edit '{edit.title}' stores layer '{after.name}' under '{name}'")
+            if after is not None and after.name != name:
+                raise ValueError(f"edit '{edit.title}' stores layer '{after.name}' under '{name}'")
+        for name, (before, after) in edit.layers.items():
+            if after is not None:
                 self._put(after)
+            elif before is not None:
+                self._drop(name)
         for key, (_, text) in edit.properties.items():
             if text is None:
                 self.properties.pop(key, None)

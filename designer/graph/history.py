@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 
 Listener = Callable[[ChangeSet], None]
+
+
+@dataclass(slots=True)
+class _Step:
+    """An edit and the states of the graph that it lies between, as numbers that are never used twice."""
+
+    edit: Edit
+    before: int
+    after: int
 
 
 class History:
@@ -20,10 +30,11 @@ class History:
 
     def __init__(self, graph: Graph, *, limit: int = 1000) -> None:
         self.graph = graph
-        self._done: list[Edit] = []
-        self._undone: list[Edit] = []
-        self._clean: Edit | None = None
-        self._saved = True
+        self._done: list[_Step] = []
+        self._undone: list[_Step] = []
+        self._state = 0
+        self._states = 0  # how many there have been
+        self._clean = 0  # the state that was saved
         self._limit = limit
         self._group: list[Edit] | None = None
         self._group_title = ""
@@ -66,7 +77,8 @@ class History:
             total = done[0]
             for edit in done[1:]:
                 total = total.then(edit)
-            self._remember(Edit(title, total.layers, total.properties, total.frames))
+            if total:
+                self._remember(replace(total, title=title, merge_key=""))
 
     def seal(self) -> None:
         """End merging: the next edit is a step of its own (the slider was released)."""
@@ -76,9 +88,10 @@ class History:
         """Take back the last step; None when there is none."""
         if not self._done or self._group is not None:
             return None
-        edit = self._done.pop()
-        change = self.graph.apply(edit.reversed())
-        self._undone.append(edit)
+        step = self._done.pop()
+        change = self.graph.apply(step.edit.reversed())
+        self._undone.append(step)
+        self._state = step.before
         self._sealed = True
         self._tell(change)
         return change
@@ -87,47 +100,50 @@ class History:
         """Do the last undone step again; None when there is none."""
         if not self._undone or self._group is not None:
             return None
-        edit = self._undone.pop()
-        change = self.graph.apply(edit)
-        self._done.append(edit)
+        step = self._undone.pop()
+        change = self.graph.apply(step.edit)
+        self._done.append(step)
+        self._state = step.after
         self._sealed = True
         self._tell(change)
         return change
 
     @property
     def undo_title(self) -> str | None:
-        return self._done[-1].title if self._done else None
+        return self._done[-1].edit.title if self._done else None
 
     @property
     def redo_title(self) -> str | None:
-        return self._undone[-1].title if self._undone else None
+        return self._undone[-1].edit.title if self._undone else None
 
     @property
     def is_clean(self) -> bool:
         """Whether the graph is as it was when `mark_clean` was called last (or at the start)."""
-        return self._saved and (self._done[-1] if self._done else None) is self._clean
+        return self._state == self._clean
 
     def mark_clean(self) -> None:
         """Remember that the present state is the saved one."""
-        self._clean = self._done[-1] if self._done else None
-        self._saved = True
+        self._clean = self._state
         self._sealed = True
 
     def _remember(self, edit: Edit) -> None:
-        if edit.merge_key and not self._sealed and self._done and self._done[-1].merge_key == edit.merge_key:
-            merged = self._done[-1].then(edit)
+        last = self._done[-1] if self._done else None
+        self._states += 1
+        if edit.merge_key and not self._sealed and last is not None and last.edit.merge_key == edit.merge_key:
+            merged = last.edit.then(edit)
             if merged:
-                self._done[-1] = merged
-            else:
+                last.edit, last.after = merged, self._states
+                self._state = last.after
+            else:  # dragged back to where it began
                 self._done.pop()
+                self._state = last.before
         else:
-            self._done.append(edit)
+            self._done.append(_Step(edit, self._state, self._states))
+            self._state = self._states
         self._sealed = False
         self._undone.clear()
         if len(self._done) > self._limit:
-            dropped = self._done.pop(0)
-            if self._clean is None or dropped is self._clean:
-                self._saved = False
+            self._done.pop(0)
 
     def _tell(self, change: ChangeSet) -> None:
         for listener in list(self._listeners):

@@ -86,7 +86,7 @@ class Inference:
         """Infer everything from scratch."""
         self._parsed.clear()
         self.states.clear()
-        self._run(set(self.graph.layers), set())
+        self._run(set(self.graph.layers))
 
     def update(self, change: ChangeSet) -> frozenset[str]:
         """Infer what `change` touched and what depends on it; returns the layers whose state is different now."""
@@ -96,7 +96,9 @@ class Inference:
         dirty = {n for n in change.computed if n in self.graph}
         for name in change.removed | change.added:
             dirty.update(n for n in self.graph.consumers(name) if n in self.graph)
-        return frozenset(self._run(dirty, set(dirty)))
+        for name in change.reconfigured:  # its outputs may have other names now
+            dirty.update(n for n in self.graph.consumers(name) if any(s and s.port for s in self.graph[n].inputs))
+        return frozenset(self._run(dirty))
 
     def read(self, name: str) -> ReadLike:
         """The typed operator of a layer; read again only when its text changed."""
@@ -121,25 +123,25 @@ class Inference:
 
     # --- the pass --------------------------------------------------------------------------------------------
 
-    def _run(self, dirty: set[str], forced: set[str]) -> set[str]:
+    def _run(self, dirty: set[str]) -> set[str]:
         everything = len(dirty) == len(self.graph)
         region = dirty if everything else self.graph.downstream(dirty)
-        order, cyclic = self.graph.order(None if everything else region)
-        if cyclic and not everything:
-            # A cycle may leave through layers outside the region only if they are downstream, so the region is complete.
-            forced = forced | set(cyclic)
+        order, stuck = self.graph.order(None if everything else region)
         changed: set[str] = set()
         self.last_inferred = 0
+        if stuck:
+            loops = self.graph.loops(stuck)
+            for name in stuck:
+                if name in loops:
+                    self._store(name, self._looped(self.graph[name]), changed)
+            behind, _ = self.graph.order(n for n in stuck if n not in loops)
+            order += behind
+            dirty = dirty | changed | set(behind)
         for name in order:
             layer = self.graph[name]
-            if not everything and name not in forced and not (layer.producers() & changed):
-                continue
-            self.last_inferred += 1
-            self._store(name, self._infer(layer), changed)
-        loops = set(cyclic)
-        on_cycle = self._on_cycle(loops) if loops else set()
-        for name in cyclic:
-            self._store(name, self._cyclic(self.graph[name], on_cycle), changed)
+            if everything or name in dirty or not changed.isdisjoint(layer.producers()):
+                self.last_inferred += 1
+                self._store(name, self._infer(layer), changed)
         return changed
 
     def _store(self, name: str, state: LayerState, changed: set[str]) -> None:
@@ -147,26 +149,14 @@ class Inference:
             self.states[name] = state
             changed.add(name)
 
-    def _on_cycle(self, members: set[str]) -> set[str]:
-        """Those of `members` that can reach themselves (the others only lie behind a cycle)."""
-        alive = set(members)
-        while True:
-            dead = {n for n in alive if not any(c in alive for c in self.graph.consumers(n))}
-            if not dead:
-                return alive
-            alive -= dead
-
-    def _cyclic(self, layer: Layer, on_cycle: set[str]) -> LayerState:
-        if layer.name in on_cycle:
-            finding = Diagnostic(
-                "cycle",
-                f"'{layer.name}' depends on its own output",
-                layer=layer.name,
-                remedy="remove one of the connections of the loop",
-            )
-            return LayerState(diagnostics=(*self.read(layer.name).diagnostics, finding))
-        cause = next((p for p in sorted(layer.producers()) if p in on_cycle), min(on_cycle, default=layer.name))
-        return LayerState(diagnostics=tuple(self.read(layer.name).diagnostics), because_of=cause)
+    def _looped(self, layer: Layer) -> LayerState:
+        finding = Diagnostic(
+            "cycle",
+            f"'{layer.name}' depends on its own output",
+            layer=layer.name,
+            remedy="remove one of the connections of the loop",
+        )
+        return LayerState(diagnostics=(*self.read(layer.name).diagnostics, finding))
 
     def _infer(self, layer: Layer) -> LayerState:
         read = self.read(layer.name)
@@ -182,8 +172,10 @@ class Inference:
             if read.activation is not None and outputs:
                 outputs = (read.activation.infer_checked(outputs[:1])[0], *outputs[1:])
         except ShapeError as error:
-            missing = "missing-input" if error.message.endswith(f"needs its input '{error.port}'") else "shape-mismatch"
-            found.append(Diagnostic(missing, error.message, layer=layer.name, port=error.port, remedy=error.remedy))
+            found.append(Diagnostic(error.code, error.message, layer=layer.name, port=error.port, remedy=error.remedy))
+            return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
+        except Exception as error:  # a mistake in an operator's declaration, for instance a plugin's: the rest goes on
+            found.append(_broken(layer, error))
             return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
         bad = next((t for t in outputs if any(isinstance(d, int) and d < 1 for d in t.shape)), None)
         if bad is not None:
@@ -245,6 +237,15 @@ class Inference:
         operator = self.read(layer).operator
         names = [p.name for p in operator.output_ports()] if operator is not None else []
         return names.index(port) if port in names else None
+
+
+def _broken(layer: Layer, error: Exception) -> Diagnostic:
+    return Diagnostic(
+        "broken-operator",
+        f"the operator '{layer.type}' failed while its shape was inferred: {type(error).__name__}: {error}",
+        layer=layer.name,
+        remedy="change its parameters, or repair the plugin that brings it",
+    )
 
 
 def _missing(layer: str, port: str) -> Diagnostic:

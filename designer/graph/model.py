@@ -6,6 +6,7 @@ into typed operators. That is why unknown layers and unknown parameters survive 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -87,6 +88,15 @@ class Frame:
     rect: tuple[int, int, int, int] = (0, 0, 320, 160)
 
 
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def unwritable(text: str) -> str | None:
+    """The first character of `text` that no XML document can hold, as `U+0000`; None when there is none."""
+    found = _UNWRITABLE.search(text)
+    return f"U+{ord(found[0]):04X}" if found is not None else None
+
+
 def check_layer_name(name: str) -> str | None:
     """The rule that `name` breaks as a sentence, or None when it is a legal layer name."""
     if not name or not name.strip():
@@ -95,9 +105,9 @@ def check_layer_name(name: str) -> str | None:
         return f"a layer name has at most {MAX_NAME} characters, this one has {len(name)}"
     if name != name.strip():
         return "a layer name must not begin or end with a space"
-    bad = sorted({c for c in name if c in ",:/\\\"'" or ord(c) < 32 or ord(c) == 127})
+    bad = sorted({c for c in name if c in ",:/\\\"'" or ord(c) < 32 or 127 <= ord(c) < 160 or unwritable(c)})
     if bad:
-        shown = " ".join(repr(c)[1:-1] if ord(c) < 33 else c for c in bad)
+        shown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in bad)
         return f"a layer name must not hold comma, colon, slash, backslash, quote or control character (found {shown})"
     if name in (".", ".."):
         return "a layer name must not be '.' or '..'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 
 _RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)) | {"self", "torch"}
 # Attributes of torch.nn.Module that a layer's attribute must not hide, by name: this module never imports torch.
@@ -55,7 +55,7 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
 
 def unique_name(base: str, taken: Iterable[str]) -> str:
     """`base_0`, `base_1`, ...: the first that is not taken, as layers are named when they are created."""
-    used = set(taken)
+    used = taken if isinstance(taken, Mapping | Set) else set(taken)
     number = 0
     while f"{base}_{number}" in used:
         number += 1

@@ -15,11 +15,15 @@ class ShapeError(Exception):
     """A rule about shapes, ranks or data types was broken.
 
     The message is one sentence that names the rule and the figures, for instance
-    "kernel 7x7 does not fit an input of 5x5". `port` names the input port to mark, `remedy` says what to do.
+    "kernel 7x7 does not fit an input of 5x5". `port` names the input port to mark, `remedy` says what to do, `code` is that
+    of the diagnostic.
     """
 
-    def __init__(self, message: str, *, port: str | None = None, remedy: str = "") -> None:
+    def __init__(
+        self, message: str, *, port: str | None = None, remedy: str = "", code: str = "shape-mismatch"
+    ) -> None:
         super().__init__(message)
+        self.code = code
         self.message = message
         self.port = port
         self.remedy = remedy

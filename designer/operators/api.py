@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
-from designer.graph.types import DataType, ShapeError, Size2D, Size3D, Symbol, TensorType
+from designer.graph.types import BATCH, DataType, Dim, ShapeError, Size2D, Size3D, Symbol, TensorType
 from designer.operators.onnx_data import (
     OnnxConstant,
     OnnxInput,
@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "BATCH",
     "FLOATS",
     "INTEGERS",
     "Activation",
     "Category",
     "Cost",
     "DataType",
+    "Dim",
     "Example",
     "OnnxConstant",
     "OnnxInput",
@@ -370,7 +372,10 @@ def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType])
     if len(inputs) < needed:
         missing = ports[len(inputs)]
         raise ShapeError(
-            f"{title} needs its input '{missing.name}'", port=missing.name, remedy=f"connect '{missing.name}'"
+            f"{title} needs its input '{missing.name}'",
+            port=missing.name,
+            remedy=f"connect '{missing.name}'",
+            code="missing-input",
         )
     if len(inputs) > len(ports) and not (ports and ports[-1].variadic):
         raise ShapeError(

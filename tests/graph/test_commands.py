@@ -1,0 +1,174 @@
+"""What each command makes of a graph, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from designer.graph import commands
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Frame, Layer, Source
+
+
+@pytest.fixture
+def graph() -> Graph:
+    """in -> a -> b -> join; in -> join"""
+    return Graph(
+        [
+            Layer("in", "tiny_input"),
+            Layer("a", "tiny_convolution", (16, 0), (Source("in"),)),
+            Layer("b", "tiny_convolution", (32, 0), (Source("a"),)),
+            Layer("join", "tiny_join", (48, 0), (Source("b"), Source("in"))),
+        ]
+    )
+
+
+def inputs(graph: Graph, name: str) -> list[str | None]:
+    return [None if s is None else str(s) for s in graph[name].inputs]
+
+
+def check_reversible(graph: Graph, edit: Edit) -> None:
+    before = graph.copy()
+    graph.apply(edit)
+    after = graph.copy()
+    graph.apply(edit.reversed())
+    assert graph == before
+    graph.apply(edit)
+    assert graph == after
+
+
+def refused(code: str, call: object, *args: object) -> str:
+    assert callable(call)
+    with pytest.raises(DiagnosticError) as caught:
+        call(*args)
+    (finding,) = caught.value.diagnostics
+    assert finding.code == code
+    assert finding.remedy
+    return finding.message
+
+
+def test_a_layer_is_added_under_a_free_and_legal_name(graph: Graph) -> None:
+    check_reversible(graph, commands.add_layer(graph, Layer("c", "tiny_join")))
+    assert "c" in graph
+    refused("duplicate-name", commands.add_layer, graph, Layer("a", "x"))
+    for name in ("", " ", "a/b", "..", "x" * 1000, "a,b", "a:b", 'a"b', "a\nb"):
+        refused("bad-name", commands.add_layer, graph, Layer(name, "x"))
+
+
+def test_removing_takes_the_links_along(graph: Graph) -> None:
+    check_reversible(graph, commands.remove_layers(graph, ["b", "nobody", "b"]))
+    assert inputs(graph, "join") == [None, "in"]
+
+
+def test_removing_can_heal_the_links(graph: Graph) -> None:
+    check_reversible(graph, commands.remove_layers(graph, ["a", "b"], heal=True))
+    assert inputs(graph, "join") == ["in", "in"]
+
+
+def test_connecting_replaces_and_refuses_loops(graph: Graph) -> None:
+    check_reversible(graph, commands.connect(graph, Source("a", "y"), "join", 0))
+    assert inputs(graph, "join") == ["a:y", "in"]
+    check_reversible(graph, commands.connect(graph, Source("a"), "join", 3))
+    assert inputs(graph, "join") == ["a:y", "in", None, "a"]
+    assert "loop" in refused("cycle", commands.connect, graph, Source("join"), "a", 0)
+    refused("cycle", commands.connect, graph, Source("a"), "a", 0)
+    refused("no-such-layer", commands.connect, graph, Source("nobody"), "a", 0)
+    refused("no-such-layer", commands.connect, graph, Source("a"), "nobody", 0)
+    refused("no-such-port", commands.connect, graph, Source("a"), "join", -1)
+
+
+def test_disconnecting_leaves_a_gap_or_closes_it(graph: Graph) -> None:
+    gap = graph.copy()
+    check_reversible(gap, commands.disconnect(gap, "join", 0))
+    assert inputs(gap, "join") == [None, "in"]
+    check_reversible(graph, commands.disconnect(graph, "join", 0, close_gap=True))
+    assert inputs(graph, "join") == ["in"]
+    assert not commands.disconnect(graph, "join", 9)
+    assert not commands.disconnect(graph, "join", -1)
+
+
+def test_a_layer_is_put_into_a_link(graph: Graph) -> None:
+    check_reversible(graph, commands.insert_on_link(graph, Layer("mid", "tiny_convolution"), "b", 0))
+    assert inputs(graph, "b") == ["mid"]
+    assert inputs(graph, "mid") == ["a"]
+    refused("no-link", commands.insert_on_link, graph, Layer("x", "t"), "in", 0)
+
+
+def test_renaming_takes_the_links_along(graph: Graph) -> None:
+    edit = commands.rename_layer(graph, "in", "picture")
+    before = graph.copy()
+    change = graph.apply(edit)
+    assert change.renamed == {"in": "picture"}
+    assert inputs(graph, "a") == ["picture"]
+    assert inputs(graph, "join") == ["b", "picture"]
+    back = graph.apply(edit.reversed())
+    assert back.renamed == {"picture": "in"}
+    assert graph == before
+    assert not commands.rename_layer(graph, "a", "a")
+    refused("duplicate-name", commands.rename_layer, graph, "a", "b")
+    refused("bad-name", commands.rename_layer, graph, "a", "b/c")
+    refused("no-such-layer", commands.rename_layer, graph, "nobody", "x")
+
+
+def test_only_a_rename_is_told_as_one(graph: Graph) -> None:
+    """Replacing layers at the same place by others is no rename."""
+    edit = commands.remove_layers(graph, ["a"]).then(Edit("", {"z": (None, Layer("z", "tiny_convolution", (16, 0)))}))
+    assert graph.apply(edit).renamed == {}
+
+
+def test_moving_skips_what_stays(graph: Graph) -> None:
+    edit = commands.move_layers(graph, {"a": (16, 0), "b": (64, 64)})
+    assert set(edit.layers) == {"b"}
+    check_reversible(graph, edit)
+    refused("no-such-layer", commands.move_layers, graph, {"nobody": (0, 0)})
+
+
+def test_parameters_activation_properties_and_frames(graph: Graph) -> None:
+    check_reversible(graph, commands.set_params(graph, {"a": {"features": "7"}, "b": {"features": "7"}}))
+    assert graph["a"].params == {"features": "7"}
+    check_reversible(graph, commands.set_activation(graph, ["a"], ActivationSpec("tiny_relu")))
+    assert graph["a"].activation == ActivationSpec("tiny_relu")
+    check_reversible(graph, commands.set_activation(graph, ["a"], None))
+    check_reversible(graph, commands.set_property(graph, "author_notes", "text"))
+    assert graph.copy().properties["author_notes"] == "text"
+    check_reversible(graph, commands.set_frame(graph, "f", Frame("f", "title")))
+    check_reversible(graph, commands.set_frame(graph, "f", None))
+    refused("no-such-layer", commands.set_params, graph, {"nobody": {"x": "1"}})
+    refused("no-such-layer", commands.set_activation, graph, ["nobody"], None)
+
+
+def test_text_that_no_file_can_hold_is_refused_where_it_is_typed(graph: Graph) -> None:
+    refused("unwritable-text", commands.set_params, graph, {"a": {"recipe": "a\x00b"}})
+    refused("unwritable-text", commands.set_property, graph, "author_notes", "\ud800")
+    refused("unwritable-text", commands.set_frame, graph, "f", Frame("f", text="\x0b"))
+    refused("bad-name", commands.add_layer, graph, Layer("a\ud800", "x"))
+
+
+def test_pasted_layers_get_free_names_and_keep_links_among_them(graph: Graph) -> None:
+    check_reversible(graph, commands.paste(graph, [graph["a"], graph["b"]], (16, 32)))
+    assert set(graph.layers) == {"in", "a", "b", "join", "a_0", "b_0"}
+    assert inputs(graph, "a_0") == []
+    assert inputs(graph, "b_0") == ["a_0"]
+    assert graph["b_0"].position == (48, 32)
+    check_reversible(graph, commands.paste(graph, [graph["a_0"], graph["b_0"]], keep_links=True))
+    assert inputs(graph, "b_1") == ["a_1"]
+    check_reversible(graph, commands.paste(graph, [graph["a"]], keep_links=True))
+    assert inputs(graph, "a_2") == ["in"]
+
+
+def test_a_pasted_name_never_takes_the_name_of_another_pasted_layer() -> None:
+    graph = Graph([Layer("a", "t")])
+    pasted = [Layer("a", "t"), Layer("a_0", "t", inputs=(Source("a"),))]
+    graph.apply(commands.paste(graph, pasted))
+    assert set(graph.layers) == {"a", "a_0", "a_1"}
+    copy = {"a_0", "a_1"}
+    reader = next(n for n in copy if graph[n].inputs)
+    assert inputs(graph, reader) == list(copy - {reader})
+
+
+def test_pasting_a_layer_with_a_long_name_stays_within_the_limit() -> None:
+    graph = Graph([Layer("n" * 128, "t")])
+    graph.apply(commands.paste(graph, list(graph)))
+    assert max(len(n) for n in graph.layers) <= 128
+    assert len(graph) == 2

@@ -1,0 +1,217 @@
+"""Shapes and findings of a whole network, and that an edit looks at no more than it must."""
+
+from __future__ import annotations
+
+import pytest
+
+from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.api import Operator
+from designer.operators.registry import Registry
+
+
+def layer(layer_name: str, kind: str, *inputs: str | None, **params: str) -> Layer:
+    sources = tuple(None if i is None else Source.parse(i) for i in inputs)
+    return Layer(layer_name, f"tiny_{kind}", inputs=sources, params=params)
+
+
+def infer(tiny: Registry, *layers: Layer) -> Inference:
+    return Inference(Graph(layers), tiny)
+
+
+def shape(inference: Inference, name: str) -> str | None:
+    outputs = inference.states[name].outputs
+    return None if outputs is None else ", ".join(str(t) for t in outputs)
+
+
+def findings(inference: Inference) -> list[tuple[str | None, str, str | None]]:
+    return [(d.layer, d.code, d.port) for d in inference.diagnostics()]
+
+
+def test_shapes_flow_from_the_input(tiny: Registry) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input", dims="10x8x3"),
+        layer("a", "convolution", "in", features="6", valid="true"),
+        layer("split", "split", "a"),
+        layer("join", "join", "split:y1", "split", "a"),
+    )
+    assert findings(inference) == []
+    assert shape(inference, "a") == "N x 6 x 6 x 8"
+    assert shape(inference, "split") == "N x 3 x 6 x 8, N x 3 x 6 x 8"
+    assert shape(inference, "join") == "N x 12 x 6 x 8"
+
+
+def test_an_attached_activation_has_the_last_word(tiny: Registry) -> None:
+    good = commands.set_activation(Graph([layer("in", "input", dims="4x4x6")]), ["in"], ActivationSpec("tiny_half"))
+    inference = Inference(Graph([layer("in", "input", dims="4x4x6")]), tiny)
+    inference.update(inference.graph.apply(good))
+    assert shape(inference, "in") == "N x 3 x 4 x 4"
+    assert str(inference.states["in"].before_activation) == "N x 6 x 4 x 4"
+    inference.update(inference.graph.apply(commands.set_params(inference.graph, {"in": {"dims": "4x4x5"}})))
+    assert findings(inference) == [("in", "shape-mismatch", None)]
+
+
+def test_the_first_bad_layer_has_the_finding_and_the_rest_is_unknown_because_of_it(tiny: Registry) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input"),
+        layer("bad", "convolution", "in", kernel="99", valid="true"),
+        layer("next", "convolution", "bad"),
+        layer("last", "join", "next", "in"),
+    )
+    assert findings(inference) == [("bad", "shape-mismatch", "x")]
+    assert inference.states["next"].because_of == "bad"
+    assert inference.states["last"].because_of == "bad"
+
+
+@pytest.mark.parametrize(
+    ("broken", "code", "port"),
+    [
+        (layer("x", "warp", "in"), "unknown-operator", None),
+        (layer("x", "convolution", "in", features="many"), "bad-parameter", None),
+        (layer("x", "convolution", "in", features="5000"), "bad-parameter", None),
+        (layer("x", "convolution"), "missing-input", "x"),
+        (layer("x", "add", "in"), "missing-input", "b"),
+        (layer("x", "add", None, "in"), "missing-input", "a"),
+        (layer("x", "join", "in", None, "in"), "missing-input", "inputs"),
+        (layer("x", "convolution", "nobody"), "unknown-source", "x"),
+        (layer("x", "convolution", "in:z"), "unknown-port", "x"),
+        (layer("x", "convolution", "in", "in"), "shape-mismatch", None),
+        (layer("x", "convolution", "flat"), "shape-mismatch", "x"),
+        (layer("x", "convolution", "x"), "cycle", None),
+        (layer("x", "split", "thin"), "empty-tensor", None),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_every_problem_has_its_code_and_port(tiny: Registry, broken: Layer, code: str, port: str | None) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input"),
+        layer("flat", "flatten", "in"),
+        layer("thin", "input", dims="4x4x1"),
+        broken,
+        layer("after", "join", "x", "in"),
+    )
+    assert findings(inference) == [("x", code, port)]
+    assert inference.diagnostics()[0].remedy or code in ("shape-mismatch",)
+    assert inference.states["after"].because_of == "x"
+    assert inference.states["in"].ok
+
+
+def test_an_unknown_activation_is_a_finding(tiny: Registry) -> None:
+    inference = infer(tiny, Layer("in", "tiny_input", activation=ActivationSpec("swoosh")))
+    assert findings(inference) == [("in", "unknown-activation", None)]
+
+
+def test_an_unknown_parameter_only_warns(tiny: Registry) -> None:
+    inference = infer(tiny, layer("in", "input", colour="red"))
+    assert [d.severity for d in inference.diagnostics()] == [Severity.WARNING]
+    assert inference.states["in"].ok
+
+
+def test_a_loop_is_told_on_its_layers_only(tiny: Registry) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input"),
+        layer("a", "join", "in", "c"),
+        layer("b", "convolution", "a"),
+        layer("c", "convolution", "b"),
+        layer("behind", "convolution", "c"),
+        layer("between", "convolution", "behind"),
+        layer("d", "join", "between", "e"),
+        layer("e", "convolution", "d"),
+    )
+    assert [d.layer for d in inference.diagnostics()] == ["a", "b", "c", "d", "e"]
+    assert inference.states["behind"].because_of == "c"
+    assert inference.states["between"].because_of == "c"
+    inference.update(inference.graph.apply(commands.disconnect(inference.graph, "a", 1)))
+    inference.update(inference.graph.apply(commands.disconnect(inference.graph, "d", 1)))
+    assert findings(inference) == []
+    assert shape(inference, "e") == "N x 4 x 8 x 8"
+
+
+def test_an_operator_that_fails_is_a_finding_and_the_rest_goes_on(tiny: Registry) -> None:
+    class Broken(Operator, type="broken"):
+        inputs = ()
+
+        def infer(self, inputs: object) -> tuple[()]:
+            raise ZeroDivisionError("division by zero")
+
+    registry = Registry(dict(tiny.operators), dict(tiny.activations))
+    registry.register(Broken)
+    inference = infer(registry, Layer("x", "broken"), layer("in", "input"))
+    assert findings(inference) == [("x", "broken-operator", None)]
+    assert inference.states["in"].ok
+
+
+# --- incremental ------------------------------------------------------------------------------------------------
+
+
+def chain(tiny: Registry, length: int) -> Inference:
+    layers = [layer("in", "input"), layer("n0", "convolution", "in")]
+    layers += [layer(f"n{i}", "convolution", f"n{i - 1}") for i in range(1, length)]
+    return infer(tiny, *layers)
+
+
+def edit(inference: Inference, change: Edit) -> frozenset[str]:
+    return inference.update(inference.graph.apply(change))
+
+
+def test_an_edit_that_changes_no_type_stops_there(tiny: Registry) -> None:
+    inference = chain(tiny, 100)
+    assert edit(inference, commands.set_params(inference.graph, {"n50": {"kernel": "5"}})) == frozenset()
+    assert inference.last_inferred == 1
+
+
+def test_an_edit_that_changes_a_type_goes_as_far_as_it_matters(tiny: Registry) -> None:
+    inference = chain(tiny, 100)
+    changed = edit(inference, commands.set_params(inference.graph, {"n50": {"features": "9"}}))
+    assert changed == {"n50", "n51"}  # n51 has another input, its output is the same
+    assert inference.last_inferred == 3
+    assert str(inference.states["n51"].inputs[0]) == "N x 9 x 8 x 8"
+
+
+def test_a_move_infers_nothing(tiny: Registry) -> None:
+    inference = chain(tiny, 10)
+    assert edit(inference, commands.move_layers(inference.graph, {"n5": (99, 99)})) == frozenset()
+    assert inference.last_inferred == 0
+
+
+def test_removing_and_putting_back(tiny: Registry) -> None:
+    inference = chain(tiny, 5)
+    before = dict(inference.states)
+    gone = commands.remove_layers(inference.graph, ["n1"])
+    assert edit(inference, gone) == {"n2", "n3", "n4"}
+    assert "n1" not in inference.states
+    edit(inference, gone.reversed())
+    assert inference.states == before
+
+
+def test_a_missing_producer_that_appears_is_noticed(tiny: Registry) -> None:
+    inference = infer(tiny, layer("a", "convolution", "late"))
+    assert findings(inference) == [("a", "unknown-source", "x")]
+    edit(inference, commands.add_layer(inference.graph, layer("late", "input")))
+    assert findings(inference) == []
+
+
+def test_outputs_that_only_change_their_names_are_noticed(tiny: Registry) -> None:
+    """A layer's type changes; its outputs have the same types under other names."""
+    inference = infer(tiny, layer("in", "input"), layer("a", "add", "in", "in"), layer("b", "join", "a:y"))
+    assert findings(inference) == []
+    before = inference.graph["a"]
+    after = Layer("a", "tiny_split", inputs=before.inputs[:1])
+    edit(inference, Edit("", {"in": (inference.graph["in"], layer("in", "input", dims="8x8x6")), "a": (before, after)}))
+    assert findings(inference) == [("b", "unknown-port", "inputs")]
+
+
+def test_findings_say_where_and_what_to_do() -> None:
+    finding = Diagnostic("code", "it broke", layer="a", port="x", line=7, file="f.xml", remedy="mend it")
+    assert str(finding) == "error [code] f.xml:7: layer 'a', port 'x': it broke - mend it"
+    assert finding.as_dict()["severity"] == "error"
+    assert str(Diagnostic("c", "m", Severity.INFO)) == "info [c] m"
+    assert str(Diagnostic("c", "m", line=3)) == "error [c] line 3: m"
