@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -57,6 +58,13 @@ class Peer:
         assert ready["event"] == "ready"
         assert ready["pid"] == self.process.pid
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
     def line(self) -> dict:
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read().decode()
@@ -100,8 +108,7 @@ class Peer:
 def shared_peer(tmp_path_factory):
     peer = Peer(tmp_path_factory.mktemp("shared"))
     yield peer
-    peer.process.kill()
-    peer.process.communicate()
+    peer.close()
 
 
 @pytest.fixture
@@ -113,8 +120,7 @@ def peer(shared_peer):
 def own_peer(tmp_path):
     peer = Peer(tmp_path)
     yield peer
-    peer.process.kill()
-    peer.process.communicate()
+    peer.close()
 
 
 @pytest.fixture(scope="module")
