@@ -14,7 +14,7 @@ from designer.profiling.peaks import Peaks, now
 from designer.profiling.report import UTILISATION, Figures, Group, Record
 from designer.profiling.roofline import place, spread
 
-ON_CPU = "the run used the processor; {what} only NVIDIA GPUs have"
+ON_CPU = "the run used the processor; only NVIDIA GPUs have {what}"
 NO_COUNTERS = "no hardware counters were read; times come from CUDA events"
 
 

@@ -1,0 +1,235 @@
+"""Inference Run Logger: launches profiled runs, lists them, opens and saves their records."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QStackedWidget,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui import theme
+from app.ui.context import Context
+from app.ui.profiling.controller import Entry, State, profiling_of
+from app.ui.profiling.dialogs import open_record, save_record
+from app.ui.profiling.run_model import RunModel
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.message import Message
+from designer.profiling.report import Record
+from designer.profiling.units import quantity, text
+
+MOST_RUNS = 100_000
+
+
+class RunLoggerPanel(QWidget):
+    """The list of runs; the chosen one is shown in the other profiling panels, two chosen ones are compared."""
+
+    panel_id = "run_logger"
+    title = "Inference Run Logger"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("run_logger")
+        self.setAccessibleName("Inference Run Logger")
+        self._context = context
+        self._profiling = profiling_of(context)
+        self.launch = QPushButton("Launch Inference")
+        self.launch.setObjectName("run_logger.launch")
+        self.launch.setAccessibleName("Launch Inference")
+        self.launch.clicked.connect(self._launch_or_stop)
+        self.iterations = QSpinBox()
+        self.iterations.setObjectName("run_logger.iterations")
+        self.iterations.setAccessibleName("Iterations")
+        self.iterations.setToolTip("How often the network runs; the median is shown")
+        self.iterations.setRange(1, MOST_RUNS)
+        self.iterations.setSuffix(" runs")
+        self._open = self._button("open", "folder-open-outline", "Open a saved record, also one of make gpu-check")
+        self._open.clicked.connect(lambda: open_record(self, self._profiling))
+        self._save = self._button("save", "content-save-outline", "Save the chosen run as a record or a table")
+        self._save.clicked.connect(self._save_chosen)
+        self._remove = self._button("remove", "delete-outline", "Take the chosen runs off the list; files stay")
+        self._remove.clicked.connect(self._remove_chosen)
+        self.status = Message("run_logger.status")
+        self.model = RunModel(self)
+        self.table = self._make_table()
+        self.details = QLabel()
+        self.details.setObjectName("run_logger.details")
+        self.details.setAccessibleName("Details of the chosen run")
+        self.details.setWordWrap(True)
+        self.details.setTextFormat(Qt.TextFormat.PlainText)
+        self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._empty = EmptyState("run_logger", "timer-outline", "Profiled runs of this session are listed here.")
+        listing = QWidget()
+        column = QVBoxLayout(listing)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table, 1)
+        column.addWidget(self.details)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(listing)
+        first, second = QHBoxLayout(), QHBoxLayout()
+        first.addWidget(self.launch, 1)
+        first.addWidget(self.iterations)
+        for button in (self._open, self._save, self._remove):
+            second.addWidget(button)
+        second.addStretch(1)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addLayout(first)
+        main.addLayout(second)
+        main.addWidget(self.status)
+        main.addWidget(self._stack, 1)
+        self._profiling.entries_changed.connect(self._list)
+        self._profiling.current_changed.connect(self._choose)
+        self._profiling.state_changed.connect(self._on_state)
+        context.document_changed.connect(self._on_document)
+        self._on_document()
+        self._list()
+        self._choose(self._profiling.current)
+        self._on_state(str(self._profiling.state), self._profiling.message)
+
+    def _button(self, name: str, icon: str, tip: str) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName(f"run_logger.{name}")
+        button.setText(f"{name.capitalize()} …" if name != "remove" else "Remove")
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setAccessibleName(f"{name.capitalize()} record")
+        button.setToolTip(tip)
+        button.setIcon(theme.icon(icon))
+        return button
+
+    def _make_table(self) -> QTableView:
+        table = QTableView()
+        table.setObjectName("run_logger.table")
+        table.setAccessibleName("Runs")
+        table.setModel(self.model)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        table.setAlternatingRowColors(True)
+        table.setShowGrid(False)
+        table.setWordWrap(False)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 8)
+        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        table.selectionModel().selectionChanged.connect(lambda: self._on_selection())
+        return table
+
+    def chosen(self) -> list[Entry]:
+        """The selected runs, from top to bottom."""
+        rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
+        return [self.model.entries[row] for row in rows]
+
+    def _launch_or_stop(self) -> None:
+        if self._profiling.running:
+            self._profiling.stop()
+        else:
+            self._profiling.launch(self.iterations.value())
+
+    def _save_chosen(self) -> None:
+        for entry in self.chosen()[:1]:
+            save_record(self, self._profiling, entry)
+
+    def _remove_chosen(self) -> None:
+        for entry in self.chosen():
+            self._profiling.remove(entry)
+
+    def _on_document(self) -> None:
+        self.iterations.setValue(self._profiling.iterations())
+        self._enable()
+
+    def _on_state(self, state: str, message: str) -> None:
+        self.status.tell(message, "error" if state == State.FAILED else "info")
+        self._enable()
+
+    def _enable(self) -> None:
+        running = self._profiling.running
+        self.launch.setText("Stop" if running else "Launch Inference")
+        self.launch.setIcon(theme.icon("stop" if running else "play"))
+        self.launch.setEnabled(self._context.has_document)
+        self.launch.setToolTip(
+            "Stop the run"
+            if running
+            else "Run the network, time every operator, and list the run"
+            if self._context.has_document
+            else "Open a document first"
+        )
+        chosen = self.chosen()
+        self._save.setEnabled(len(chosen) == 1)
+        self._remove.setEnabled(bool(chosen))
+
+    def _list(self) -> None:
+        self.model.show(self._profiling.entries)
+        self._stack.setCurrentIndex(1 if self._profiling.entries else 0)
+        self.table.resizeColumnsToContents()
+        self._choose(self._profiling.current)
+
+    def _choose(self, entry: Entry | None) -> None:
+        if entry is None or entry not in self.model.entries or entry in self.chosen():
+            self._on_selection()
+            return
+        row = self.model.entries.index(entry)
+        flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+        self.table.selectionModel().setCurrentIndex(self.model.index(row, 0), flags)
+        self.table.scrollTo(self.model.index(row, 0))
+
+    def _on_selection(self) -> None:
+        chosen = self.chosen()
+        self._enable()
+        if len(chosen) == 2:
+            self.details.setText(comparison(chosen[0], chosen[1]))
+            return
+        self.details.setText(described(chosen[0].record) if len(chosen) == 1 else "")
+        if len(chosen) == 1:
+            self._profiling.show(chosen[0])
+
+
+def described(record: Record) -> str:
+    """What a reader must know of a run, in lines."""
+    total = record.total
+    inputs = ", ".join(f"{name} {shape}" for name, shape in record.inputs.items())
+    lines = [
+        f"{record.title}, {record.options.get('threads', '?')} threads"
+        if record.options.get("device") == "cpu"
+        else record.title,
+        f"median {text(total['time'])} ± {text(total['spread'])} of {record.iterations} runs",
+        f"input {inputs}" if inputs else "",
+        f"at the machine's roof {text(total['roof'])}",
+    ]
+    if record.weights_note:
+        lines.append(f"weights: {record.weights_note}")
+    lines += [
+        f"{name}: {figure.value:.2e} ({figure.reason})"
+        for name, figure in record.checks.items()
+        if figure.value is not None
+    ]
+    lines += [f"note: {note}" for note in record.notes]
+    return "\n".join(line for line in lines if line)
+
+
+def comparison(one: Entry, other: Entry) -> str:
+    """Two runs beside each other: how their medians differ, and where layers differ most."""
+    first, second = one.record.total["time"].value, other.record.total["time"].value
+    if not first or not second:
+        return "one of the two runs has no time"
+    lines = [
+        f"#{one.number} {quantity(first, 's')}, #{other.number} {quantity(second, 's')}: "
+        f"#{other.number} takes {second / first:.2f} x of #{one.number}"
+    ]
+    before = {g.layers: g.figures["time"].value or 0.0 for g in one.record.groups}
+    after = {g.layers: g.figures["time"].value or 0.0 for g in other.record.groups}
+    both = sorted((after[k] - before[k], k) for k in before.keys() & after.keys())
+    for difference, layers in [*both[:2], *both[:1:-1][:2]]:
+        sign = "+" if difference > 0 else ""
+        lines.append(f"{' + '.join(layers)}: {sign}{quantity(difference, 's')}")
+    return "\n".join(lines)

@@ -1,0 +1,138 @@
+"""Utilisation: how busy the chip's units were, for the whole network and for the selected operators."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QLabel, QScrollArea, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.ui.context import Context
+from app.ui.profiling.controller import Entry, profiling_of
+from app.ui.widgets.empty_state import EmptyState
+from designer.profiling.assemble import mean_utilisation
+from designer.profiling.figures import Figure
+from designer.profiling.report import UTILISATION, Group, Record
+from designer.profiling.units import text
+
+if TYPE_CHECKING:
+    from app.ui.profiling.chart import UtilisationChart
+
+
+class UtilisationPanel(QWidget):
+    """Bars, and under them every figure in words with its source and reason."""
+
+    panel_id = "utilisation"
+    title = "Utilisation"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("utilisation")
+        self.setAccessibleName("Utilisation")
+        self._context = context
+        self._profiling = profiling_of(context)
+        self._chart: UtilisationChart | None = None  # made when first seen: matplotlib takes a while to import
+        self._warming = False
+        self._empty = EmptyState(
+            "utilisation",
+            "chart-bar",
+            "How busy memory, compute and Tensor Cores were stands here after a profiled run.",
+            "Launch Inference",
+        )
+        self._empty.triggered.connect(lambda: self._profiling.launch())
+        self.reasons = QLabel()
+        self.reasons.setObjectName("utilisation.reasons")
+        self.reasons.setAccessibleName("Utilisation in words")
+        self.reasons.setWordWrap(True)
+        self.reasons.setTextFormat(Qt.TextFormat.PlainText)
+        self.reasons.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.reasons.setMargin(4)
+        self.reasons.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        scroll = QScrollArea()
+        scroll.setObjectName("utilisation.scroll")
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QScrollArea.Shape.NoFrame)
+        scroll.setWidget(self.reasons)
+        self._page = QSplitter(Qt.Orientation.Vertical)
+        self._page.setObjectName("utilisation.splitter")
+        self._page.setChildrenCollapsible(False)
+        self._page.addWidget(scroll)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(self._page)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addWidget(self._stack)
+        self._profiling.current_changed.connect(lambda entry: self._show(entry))
+        context.selection_changed.connect(lambda names: self._show(self._profiling.current))
+        self._show(self._profiling.current)
+
+    @property
+    def chart(self) -> UtilisationChart | None:
+        return self._chart
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._chart is None and not self._warming:
+            self._warming = True
+            threading.Thread(target=_import_matplotlib, name="matplotlib import", daemon=True).start()
+        self._show(self._profiling.current)
+
+    def _show(self, entry: Entry | None) -> None:
+        self._stack.setCurrentIndex(0 if entry is None else 1)
+        if entry is None or not self.isVisible():
+            return
+        record = entry.record
+        groups = groups_of(record, self._context.selection)
+        name = groups[0].name if len(groups) == 1 else f"{len(groups)} selected steps"
+        selected = mean_utilisation(groups, None, "selected steps") if groups else None
+        if selected is not None and len(groups) == 1:
+            selected = dict(groups[0].utilisation)
+        if self._chart is None:
+            from app.ui.profiling.chart import UtilisationChart
+
+            self._chart = UtilisationChart()
+            self._page.insertWidget(0, self._chart)
+            self._page.setStretchFactor(0, 3)
+            self._page.setStretchFactor(1, 1)
+        self._chart.show_figures(record.utilisation, selected, shortened(name))
+        words = in_words("Whole network", record.utilisation)
+        if selected is not None:
+            words += "\n\n" + in_words(name, selected)
+        if record.peaks is not None and record.peaks.note:
+            words += f"\n\nNote: {record.peaks.note}"
+        self.reasons.setText(words)
+        self._chart.setAccessibleDescription(words)
+
+
+def _import_matplotlib() -> None:
+    """Beside the window, while the person looks at the empty panel or waits for the run."""
+    import matplotlib.backends.backend_agg
+    import matplotlib.figure
+    import matplotlib.font_manager  # noqa: F401 - reads the list of fonts, the slow part
+
+
+def groups_of(record: Record, layers: tuple[str, ...]) -> list[Group]:
+    """The groups that hold one of `layers`."""
+    wanted = set(layers)
+    return [g for g in record.groups if wanted & set(g.layers)]
+
+
+def in_words(title: str, figures: Mapping[str, Figure]) -> str:
+    """Every figure in a line: value, how it came about, and why."""
+    lines = [title]
+    for key, name in UTILISATION.items():
+        figure = figures.get(key)
+        if figure is None:
+            lines.append(f"  {name}: unavailable (not part of this record)")
+            continue
+        value = f"{text(figure)}, " if figure.value is not None else ""
+        lines.append(f"  {name}: {value}{figure.source.value}" + (f" ({figure.reason})" if figure.reason else ""))
+    return "\n".join(lines)
+
+
+def shortened(name: str, most: int = 28) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

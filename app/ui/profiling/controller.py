@@ -1,0 +1,207 @@
+"""Launches profiled inference in the engine process and keeps the records of this session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.ui.analysis.controller import analysis_of
+from app.ui.context import Context
+from app.ui.jobs.engine import EngineClient
+from designer.files.atomic import write_atomic
+from designer.files.document import write_document
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from designer.profiling.report import Record, load_records, record_from_dict, save_records, to_csv
+
+DEFAULT_ITERATIONS = 10
+SEED = 0  # weights that no file brings: what they are does not change how long a layer takes
+
+
+class State(StrEnum):
+    IDLE = "idle"
+    RUNNING = "running"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One run in the logger: its record and, where it was opened, the file."""
+
+    number: int
+    record: Record
+    path: Path | None = None
+
+
+class ProfilingController(QObject):
+    """Holds the runs of this session, which of them is shown, and the one in flight."""
+
+    entries_changed = Signal()
+    current_changed = Signal(object)  # Entry or None
+    state_changed = Signal(str, str)  # State, and a sentence where there is something to say
+
+    def __init__(self, context: Context, parent: QObject | None = None) -> None:
+        super().__init__(parent if parent is not None else context)
+        self.context = context
+        self.entries: list[Entry] = []
+        self.current: Entry | None = None
+        self.state = State.IDLE
+        self.message = ""
+        self._count = 0
+        self._launch = 0  # number of the launch in flight: replies of another are dropped
+        context.inference_requested.connect(self.launch)
+
+    # --- running -----------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return self.state is State.RUNNING
+
+    def iterations(self) -> int:
+        """How often the network runs: the document's setting."""
+        settings = getattr(self.context.document, "settings", None) if self.context.has_document else None
+        return int(getattr(settings, "iterations", 0) or DEFAULT_ITERATIONS)
+
+    def launch(self, iterations: int | None = None) -> None:
+        """Time the open network as it is now. Weights that are missing are seeded; the record says so."""
+        if not self.context.has_document or self.running:
+            return
+        engine = self._engine()
+        self._launch += 1
+        number = self._launch
+        document = self.context.document
+        settings = getattr(document, "settings", None)
+
+        def failed(found: tuple[Diagnostic, ...]) -> None:
+            self._failed(number, found)
+
+        opening: dict[str, Any] = {
+            "document": write_document(document.graph).decode(),
+            "weights": str(getattr(settings, "weights", "") or "") or None,
+            "seed": SEED,
+            "engine": getattr(settings, "engine", "") or "onnxruntime",
+            "precision": getattr(settings, "precision", "") or "fp32",
+            "layout": getattr(settings, "layout", "") or "nchw",
+            "device": getattr(settings, "device", "") or "cpu",
+            "threads": 0,
+        }
+        self._set_state(State.RUNNING, "Timing the network …")
+        # One after the other in the engine's queue: nothing of another panel comes between.
+        engine.request("open", opening, None, failed)
+        analysis = analysis_of(self.context)
+        for layer in analysis.input_layers():
+            path = analysis.input_path(layer)
+            if path is not None and path.is_file():
+                engine.request("set_input", {"layer": layer, "path": str(path)}, None, failed)
+        count = iterations if iterations is not None else self.iterations()
+        engine.request("profile", {"iterations": count}, lambda reply: self._finished(number, reply), failed)
+
+    def stop(self) -> None:
+        """Give up the run in flight."""
+        if self.running:
+            self._launch += 1
+            self._set_state(State.IDLE, "Stopped.")
+            self._engine().cancel()
+
+    def _engine(self) -> EngineClient:
+        return analysis_of(self.context).engine
+
+    def _finished(self, launch: int, reply: Mapping[str, Any]) -> None:
+        if launch != self._launch:
+            return
+        try:
+            record = record_from_dict(dict(reply), where="the engine's record")
+        except DiagnosticError as error:
+            self._failed(launch, error.diagnostics)
+            return
+        self._set_state(State.IDLE, "")
+        self.add(record)
+
+    def _failed(self, launch: int, found: tuple[Diagnostic, ...]) -> None:
+        if launch != self._launch:
+            return
+        self._launch += 1  # what else this launch asked for fails too, for the same reason
+        first = next((d for d in found if d.severity is Severity.ERROR), found[0])
+        if first.code == "cancelled":
+            self._set_state(State.IDLE, "Stopped.")
+            return
+        self._set_state(State.FAILED, sentence(first))
+        self.context.message.emit("error", self.message)
+
+    def _set_state(self, state: State, message: str) -> None:
+        self.state, self.message = state, message
+        self.state_changed.emit(str(state), message)
+
+    # --- records -----------------------------------------------------------------------------------------------
+
+    def add(self, record: Record, path: Path | None = None) -> None:
+        """Put a record into the logger and show it."""
+        self._count += 1
+        entry = Entry(self._count, record, path)
+        self.entries.append(entry)
+        self.entries_changed.emit()
+        self.show(entry)
+
+    def show(self, entry: Entry | None) -> None:
+        """Show a run in the table and the bars."""
+        if entry is not self.current:
+            self.current = entry
+            self.current_changed.emit(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Drop a run from the logger; its file stays."""
+        self.entries.remove(entry)
+        self.entries_changed.emit()
+        if entry is self.current:
+            self.show(self.entries[-1] if self.entries else None)
+
+    def open_file(self, path: Path) -> bool:
+        """Add the records of a file; False, and a message, when it holds none."""
+        try:
+            records = load_records(path)
+        except DiagnosticError as error:
+            self._tell(error)
+            return False
+        for record in records:
+            self.add(record, path)
+        return True
+
+    def save_file(self, path: Path, entry: Entry) -> bool:
+        """Write one run: `.csv` as a table, anything else as a record that can be opened again."""
+        try:
+            if path.suffix.lower() == ".csv":
+                write_atomic(path, to_csv(entry.record).encode())
+            else:
+                save_records(path, [entry.record])
+        except DiagnosticError as error:
+            self._tell(error)
+            return False
+        self.context.message.emit("info", f"Saved {path.name}")
+        return True
+
+    def _tell(self, error: DiagnosticError) -> None:
+        text = sentence(error.diagnostics[0])
+        if not self.running:
+            self._set_state(State.FAILED, text)
+        self.context.message.emit("error", text)
+
+
+def profiling_of(context: Context) -> ProfilingController:
+    """The one controller of a window."""
+    if context.profiling is None:
+        context.profiling = ProfilingController(context)
+    return context.profiling
+
+
+def sentence(finding: Diagnostic) -> str:
+    """A finding for people: place, rule, remedy."""
+    where = f"{finding.layer}: " if finding.layer and finding.layer not in finding.message else ""
+    text = f"{where}{finding.message}".rstrip(".")
+    if finding.file:
+        text = f"{Path(finding.file).name}: {text}"
+    remedy = finding.remedy.rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()
