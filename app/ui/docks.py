@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from functools import partial
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, Qt, Signal
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QWidget
@@ -39,6 +40,7 @@ class Docks(QObject):
         self._docks: dict[str, QDockWidget] = {}
         self._specs = {spec.id: spec for spec in PANELS}
         self._filled: set[str] = set()
+        self._heads: dict[str, QDockWidget] = {}  # by side; empty where the arrangement was restored
         self.workspace = ""
         for spec in PANELS:
             self._docks[spec.id] = self._make(spec)
@@ -49,8 +51,8 @@ class Docks(QObject):
         dock.setAccessibleName(spec.title)
         dock.setWidget(QWidget())
         dock.hide()
-        self._window.addDockWidget(_AREAS[spec.area], dock)
         dock.visibilityChanged.connect(lambda seen, name=spec.id: self._on_seen(name, seen))
+        dock.toggleViewAction().triggered.connect(partial(self._on_toggled, spec.id))
         return dock
 
     def __getitem__(self, panel: str) -> QDockWidget:
@@ -89,6 +91,10 @@ class Docks(QObject):
         panel: QWidget = cls(self._context)
         return panel
 
+    def _on_toggled(self, name: str, on: bool) -> None:
+        if on:
+            self.show(name)
+
     def _on_seen(self, name: str, seen: bool) -> None:
         if seen:
             self.fill(name)
@@ -96,8 +102,11 @@ class Docks(QObject):
     def show(self, name: str) -> None:
         """Open a panel and bring it to the front."""
         self.fill(name)
-        self._docks[name].show()
-        self._docks[name].raise_()
+        dock = self._docks[name]
+        if self._window.dockWidgetArea(dock) is Qt.DockWidgetArea.NoDockWidgetArea:
+            self._window.addDockWidget(_AREAS[self._specs[name].area], dock)
+        dock.show()
+        dock.raise_()
 
     # --- workspaces ------------------------------------------------------------------------------------------
 
@@ -107,6 +116,8 @@ class Docks(QObject):
             return
         self.remember()
         self.workspace = name
+        self._heads = {}
+        self._clear()  # what a stored arrangement does not name would stay where it is
         stored = self._settings.value(f"workspaces/{name}")
         if not (isinstance(stored, QByteArray) and self._window.restoreState(stored, LAYOUT_VERSION)):
             self.arrange()
@@ -128,22 +139,33 @@ class Docks(QObject):
         window = self._window
         window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
-        for dock in self._docks.values():
-            dock.setFloating(False)
-            dock.hide()
+        self._clear()
         heads: dict[str, QDockWidget] = {}
         for spec in PANELS:
             if self.workspace not in spec.workspaces:
                 continue
             dock = self._docks[spec.id]
-            window.addDockWidget(_AREAS[spec.area], dock)
-            dock.show()
             head = heads.setdefault(spec.area, dock)
-            if head is not dock:
+            if head is dock:
+                window.addDockWidget(_AREAS[spec.area], dock)
+            else:
                 window.tabifyDockWidget(head, dock)
-        shares = _SHARES[self.workspace]
-        for area, head in heads.items():
+            dock.show()
+        for head in heads.values():
             head.raise_()
+        self._heads = heads
+        self.settle()
+
+    def settle(self) -> None:
+        """Give the sides of a fresh arrangement their sizes; a window that is not shown yet cannot."""
+        window = self._window
+        shares = _SHARES[self.workspace]
+        for area, head in self._heads.items():
             flat = area == "bottom"
             length = round((window.height() if flat else window.width()) * shares[area])
             window.resizeDocks([head], [length], Qt.Orientation.Vertical if flat else Qt.Orientation.Horizontal)
+
+    def _clear(self) -> None:
+        for dock in self._docks.values():
+            dock.setFloating(False)
+            self._window.removeDockWidget(dock)

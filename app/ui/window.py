@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QSettings, QSize, Qt, QTimer
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QToolBar
 
 from app.ui import theme
@@ -316,6 +316,11 @@ class MainWindow(QMainWindow):
             self.resize(min(1600, round(screen.width() * 0.94)), min(1000, round(screen.height() * 0.9)))
         self.docks.set_workspace(self.docks.last_workspace())
         self._refresh()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not event.spontaneous():
+            QTimer.singleShot(0, self, self.docks.settle)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if not self.files.may_leave():

@@ -23,6 +23,7 @@ from designer.graph.edits import ChangeSet, Edit
 from designer.graph.model import GRID, Layer, Source, check_layer_name
 from designer.operators.api import Operator
 
+OPENING_ZOOM = 0.5  # a document that is larger opens at its top left corner, where it can be read
 Connect = Callable[[Layer], Edit]  # how a layer that the quick search makes joins the network
 
 
@@ -83,7 +84,7 @@ class Canvas(QWidget):
         document.states_changed.connect(self._on_states)
         self._paste_count = 0
         self._update_hint()
-        self.viewer.frame_all()
+        self.viewer.frame_all(least=OPENING_ZOOM)
         self.selection_state_changed.emit()
 
     def _on_changed(self, change: ChangeSet) -> None:

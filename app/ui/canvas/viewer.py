@@ -64,6 +64,7 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         self._ctx_menu_bar.clear()
         self._gesture: gestures.Gesture | None = None
         self._fitted = False
+        self._least = ZOOM_MIN
         self.setObjectName("canvas")
         self.setAccessibleName("Network canvas")
         self.setSceneRect(-EXTENT, -EXTENT, 2 * EXTENT, 2 * EXTENT)
@@ -144,8 +145,11 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         for bar, step in ((self.horizontalScrollBar(), run.x()), (self.verticalScrollBar(), run.y())):
             bar.setValue(bar.value() - step)
 
-    def frame(self, items: Sequence[LayerItem]) -> None:
-        """Show these nodes as large as they fit, at most at natural size. Much faster than the library's own way."""
+    def frame(self, items: Sequence[LayerItem], *, least: float = ZOOM_MIN) -> None:
+        """Show these nodes as large as they fit, at most at natural size. Much faster than the library's own way.
+
+        Where they would be smaller than `least`, that scale is kept and their top left corner is shown.
+        """
         rect = QRectF()
         for item in items:
             rect = rect.united(item.sceneBoundingRect())
@@ -154,15 +158,20 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
             self.centerOn(0, 0)
             return
         self.fitInView(rect.adjusted(-GRID, -GRID, GRID, GRID), Qt.AspectRatioMode.KeepAspectRatio)
-        wanted = min(1.0, max(ZOOM_MIN, self.zoom))
+        wanted = min(1.0, max(least, self.zoom))
+        too_wide = rect.width() * wanted > self.viewport().width()
+        too_high = rect.height() * wanted > self.viewport().height()
         if wanted != self.zoom:
             QGraphicsView.scale(self, wanted / self.zoom, wanted / self.zoom)
-        self.centerOn(rect.center())
+        shown = self.mapToScene(self.viewport().rect()).boundingRect()
+        x = rect.left() - GRID + shown.width() / 2 if too_wide else rect.center().x()
+        y = rect.top() - GRID + shown.height() / 2 if too_high else rect.center().y()
+        self.centerOn(x, y)
 
-    def frame_all(self) -> None:
+    def frame_all(self, *, least: float = ZOOM_MIN) -> None:
         """Show everything, also after the window gets another size, until the person pans or zooms."""
-        self.frame(self.layer_items())
-        self._fitted = True
+        self.frame(self.layer_items(), least=least)
+        self._fitted, self._least = True, least
 
     def reveal(self, item: LayerItem) -> None:
         """Bring a node into view, without zooming where it can be read."""
@@ -340,7 +349,7 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
     def resizeEvent(self, event: QResizeEvent) -> None:
         QGraphicsView.resizeEvent(self, event)
         if self._fitted:
-            self.frame_all()
+            self.frame_all(least=self._least)
 
     def _update_scene(self) -> None:
         """The library's own framing would undo ours."""

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+import app
 from app.ui.context import Context
 from app.ui.dialogs.findings import finding_text
 from app.ui.widgets.message import Message
@@ -105,9 +106,10 @@ class OnnxExportDialog(QDialog):
             self._tidy()
             return
         target = Path(self.file.text().strip()).expanduser()
-        arguments = ["-m", "app.cli", "export", "onnx", str(source), "--output", str(target)]
+        arguments = ["-m", "app.cli", "export", "onnx", str(source), "--output", str(target.resolve())]
         if self.weights.text().strip():
-            arguments += ["--weights", self.weights.text().strip()]
+            weights = Path(self.weights.text().strip()).expanduser().resolve()
+            arguments += ["--weights", str(weights)]
         if self.random.isChecked():
             arguments += ["--random-weights", "0"]
         self.export.setEnabled(False)
@@ -115,6 +117,8 @@ class OnnxExportDialog(QDialog):
         self._process = QProcess(self)
         self._process.finished.connect(self._on_finished)
         self._process.errorOccurred.connect(self._on_error)
+        # `-m` looks in the working folder first: the folder of our own packages, not where the person happened to be.
+        self._process.setWorkingDirectory(str(Path(app.__file__).resolve().parent.parent))
         self._process.start(sys.executable, arguments)
 
     def _on_finished(self, code: int, _status: QProcess.ExitStatus) -> None:
