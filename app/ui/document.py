@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from designer.files.settings import Settings, find_settings, read_settings
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
@@ -22,6 +25,7 @@ class Document(QObject):
     states_changed = Signal(object)  # frozenset of layer names whose inferred state is different
     clean_changed = Signal(bool)
     path_changed = Signal()
+    settings_changed = Signal()
     refused = Signal(object)  # tuple of Diagnostic: a wish that broke a rule
 
     def __init__(
@@ -39,6 +43,11 @@ class Document(QObject):
         self.inference = Inference(graph, registry)
         self.path = path
         self.reading = reading  # findings of the reader, shown beside those of the inference
+        self.settings = Settings()
+        beside = find_settings(path) if path is not None else None
+        if beside is not None:
+            self.settings, found = read_settings(beside)
+            self.reading = (*reading, *found)
         self._was_clean = True
         self.history.subscribe(self._on_change)
 
@@ -67,6 +76,13 @@ class Document(QObject):
         self.history.mark_clean()
         self.path_changed.emit()
         self._check_clean()
+
+    def change_settings(self, **changes: Any) -> None:
+        """Put other values into the settings, by field name. They are no part of the undo history."""
+        settings = replace(self.settings, **changes)
+        if settings != self.settings:
+            self.settings = settings
+            self.settings_changed.emit()
 
     @property
     def title(self) -> str:

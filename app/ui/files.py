@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from app.ui.context import Context
 from app.ui.dialogs.findings import ask_unsaved, show_findings
 from app.ui.document import Document
+from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.graph.graph import Graph
 
@@ -88,6 +89,7 @@ class Files:
     def _show(self, document: Document) -> None:
         old = self._context.document if self._context.has_document else None
         document.setParent(self._context)
+        document.settings_changed.connect(self.save_settings)
         self._context.set_document(document)
         if old is not None:
             old.deleteLater()
@@ -125,9 +127,21 @@ class Files:
             )
             return False
         document.mark_saved(path)
+        if document.settings != Settings():
+            self.save_settings()
         self.remember(path)
         self._context.message.emit("info", f"Saved {path.name}")
         return True
+
+    def save_settings(self) -> None:
+        """Write the settings beside the document, where it has a place of its own. A failure is told, nothing is lost."""
+        document = self._context.document
+        if document.path is None or self.is_sample(document.path):
+            return
+        try:
+            save_settings(document.settings, settings_path(document.path), document.graph.layers)
+        except DiagnosticError as error:
+            self._context.message.emit("warning", f"The settings were not saved: {error.diagnostics[0].message}")
 
     def may_leave(self) -> bool:
         """Whether the open document may go away: it is saved, or the person decided."""

@@ -26,6 +26,8 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 LAYOUTS = ("nchw", "nhwc")
 ENGINES = ("onnxruntime", "torch")
 MAX_ITERATIONS = 1_000_000
+MAX_THREADS = 1024
+MAX_SEED = 2**31 - 1
 
 _GENERAL = "GeneralNetworkSettings/"
 _INFERENCE = "InferenceSettings/"
@@ -38,6 +40,7 @@ _SECTIONS = f"{_INFERENCE}profilingSections/"
 class Settings:
     """How a document is run on this machine. Paths are absolute, or as the file has them where they are of another system.
 
+    `threads` 0 means all cores. `random_seed` is set when the person chose random numbers for weights that are missing.
     `input_files` and `output_files` are by layer; `profiling_sections` are switched on or off by name. `extra` are settings
     of newer versions, kept when saving.
     """
@@ -46,7 +49,9 @@ class Settings:
     layout: str = "nchw"
     engine: str = "onnxruntime"
     device: str = "cpu"
+    threads: int = 0
     weights: str = ""
+    random_seed: int | None = None
     input_files: Mapping[str, str] = field(default_factory=dict)
     output_files: Mapping[str, str] = field(default_factory=dict)
     iterations: int = 10
@@ -117,6 +122,10 @@ def write_settings(settings: Settings, folder: Path) -> bytes:
     texts[f"{_GENERAL}backend"] = settings.engine
     texts[f"{_GENERAL}device"] = settings.device
     texts[f"{_GENERAL}weights"] = _relative(settings.weights, folder)
+    if settings.threads:
+        texts[f"{_GENERAL}threads"] = str(settings.threads)
+    if settings.random_seed is not None:
+        texts[f"{_GENERAL}randomWeightsSeed"] = str(settings.random_seed)
     texts[f"{_INFERENCE}iterations"] = str(settings.iterations)
     texts[f"{_INFERENCE}enableProfiling"] = "true" if settings.profiling else "false"
     for layer, file in settings.input_files.items():
@@ -165,6 +174,14 @@ class _Reader:
             self.values["profiling"] = _switch(text)
         elif name == f"{_INFERENCE}iterations":
             self._iterations(text, line)
+        elif name in _COUNTS and not self._old:
+            key, high = _COUNTS[name]
+            number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
+            if 0 <= number <= high:
+                self.values[key] = number
+            else:
+                message = f"'{text[:40]}' is no number for {key}; the default is used"
+                self._add("bad-setting", message, line, f"a whole number from 0 to {high}")
         elif name == f"{_GENERAL}device" and not self._old:
             self.values["device"] = text or "cpu"
         elif name in _CHOICES:
@@ -201,6 +218,12 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{_GENERAL}dataType": ("precision", PRECISIONS),
     f"{_GENERAL}format": ("layout", LAYOUTS),
     f"{_GENERAL}backend": ("engine", ENGINES),
+}
+
+
+_COUNTS: dict[str, tuple[str, int]] = {
+    f"{_GENERAL}threads": ("threads", MAX_THREADS),
+    f"{_GENERAL}randomWeightsSeed": ("random_seed", MAX_SEED),
 }
 
 
