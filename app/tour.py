@@ -68,7 +68,7 @@ class Tour:
         network = open_network(samples.path("denoiser.xml"))
         history = History(network.graph)
         inference = Inference(network.graph, network.registry)
-        history.subscribe(inference.update)
+        history.subscribe(lambda change: None if inference.update(change) else None)
         layer = network.graph["conv_enc_2"]
         before = inference.states["conv_enc_2"].outputs
         history.commit(commands.set_params(network.graph, {layer.name: {"features": "56"}}))
@@ -200,7 +200,7 @@ class Tour:
         self.page.text(f"Wrote {target.name}, {target.stat().st_size / 1024:.0f} KiB, accepted by onnx.checker.")
 
     def _sample_weights(self, network: Network) -> Weights:
-        location = weights_location(network.path, None)
+        location = weights_location(network.path, samples.weights(network.path.stem))
         if location is not None:
             return load_weights_for(network, location, None)
         return fill_missing(Weights(), required_weights(network.inference), seed=0)
