@@ -111,3 +111,39 @@ def plain_unet(weights: Weights):
 
 def pixels(height=24, width=32, batch=1, channels=3, seed=0):
     return np.random.default_rng(seed).random((batch, channels, height, width), np.float32)
+
+
+def plain_torch_unet(weights: Weights):
+    """The same network as a `torch.nn.Module` written by hand, for timing."""
+    import torch
+    from torch import nn
+
+    def conv(name, **kw):
+        kernel = torch.from_numpy(weights.tensors[WeightKey(name, "kernel")])
+        made = nn.Conv2d(kernel.shape[1], kernel.shape[0], kernel.shape[2], **kw)
+        made.weight.data = kernel.clone()
+        made.bias.data = torch.from_numpy(weights.tensors[WeightKey(name, "bias")]).clone()
+        return made
+
+    class Plain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.enc_1, self.enc_2 = conv("enc 1", padding=1), conv("enc_2", padding=2)
+            self.down, self.dec, self.out = conv("down", padding=1, stride=2), conv("dec", padding=1), conv("out")
+            norm = {t: torch.from_numpy(weights.tensors[WeightKey("norm", t)]).clone() for t in NORM}
+            self.norm = nn.BatchNorm2d(len(norm["scale"]))
+            self.norm.weight.data, self.norm.bias.data = norm["scale"], norm["bias"]
+            self.norm.running_mean, self.norm.running_var = norm["mean"], norm["variance"]
+            self.pool, self.up = nn.MaxPool2d(2), nn.Upsample(scale_factor=2, mode="nearest")
+            self.relu, self.leaky = nn.ReLU(), nn.LeakyReLU(0.1)
+
+        def forward(self, x):
+            a = self.relu(self.enc_1(x))
+            n = self.norm(self.leaky(self.enc_2(self.pool(a))))
+            p = self.relu(self.up(self.down(n)) + n)
+            return self.out(self.relu(self.dec(torch.cat([self.up(p), a], 1))))
+
+    return Plain()
+
+
+NORM = ("scale", "bias", "mean", "variance")

@@ -122,6 +122,14 @@ def _session(model: bytes, count: int) -> Any:
 
 
 def _failed(what: str, part: Part, error: Exception) -> DiagnosticError:
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        return DiagnosticError(
+            Diagnostic(
+                "out-of-memory",
+                f"the memory of the machine was not enough: ONNX Runtime {what} the network",
+                remedy="use a smaller picture, capture fewer layers, or close other programs",
+            )
+        )
     first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
     span = part.layers[0] if len(part.layers) == 1 else f"{part.layers[0]} ... {part.layers[-1]}"
     layer = next((name for name in part.layers if f"'{name}/" in str(error)), part.layers[0] if part.layers else None)
