@@ -1,0 +1,56 @@
+"""A list of choices in which those that cannot be chosen stay visible, disabled, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QComboBox, QSizePolicy, QWidget
+
+from app.ui.widgets.run_choices import Choice
+
+
+class ChoiceBox(QComboBox):
+    """`chosen` carries the value that the person picked."""
+
+    chosen = Signal(str)
+
+    def __init__(self, name: str, label: str, tip: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(label)
+        self.setToolTip(tip)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(8)
+        self._choices: tuple[Choice, ...] = ()
+        self._items = QStandardItemModel(self)
+        self.setModel(self._items)
+        self.activated.connect(lambda _index: self.chosen.emit(str(self.currentData())))
+        self.installEventFilter(self)
+
+    def show_choices(self, choices: Sequence[Choice], value: str) -> str:
+        """Show the choices with `value` as the present one; returns why it cannot be used (empty: it can)."""
+        known = tuple(choices)
+        if value not in [c.value for c in known]:
+            known = (*known, Choice(value, value, "this machine does not have it"))
+        if known != self._choices:
+            self._choices = known
+            self._items.clear()
+            for choice in known:
+                item = QStandardItem(f"{choice.title} - {choice.reason}" if choice.reason else choice.title)
+                item.setData(choice.value, Qt.ItemDataRole.UserRole)
+                item.setToolTip(choice.reason)
+                item.setEnabled(not choice.reason)
+                self._items.appendRow(item)
+            self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 24)
+        self.setCurrentIndex([c.value for c in known].index(value))
+        return next(c.reason for c in known if c.value == value)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Wheel and not self.hasFocus():
+            event.ignore()
+            return True
+        return super().eventFilter(watched, event)

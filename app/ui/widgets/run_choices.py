@@ -1,0 +1,63 @@
+"""Which engine, precision and device go together on this machine, and why the others do not. Knows neither Qt nor torch."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib import metadata, util
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Choice(NamedTuple):
+    """One value of a setting: its text for people, and the reason why it cannot be chosen now (empty: it can)."""
+
+    value: str
+    title: str
+    reason: str = ""
+
+
+ENGINE_TITLES = {"onnxruntime": "ONNX Runtime", "torch": "PyTorch"}
+PRECISION_TITLES = {"fp32": "FP32 (single)", "fp16": "FP16 (half)", "bf16": "BF16 (brain float)"}
+LAYOUT_TITLES = {"nchw": "NCHW (planes)", "nhwc": "NHWC (channels last)"}
+
+
+@lru_cache(maxsize=1)
+def cuda_devices() -> tuple[int, str]:
+    """How many CUDA devices torch could use here, and the reason where it is none."""
+    try:
+        version = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return 0, "PyTorch is not installed"
+    if version.endswith("+cpu"):
+        return 0, "the installed PyTorch is built for the CPU only"
+    cards = Path("/proc/driver/nvidia/gpus")
+    count = len(os.listdir(cards)) if cards.is_dir() else 0
+    return count, "" if count else "no NVIDIA card or driver was found"
+
+
+def engines() -> tuple[Choice, ...]:
+    modules = {"onnxruntime": "onnxruntime", "torch": "torch"}
+    return tuple(
+        Choice(value, title, "" if util.find_spec(modules[value]) else "it is not installed")
+        for value, title in ENGINE_TITLES.items()
+    )
+
+
+def devices(engine: str) -> tuple[Choice, ...]:
+    count, why = cuda_devices()
+    if engine != "torch":
+        why = "ONNX Runtime is installed for the CPU only; choose PyTorch"
+    cards = tuple(Choice(f"cuda:{i}", f"CUDA device {i}", why) for i in range(max(count, 1)))
+    return (Choice("cpu", "CPU"), *cards)
+
+
+def precisions(engine: str, device: str) -> tuple[Choice, ...]:
+    why = ""
+    if engine != "torch" or not device.startswith("cuda"):
+        why = "needs PyTorch on a CUDA device; on a CPU it would only be slower"
+    return tuple(Choice(v, title, "" if v == "fp32" else why) for v, title in PRECISION_TITLES.items())
+
+
+def layouts() -> tuple[Choice, ...]:
+    return tuple(Choice(value, title) for value, title in LAYOUT_TITLES.items())

@@ -1,0 +1,185 @@
+"""Network Settings: what is chosen lands in the document's settings, what is impossible says why, weights are reported."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QTableWidget, QToolButton
+
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.panels.network_settings import NetworkSettingsPanel
+from app.ui.widgets import run_choices
+from app.ui.widgets.choice_box import ChoiceBox
+from app.ui.widgets.number_field import NumberField
+from designer.files.document import save_document
+from designer.files.settings import Settings, save_settings, settings_path
+from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+
+def small_graph() -> Graph:
+    return Graph(
+        [
+            Layer("input_0", "input", params={"dims": "32x32x3"}),
+            Layer("conv_0", "convolution", inputs=(Source("input_0"),), params={"features": "8"}),
+            Layer("output_0", "output", inputs=(Source("conv_0"),)),
+        ]
+    )
+
+
+@pytest.fixture
+def context(qapp):
+    context = Context(default_registry())
+    context.set_document(Document(small_graph(), context.registry))
+    return context
+
+
+@pytest.fixture
+def panel(qtbot, context):
+    panel = NetworkSettingsPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(340, 640)
+    panel.show()
+    qtbot.waitExposed(panel)
+    panel.activateWindow()
+    return panel
+
+
+@pytest.fixture
+def weights(tmp_path):
+    np.save(tmp_path / "conv_0_kernel.npy", np.zeros((8, 3, 3, 3), np.float32))
+    np.save(tmp_path / "conv_0_bias.npy", np.zeros(8, np.float32))
+    return tmp_path
+
+
+def get(panel, kind, name):
+    found = panel.findChild(kind, f"network_settings.{name}")
+    assert found is not None, name
+    return found
+
+
+def summary(panel) -> str:
+    return get(panel, QLabel, "weights.summary").text()
+
+
+def test_choosing_an_engine_changes_the_settings(qtbot, panel, context):
+    box = get(panel, ChoiceBox, "engine")
+    box.setFocus()
+    with qtbot.waitSignal(context.document.settings_changed):
+        qtbot.keyClick(box, Qt.Key.Key_Down)
+    assert context.document.settings.engine == "torch"
+    assert context.document.history.undo_title is None
+
+
+def test_what_is_impossible_is_disabled_with_the_reason(panel):
+    box = get(panel, ChoiceBox, "precision")
+    half = box.model().item(box.findData("fp16"))
+    assert not half.isEnabled()
+    assert "CUDA" in half.toolTip()
+    assert box.model().item(box.findData("fp32")).isEnabled()
+
+
+def test_settings_of_another_machine_are_shown_with_the_reason(panel, context):
+    context.document.change_settings(engine="torch", device="cuda:7", precision="fp16")
+    text = get(panel, QLabel, "choices.message").text()
+    assert "cuda:7" in text
+    assert get(panel, ChoiceBox, "device").currentData() == "cuda:7"
+
+
+def test_half_precision_is_possible_on_a_cuda_device():
+    assert [c.reason for c in run_choices.precisions("torch", "cuda:0")] == ["", "", ""]
+    assert run_choices.precisions("onnxruntime", "cpu")[1].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "typed", "value"),
+    [("threads", "threads", "3", 3), ("iterations", "iterations", "250", 250)],
+)
+def test_numbers_are_typed(qtbot, panel, context, name, field, typed, value):
+    widget = get(panel, NumberField, name)
+    widget.setFocus()
+    widget.selectAll()
+    qtbot.keyClicks(widget, typed)
+    assert getattr(context.document.settings, field) == value
+
+
+def test_a_wrong_number_says_the_rule_and_is_not_taken(qtbot, panel, context):
+    widget = get(panel, NumberField, "iterations")
+    widget.setFocus()
+    widget.selectAll()
+    qtbot.keyClicks(widget, "0")
+    assert "from 1 to" in get(panel, QLabel, "iterations.message").text()
+    assert context.document.settings.iterations == Settings().iterations
+
+
+def test_random_weights_are_chosen_explicitly(qtbot, panel, context):
+    seed = get(panel, NumberField, "seed")
+    assert context.document.settings.random_seed is None
+    assert not seed.isEnabled()
+    qtbot.keyClick(get(panel, QCheckBox, "random"), Qt.Key.Key_Space)
+    assert context.document.settings.random_seed == 0
+    seed.setFocus()
+    seed.selectAll()
+    qtbot.keyClicks(seed, "41")
+    assert context.document.settings.random_seed == 41
+    qtbot.keyClick(get(panel, QCheckBox, "random"), Qt.Key.Key_Space)
+    assert context.document.settings.random_seed is None
+
+
+def test_typed_weights_are_reported_and_follow_the_network(qtbot, panel, context, weights):
+    line = get(panel, QLineEdit, "weights")
+    line.setFocus()
+    qtbot.keyClicks(line, str(weights))
+    qtbot.keyClick(line, Qt.Key.Key_Return)
+    assert context.document.settings.weights == str(weights)
+    qtbot.waitUntil(lambda: summary(panel) == "2 of 2 tensors bound.")
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "9"}}))
+    qtbot.waitUntil(lambda: summary(panel) == "0 of 2 tensors bound, 2 wrong shape.")
+    qtbot.mouseClick(get(panel, QToolButton, "weights.details"), Qt.MouseButton.LeftButton)
+    table = get(panel, QTableWidget, "weights.tensors")
+    assert table.isVisible()
+    assert [table.item(0, c).text() for c in range(4)] == ["conv_0.bias", "wrong shape", "9", "8"]
+
+
+def test_missing_and_unexpected_tensors_are_counted(qtbot, panel, context, weights):
+    (weights / "conv_0_bias.npy").rename(weights / "other_bias.npy")
+    context.document.change_settings(weights=str(weights))
+    qtbot.waitUntil(lambda: summary(panel) == "1 of 2 tensors bound, 1 missing, 1 unexpected.")
+
+
+def test_a_location_that_is_none_says_so(qtbot, panel, context, tmp_path):
+    context.document.change_settings(weights=str(tmp_path / "nowhere"))
+    qtbot.waitUntil(lambda: "nowhere" in summary(panel))
+    context.document.change_settings(weights="")
+    assert summary(panel).startswith("No weights are chosen")
+
+
+def test_a_folder_is_chosen_in_the_dialog(qtbot, panel, context, weights, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(weights))
+    qtbot.mouseClick(get(panel, QToolButton, "weights.folder"), Qt.MouseButton.LeftButton)
+    assert context.document.settings.weights == str(weights)
+    qtbot.waitUntil(lambda: summary(panel).startswith("2 of 2"))
+
+
+def test_settings_beside_a_document_are_read_with_it(qtbot, panel, context, tmp_path):
+    path = tmp_path / "net.xml"
+    save_document(small_graph(), path)
+    save_settings(Settings(iterations=77, threads=2, random_seed=5), settings_path(path))
+    context.set_document(Document(small_graph(), context.registry, path))
+    assert get(panel, NumberField, "iterations").text() == "77"
+    assert get(panel, NumberField, "threads").text() == "2"
+    assert get(panel, QCheckBox, "random").isChecked()
+
+
+def test_without_a_document_it_says_what_will_stand_here(qtbot):
+    panel = NetworkSettingsPanel(Context(default_registry()))
+    qtbot.addWidget(panel)
+    assert panel._empty.text().startswith("Open or create")
