@@ -23,7 +23,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str, str | None]]
     ("convolution", {}, (image(), image()), "Convolution takes 1 input, not 2", None),
     ("convolution", {}, (image().with_dtype(DataType.INT64),), "Convolution needs float32 at 'x', not int64", "x"),
     ("convolution", {"kernel": Size2D(9, 9), "padding_mode": "reflect"}, (image(3, 4, 4),),
-     "a reflect border of 4 needs an input width of at least 5, not 4", "x"),
+     "a reflect border of 4 needs an input height of at least 5, not 4", "x"),
     ("pooling", {"padding": Size2D(2, 0)}, (image(),), "padding 2x0 is more than half the window 2x2", None),
     ("pooling", {"size": Size2D(9, 9)}, (image(3, 5, 4),), "kernel 9x9 with stride 2x2 does not fit an input of 4x5", "x"),
     ("depth_to_space", {}, (image(3),), "3 channels cannot be divided into 4 pixels of a block of 2x2", "x"),

@@ -1,0 +1,167 @@
+"""What convolutions of one, two and three dimensions share. Tuples are in torch's order: depth, height, width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from designer.operators.api import (
+    Dim,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    OnnxWeight,
+    ShapeError,
+    TensorType,
+    TorchCall,
+    TorchExpr,
+    TorchInput,
+    TorchModule,
+    Weight,
+    int64,
+)
+from designer.operators.shapes import divisible, known, window_output
+
+ONNX_PAD_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+PADDING = ("same", "valid", "tuple")
+PADDING_MODES = tuple(ONNX_PAD_MODES)
+_NAMES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+
+
+def pads_of(
+    padding: str, own: tuple[int, ...], kernel: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
+    """(before, after) along each axis; "same" puts the smaller half of dilation * (kernel - 1) before."""
+    if padding == "tuple":
+        return tuple((pad, pad) for pad in own)
+    if padding == "valid":
+        return tuple((0, 0) for _ in kernel)
+    totals = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+    return tuple((total // 2, total - total // 2) for total in totals)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A convolution in numbers."""
+
+    features: int
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+    groups: int = 1
+    bias: bool = True
+    mode: str = "zeros"
+
+    def infer(self, x: TensorType) -> TensorType:
+        channels = known(x, 1)
+        divisible("input channels", channels, self.groups, "groups")
+        divisible("features", self.features, self.groups, "groups", port=None)
+        sizes = [known(x, axis) for axis in range(2, x.rank)]
+        found: list[int] = []
+        names = _NAMES[len(self.kernel)]
+        for name, size, k, s, d, pad in zip(
+            names, sizes, self.kernel, self.stride, self.dilation, self.pads, strict=True
+        ):
+            check_border(self.mode, max(pad), size, name)
+            found.append(window_output(size, k, s, sum(pad), d))
+        if min(found) < 1:
+            spread = f" and dilation {_text(self.dilation)}" if max(self.dilation) > 1 else ""
+            raise ShapeError(
+                f"kernel {_text(self.kernel)} with stride {_text(self.stride)}{spread} "
+                f"does not fit an input of {_text(sizes)}",
+                port="x",
+                remedy="use a smaller kernel, more padding or a larger input",
+            )
+        dims: tuple[Dim, ...] = (x.shape[0], self.features, *found)
+        return x.with_shape(*dims)
+
+    def torch(self, channels: int, x: TorchExpr | None = None, name: str = "") -> TorchExpr:
+        """nn.Conv1d, Conv2d or Conv3d; a border that is not symmetric, which these do not know, is added before."""
+        source: TorchExpr = TorchInput(0) if x is None else x
+        kwargs: dict[str, Any] = {
+            "in_channels": channels,
+            "out_channels": self.features,
+            "kernel_size": self.kernel,
+            "stride": self.stride,
+        }
+        if all(before == after for before, after in self.pads):
+            kwargs["padding"] = tuple(before for before, _ in self.pads)
+            if self.mode != "zeros":
+                kwargs["padding_mode"] = self.mode
+        else:
+            source = torch_pad(source, self.pads, self.mode)
+        if max(self.dilation) > 1:
+            kwargs["dilation"] = self.dilation
+        if self.groups != 1:
+            kwargs["groups"] = self.groups
+        kwargs["bias"] = self.bias
+        return TorchModule(f"torch.nn.Conv{len(self.kernel)}d", kwargs, (source,), name)
+
+    def onnx(self, x: OnnxValue | None = None, kernel: OnnxValue | None = None, bias: str = "bias") -> OnnxValue:
+        source: OnnxValue = OnnxInput(0) if x is None else x
+        pads = self.pads
+        if self.mode != "zeros" and any(max(pad) for pad in pads):
+            source = onnx_pad(source, pads, self.mode)
+            pads = tuple((0, 0) for _ in pads)
+        attributes = {
+            "kernel_shape": self.kernel,
+            "strides": self.stride,
+            "dilations": self.dilation,
+            "group": self.groups,
+            "pads": (*(before for before, _ in pads), *(after for _, after in pads)),
+        }
+        filters = OnnxWeight("kernel") if kernel is None else kernel
+        learned = (OnnxWeight(bias),) if self.bias else ()
+        return OnnxNode("Conv", (source, filters, *learned), attributes)
+
+    def weights(self, channels: int, prefix: str = "", torch: str = "") -> tuple[Weight, ...]:
+        shape = (self.features, channels // self.groups, *self.kernel)
+        fan_in = prod(shape[1:])
+        kernel = Weight(f"{prefix}kernel", shape, f"{torch}weight", fan_in=fan_in)
+        if not self.bias:
+            return (kernel,)
+        return (kernel, Weight("bias", (self.features,), f"{torch}bias", fan_in=fan_in))
+
+    def flops(self, channels: int, output: TensorType) -> int:
+        positions = prod(output.concrete()[2:])
+        return 2 * positions * self.features * (channels // self.groups) * prod(self.kernel)
+
+
+def check_border(mode: str, pad: int, size: int, name: str) -> None:
+    """Raise ShapeError where a border cannot be made of an input that small."""
+    most = {"reflect": size - 1, "circular": size}.get(mode, pad)
+    if pad > most:
+        raise ShapeError(
+            f"a {mode} border of {pad} needs an input {name} of at least {size + pad - most}, not {size}",
+            port="x",
+            remedy="use zeros or replicate, or a narrower border",
+        )
+
+
+def torch_pad(x: TorchExpr, pads: Sequence[tuple[int, int]], mode: str, value: float = 0.0) -> TorchExpr:
+    """`pads` in the order of the axes; torch wants the last axis first."""
+    flat = tuple(number for pad in reversed(pads) for number in pad)
+    kwargs: dict[str, Any] = {"mode": "constant" if mode in ("zeros", "constant") else mode}
+    if value:
+        kwargs["value"] = value
+    return TorchCall("torch.nn.functional.pad", (x, flat), kwargs)
+
+
+def onnx_pad(x: OnnxValue, pads: Sequence[tuple[int, int]], mode: str, value: OnnxValue | None = None) -> OnnxValue:
+    """Pads behind batch and channels."""
+    numbers = int64(0, 0, *(before for before, _ in pads), 0, 0, *(after for _, after in pads))
+    inputs = (x, numbers) if value is None else (x, numbers, value)
+    return OnnxNode("Pad", inputs, {"mode": ONNX_PAD_MODES.get(mode, mode)})
+
+
+def summary(kernel: object, stride: object, unit: object, features: int) -> str:
+    """`3x3 / 2x2 · 64`."""
+    return f"{kernel}{'' if stride == unit else f' / {stride}'} · {features}"
+
+
+def _text(values: Sequence[int]) -> str:
+    """Width first, as people read sizes."""
+    return "x".join(str(value) for value in reversed(values))

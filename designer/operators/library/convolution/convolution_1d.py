@@ -1,0 +1,89 @@
+"""One-dimensional convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    Category,
+    Example,
+    OnnxValue,
+    Operator,
+    Port,
+    TensorType,
+    TorchExpr,
+    Weight,
+    param,
+)
+from designer.operators.library.convolution._filter import PADDING, PADDING_MODES, Filter, pads_of, summary
+
+
+class Convolution1d(
+    Operator,
+    type="convolution_1d",
+    title="Convolution 1D",
+    category=Category.CONVOLUTION,
+    synonyms=("conv1d", "temporal convolution", "sequence filter"),
+):
+    """Slide learned filters along a sequence of shape N x C x L."""
+
+    inputs = (Port("x", rank=3, dtypes=FLOATS),)
+
+    features: int = param(
+        default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
+    )
+    kernel: int = param(default=3, min=1, max=1024, doc="Filter size, length.")
+    stride: int = param(default=1, min=1, max=1024, doc="Step between filter positions.")
+    padding: str = param(default="same", choices=PADDING, doc="How the border is filled.")
+    padding_tuple: int = param(
+        default=0, min=0, max=4096, visible_when=("padding", "tuple"), doc="Values added on each side."
+    )
+    apply_bias: bool = param(default=True, doc="Add a learned number to every output channel.")
+    dilation: int = param(default=1, min=1, max=1024, doc="Distance between the filter's taps.")
+    groups: int = param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
+    padding_mode: str = param(
+        default="zeros",
+        choices=PADDING_MODES,
+        visible_when=("padding", ("same", "tuple")),
+        doc="What the border is filled with.",
+    )
+    examples = (
+        Example((TensorType((BATCH, 3, 9)),), {"features": 4}),
+        Example((TensorType((BATCH, 4, 9)),), {"features": 6, "kernel": 4, "stride": 2, "groups": 2}, "even kernel"),
+        Example(
+            (TensorType((BATCH, 2, 9)),), {"features": 3, "padding_mode": "reflect", "dilation": 2}, "mirrored border"
+        ),
+    )
+
+    def _filter(self) -> Filter:
+        kernel, dilation = (self.kernel,), (self.dilation,)
+        return Filter(
+            self.features,
+            kernel,
+            (self.stride,),
+            dilation,
+            pads_of(self.padding, (self.padding_tuple,), kernel, dilation),
+            self.groups,
+            self.apply_bias,
+            self.padding_mode,
+        )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return self._filter().infer(inputs[0])
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        return self._filter().torch(inputs[0].dim(1))
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        return self._filter().onnx()
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        return self._filter().weights(inputs[0].dim(1))
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        return self._filter().flops(inputs[0].dim(1), outputs[0])
+
+    def summary(self) -> str:
+        return summary(self.kernel, self.stride, 1, self.features)

@@ -1,0 +1,96 @@
+"""Three-dimensional convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    Category,
+    Example,
+    OnnxValue,
+    Operator,
+    Port,
+    Size3D,
+    TensorType,
+    TorchExpr,
+    Weight,
+    param,
+)
+from designer.operators.library.convolution._filter import PADDING, PADDING_MODES, Filter, pads_of, summary
+
+
+def _dhw(size: Size3D) -> tuple[int, int, int]:
+    return (size.channels, size.height, size.width)
+
+
+class Convolution3d(
+    Operator,
+    type="convolution_3d",
+    title="Convolution 3D",
+    category=Category.CONVOLUTION,
+    synonyms=("conv3d", "volume filter", "video filter"),
+):
+    """Slide learned filters through a volume of shape N x C x D x H x W, for instance a video."""
+
+    inputs = (Port("x", rank=5, dtypes=FLOATS),)
+
+    features: int = param(
+        default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
+    )
+    kernel: Size3D = param(default=Size3D(3, 3, 3), min=1, max=1024, doc="Filter size, width x height x depth.")
+    stride: Size3D = param(default=Size3D(1, 1, 1), min=1, max=1024, doc="Step between filter positions.")
+    padding: str = param(default="same", choices=PADDING, doc="How the border is filled.")
+    padding_tuple: Size3D = param(
+        default=Size3D(0, 0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Values added on each side."
+    )
+    apply_bias: bool = param(default=True, doc="Add a learned number to every output channel.")
+    dilation: Size3D = param(default=Size3D(1, 1, 1), min=1, max=1024, doc="Distance between the filter's taps.")
+    groups: int = param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
+    padding_mode: str = param(
+        default="zeros",
+        choices=PADDING_MODES,
+        visible_when=("padding", ("same", "tuple")),
+        doc="What the border is filled with.",
+    )
+    examples = (
+        Example((TensorType((BATCH, 3, 4, 5, 6)),), {"features": 4}),
+        Example(
+            (TensorType((BATCH, 4, 4, 5, 6)),),
+            {"features": 2, "kernel": Size3D(2, 3, 2), "stride": Size3D(2, 1, 1), "groups": 2, "apply_bias": False},
+            "even kernel",
+        ),
+        Example((TensorType((BATCH, 2, 4, 5, 6)),), {"features": 2, "padding_mode": "replicate"}, "edge border"),
+    )
+
+    def _filter(self) -> Filter:
+        kernel, dilation = _dhw(self.kernel), _dhw(self.dilation)
+        return Filter(
+            self.features,
+            kernel,
+            _dhw(self.stride),
+            dilation,
+            pads_of(self.padding, _dhw(self.padding_tuple), kernel, dilation),
+            self.groups,
+            self.apply_bias,
+            self.padding_mode,
+        )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return self._filter().infer(inputs[0])
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        return self._filter().torch(inputs[0].dim(1))
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        return self._filter().onnx()
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        return self._filter().weights(inputs[0].dim(1))
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        return self._filter().flops(inputs[0].dim(1), outputs[0])
+
+    def summary(self) -> str:
+        return summary(self.kernel, self.stride, Size3D(1, 1, 1), self.features)

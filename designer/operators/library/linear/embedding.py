@@ -1,0 +1,58 @@
+"""Whole numbers become learned vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    BATCH,
+    INTEGERS,
+    Category,
+    DataType,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    OnnxWeight,
+    Operator,
+    Port,
+    TensorType,
+    TorchExpr,
+    TorchModule,
+    Weight,
+    param,
+)
+
+
+class Embedding(
+    Operator,
+    type="embedding",
+    title="Embedding",
+    category=Category.LINEAR,
+    synonyms=("lookup table", "token embedding", "vocabulary"),
+):
+    """Replace every whole number by a learned vector, which becomes a new last axis."""
+
+    inputs = (Port("x", dtypes=INTEGERS),)
+
+    vocabulary: int = param(default=256, min=2, max=10_000_000, doc="How many different numbers there are, from 0 on.")
+    features: int = param(default=64, min=1, max=65536, doc="Length of the vectors.")
+    examples = (
+        Example((TensorType((BATCH, 5), DataType.INT64),), {"vocabulary": 7, "features": 4}),
+        Example((TensorType((BATCH,), DataType.INT32),), {"vocabulary": 2, "features": 3}, "one number"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return TensorType((*inputs[0].shape, self.features))
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        return TorchModule("torch.nn.Embedding", {"num_embeddings": self.vocabulary, "embedding_dim": self.features})
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        return OnnxNode("Gather", (OnnxWeight("table"), OnnxInput(0)))
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        return (Weight("table", (self.vocabulary, self.features), "weight", init="normal"),)
+
+    def summary(self) -> str:
+        return f"{self.vocabulary} · {self.features}"
