@@ -32,6 +32,10 @@ if BLOCKED:
     sys.meta_path.insert(0, Blocker(BLOCKED))
 
 
+if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Know pytest-qt's settings in pyproject.toml also where the plugin is not loaded."""
     if not pluginmanager.has_plugin("pytest-qt"):

@@ -1,19 +1,37 @@
-"""Widgets of one test are gone before the next: pytest-qt only asks for their deletion."""
+"""Tests of the window: nothing outlives its test, and canvases of small networks to work on."""
 
 from __future__ import annotations
 
 import gc
+import threading
+from collections.abc import Iterator
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _delete_widgets():
-    yield
+def nothing_is_left() -> Iterator[None]:
+    """A window or a thread that outlives its test fails it. pytest-qt only asks for the deletion of widgets."""
     try:
         from PySide6.QtCore import QCoreApplication, QEvent
+        from PySide6.QtWidgets import QApplication
     except ImportError:
+        yield
         return
+    threads = set(threading.enumerate())
+    windows = set(QApplication.topLevelWidgets()) if QApplication.instance() is not None else set()
+    yield
     gc.collect(1)
-    if QCoreApplication.instance() is not None:
+    if QCoreApplication.instance() is None:
+        return
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    left = [w for w in QApplication.topLevelWidgets() if w not in windows]
+    if left:  # one more turn: a widget that deletes another when it goes
+        gc.collect()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        left = [w for w in QApplication.topLevelWidgets() if w not in windows]
+    assert not left, f"windows left behind: {[(type(w).__name__, w.objectName()) for w in left]}"
+    new = [t for t in threading.enumerate() if t not in threads and not isinstance(t, threading._DummyThread)]
+    for thread in new:
+        thread.join(2.0)
+    assert not [t for t in new if t.is_alive()], "threads left behind"

@@ -1,0 +1,58 @@
+"""Helpers of the canvas's tests: a small network, and real mouse events on ports, nodes and links."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtTest import QTest
+
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Layer, Source
+
+LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
+
+
+def small_graph() -> Graph:
+    """input -> conv (relu) -> cat <- pool <- input, and a free convolution."""
+    conv = {"features": "8", "kernel": "3x3", "padding": "same"}
+    return Graph(
+        [
+            Layer("input", "input", (0, 0), params={"dims": "64x48x3"}),
+            Layer("conv", "convolution", (320, 0), (Source("input"),), conv, ActivationSpec("relu")),
+            Layer("free", "convolution", (320, 160), (), conv),
+            Layer("cat", "concatenation", (640, 0), (Source("conv"), Source("input"))),
+            Layer("out", "output", (960, 0), (Source("cat"),)),
+        ],
+        name="small",
+    )
+
+
+def at(canvas, place: QPointF) -> QPoint:
+    """Viewport pixels of a canvas place."""
+    return canvas.viewer.mapFromScene(place)
+
+
+def node(canvas, name: str) -> QPoint:
+    """A point on a layer's title bar."""
+    item = canvas.projection[name]
+    return at(canvas, item.pos() + QPointF(60, 12))
+
+
+def output(canvas, name: str, index: int = 0) -> QPoint:
+    return at(canvas, canvas.projection[name].outputs[index].centre())
+
+
+def port(canvas, name: str, index: int = 0) -> QPoint:
+    return at(canvas, canvas.projection[name].inputs[index].centre())
+
+
+def drag(canvas, start: QPoint, end: QPoint, button=LEFT, keys=Qt.KeyboardModifier.NoModifier) -> None:
+    """Press, move in steps, release."""
+    view = canvas.viewer.viewport()
+    QTest.mousePress(view, button, keys, start)
+    for step in (0.3, 0.7, 1.0):
+        QTest.mouseMove(view, start + (end - start) * step)
+    QTest.mouseRelease(view, button, keys, end)
+
+
+def click(canvas, point: QPoint, keys=Qt.KeyboardModifier.NoModifier) -> None:
+    QTest.mouseClick(canvas.viewer.viewport(), LEFT, keys, point)

@@ -1,0 +1,350 @@
+"""Every gesture that replaces one of NodeGraphQt's, driven with real mouse and key events."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import importlib.util
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit
+
+from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.viewer import OPERATOR_MIME
+from app.ui.context import Context
+from app.ui.document import Document
+from designer.graph.model import Source
+from designer.operators.registry import default_registry
+
+_spec = importlib.util.spec_from_file_location("canvas_kit", Path(__file__).with_name("canvas_kit.py"))
+kit = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(kit)
+
+SHIFT, CTRL, ALT = (
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.AltModifier,
+)
+
+
+@pytest.fixture
+def canvas(qtbot):
+    context = Context(default_registry())
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.resize(1300, 700)
+    canvas.show()
+    qtbot.waitExposed(canvas)
+    context.set_document(Document(kit.small_graph(), context.registry, parent=context))
+    canvas.context = context
+    canvas.messages = []
+    context.message.connect(lambda severity, text: canvas.messages.append((severity, text)))
+    yield canvas
+
+
+def document(canvas) -> Document:
+    return canvas.context.document
+
+
+def inputs(canvas, name: str) -> tuple:
+    return document(canvas).graph[name].inputs
+
+
+def test_move_snaps_and_is_one_step(canvas):
+    start = kit.node(canvas, "free")
+    kit.drag(canvas, start, start + QPoint(101, 43))
+    x, y = document(canvas).graph["free"].position
+    assert (x, y) != (320, 160)
+    assert x % 16 == 0
+    assert y % 16 == 0
+    document(canvas).undo()
+    assert document(canvas).graph["free"].position == (320, 160)
+    assert canvas.projection["free"].pos() == QPointF(320, 160)
+    assert document(canvas).history.undo_title is None
+
+
+def test_selected_layers_move_together(canvas):
+    canvas.context.select(("free", "conv"))
+    start = kit.node(canvas, "conv")
+    kit.drag(canvas, start, start + QPoint(64, 0))
+    graph = document(canvas).graph
+    moved = graph["conv"].position[0] - 320
+    assert moved > 0
+    assert graph["free"].position == (320 + moved, 160)
+    assert canvas.context.selection == ("free", "conv")
+
+
+def test_escape_takes_a_move_back(canvas):
+    view = canvas.viewer.viewport()
+    start = kit.node(canvas, "free")
+    QTest.mousePress(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseMove(view, start + QPoint(90, 0))
+    assert canvas.projection["free"].pos() != QPointF(320, 160)
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start + QPoint(90, 0))
+    assert canvas.projection["free"].pos() == QPointF(320, 160)
+    assert document(canvas).history.is_clean
+
+
+def test_click_selects_and_shift_and_ctrl_toggle(canvas):
+    kit.click(canvas, kit.node(canvas, "conv"))
+    assert canvas.context.selection == ("conv",)
+    kit.click(canvas, kit.node(canvas, "cat"), SHIFT)
+    assert canvas.context.selection == ("conv", "cat")
+    kit.click(canvas, kit.node(canvas, "conv"), CTRL)
+    assert canvas.context.selection == ("cat",)
+    kit.click(canvas, kit.node(canvas, "out"))
+    assert canvas.context.selection == ("out",)
+
+
+def test_click_on_one_of_many_selected_leaves_it_alone(canvas):
+    canvas.context.select(("conv", "cat"))
+    kit.click(canvas, kit.node(canvas, "cat"))
+    assert canvas.context.selection == ("cat",)
+
+
+def test_rubber_band(canvas):
+    corner = kit.at(canvas, QPointF(280, -40))
+    kit.drag(canvas, corner, kit.at(canvas, QPointF(600, 300)))
+    assert set(canvas.context.selection) == {"conv", "free"}
+    kit.drag(canvas, kit.at(canvas, QPointF(920, -40)), kit.at(canvas, QPointF(1200, 200)), keys=SHIFT)
+    assert set(canvas.context.selection) == {"conv", "free", "out"}
+    kit.click(canvas, kit.at(canvas, QPointF(500, 300)))
+    assert canvas.context.selection == ()
+
+
+def test_selection_of_the_context_shows_on_the_canvas(canvas):
+    canvas.context.select(("out",))
+    assert [i.layer for i in canvas.viewer.selected_layers()] == ["out"]
+    canvas.context.reveal_requested.emit("free")
+    assert canvas.context.selection == ("free",)
+    assert canvas.projection["free"].isSelected()
+
+
+def test_drag_from_output_to_input_connects(canvas):
+    kit.drag(canvas, kit.output(canvas, "input"), kit.port(canvas, "free"))
+    assert inputs(canvas, "free") == (Source("input"),)
+    assert canvas.projection.link("free", 0) is not None
+    document(canvas).undo()
+    assert inputs(canvas, "free") == ()
+    assert canvas.projection.link("free", 0) is None
+
+
+def test_drag_from_input_to_output_connects(canvas):
+    kit.drag(canvas, kit.port(canvas, "free"), kit.output(canvas, "input"))
+    assert inputs(canvas, "free") == (Source("input"),)
+
+
+def test_drop_on_a_node_takes_its_free_port(canvas):
+    kit.drag(canvas, kit.output(canvas, "free"), kit.node(canvas, "cat"))
+    assert inputs(canvas, "cat") == (Source("conv"), Source("input"), Source("free"))
+
+
+def test_variadic_port_grows_and_closes_gaps(canvas):
+    assert len(canvas.projection["cat"].inputs) == 3
+    kit.drag(canvas, kit.output(canvas, "free"), kit.port(canvas, "cat", 2))
+    assert inputs(canvas, "cat") == (Source("conv"), Source("input"), Source("free"))
+    assert len(canvas.projection["cat"].inputs) == 4
+    kit.drag(canvas, kit.port(canvas, "cat", 0), kit.at(canvas, QPointF(700, 400)))
+    assert inputs(canvas, "cat") == (Source("input"), Source("free"))
+    assert len(canvas.projection["cat"].inputs) == 3
+    assert canvas.projection.link("cat", 0).source.node.layer == "input"
+
+
+def test_link_is_moved_to_another_layer_in_one_step(canvas):
+    kit.drag(canvas, kit.port(canvas, "conv"), kit.port(canvas, "free"))
+    assert inputs(canvas, "conv") == ()
+    assert inputs(canvas, "free") == (Source("input"),)
+    document(canvas).undo()
+    assert inputs(canvas, "conv") == (Source("input"),)
+    assert inputs(canvas, "free") == ()
+
+
+def test_link_dropped_where_it_was_changes_nothing(canvas):
+    kit.drag(canvas, kit.port(canvas, "conv"), kit.port(canvas, "conv") + QPoint(2, 1))
+    assert document(canvas).history.is_clean
+    assert canvas.projection.link("conv", 0).isVisible()
+
+
+def test_body_of_a_link_can_be_dragged_off(canvas):
+    link = canvas.projection.link("out", 0)
+    start = kit.at(canvas, link.path().pointAtPercent(0.8))
+    kit.drag(canvas, start, start + QPoint(0, 200))
+    assert inputs(canvas, "out") == ()
+
+
+def test_loop_is_refused_and_shown(canvas):
+    view = canvas.viewer.viewport()
+    start, end = kit.output(canvas, "cat"), kit.port(canvas, "conv")
+    QTest.mousePress(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseMove(view, start - QPoint(0, 60))
+    dot = canvas.projection["conv"].inputs[0]
+    assert "loop" in dot.refusal
+    assert "loop" in dot.toolTip()
+    assert canvas.projection["free"].inputs[0].refusal == ""
+    QTest.mouseMove(view, end)
+    QTest.mouseRelease(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, end)
+    assert inputs(canvas, "conv") == (Source("input"),)
+    assert document(canvas).history.is_clean
+    assert dot.refusal == ""
+    assert any("loop" in text for _, text in canvas.messages)
+
+
+def test_escape_takes_a_link_back(canvas):
+    view = canvas.viewer.viewport()
+    start = kit.port(canvas, "conv")
+    QTest.mousePress(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseMove(view, start + QPoint(0, 90))
+    assert not canvas.projection.link("conv", 0).isVisible()
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start + QPoint(0, 90))
+    assert canvas.projection.link("conv", 0).isVisible()
+    assert document(canvas).history.is_clean
+
+
+def test_click_selects_a_link_and_delete_removes_it(canvas):
+    link = canvas.projection.link("out", 0)
+    kit.click(canvas, kit.at(canvas, link.path().pointAtPercent(0.5)))
+    assert canvas.viewer.selected_links() == [link]
+    assert canvas.context.selection == ()
+    canvas.delete_selection()
+    assert inputs(canvas, "out") == ()
+    document(canvas).undo()
+    assert inputs(canvas, "out") == (Source("cat"),)
+
+
+def test_double_click_on_a_layer_asks_for_the_inspector(canvas, qtbot):
+    with qtbot.waitSignal(canvas.context.inspect_requested) as asked:
+        QTest.mouseDClick(canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, kit.node(canvas, "conv"))
+    assert asked.args == ["conv"]
+
+
+def add_by_search(canvas, text: str) -> None:
+    """Type into the search that is open, and choose the first operator."""
+    edit = canvas.findChild(QLineEdit, "quick_add.text")
+    assert edit.isVisible()
+    QTest.keyClicks(edit, text)
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert not edit.isVisible()
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Space, Qt.Key.Key_Tab])
+def test_keys_open_the_search(canvas, key):
+    canvas.viewer.setFocus()
+    QTest.keyClick(canvas.viewer, key)
+    add_by_search(canvas, "conv2d")
+    assert "convolution_0" in document(canvas).graph
+    assert canvas.context.selection == ("convolution_0",)
+    x, y = document(canvas).graph["convolution_0"].position
+    assert (x % 16, y % 16) == (0, 0)
+
+
+def test_double_click_on_the_empty_canvas_adds_there(canvas):
+    place = QPointF(160, 320)
+    QTest.mouseDClick(canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, kit.at(canvas, place))
+    add_by_search(canvas, "relu")
+    graph = document(canvas).graph
+    name = canvas.context.selection[0]
+    assert graph[name].activation is not None
+    assert graph[name].activation.type == "relu"
+    assert abs(graph[name].position[0] - 160) <= 16
+    assert abs(graph[name].position[1] - 320) <= 16
+
+
+def test_double_click_on_a_link_inserts(canvas):
+    link = canvas.projection.link("out", 0)
+    point = kit.at(canvas, link.path().pointAtPercent(0.5))
+    QTest.mouseDClick(canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, point)
+    add_by_search(canvas, "identity")
+    assert inputs(canvas, "out") == (Source("identity_0"),)
+    assert inputs(canvas, "identity_0") == (Source("cat"),)
+
+
+def test_link_dropped_on_nothing_offers_operators_and_connects(canvas):
+    kit.drag(canvas, kit.output(canvas, "free"), kit.at(canvas, QPointF(640, 240)))
+    add_by_search(canvas, "pooling")
+    assert inputs(canvas, "pooling_0") == (Source("free"),)
+
+
+def test_escape_closes_the_search(canvas):
+    canvas.viewer.setFocus()
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Space)
+    edit = canvas.findChild(QLineEdit, "quick_add.text")
+    QTest.keyClick(edit, Qt.Key.Key_Escape)
+    assert not edit.isVisible()
+    assert document(canvas).history.is_clean
+
+
+def drop(canvas, type_name: str, point: QPoint) -> None:
+    mime = QMimeData()
+    mime.setData(OPERATOR_MIME, type_name.encode())
+    view = canvas.viewer.viewport()
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(point, Qt.DropAction.CopyAction, mime, buttons, keys)
+    QApplication.sendEvent(view, enter)
+    assert enter.isAccepted()
+    event = QDropEvent(QPointF(point), Qt.DropAction.CopyAction, mime, buttons, keys)
+    QApplication.sendEvent(view, event)
+    assert event.isAccepted()
+
+
+def test_drop_from_the_palette_adds(canvas):
+    drop(canvas, "pooling", kit.at(canvas, QPointF(163, 330)))
+    assert document(canvas).graph["pooling_0"].position == (160, 336)
+    assert canvas.context.selection == ("pooling_0",)
+
+
+def test_drop_on_a_link_inserts(canvas):
+    link = canvas.projection.link("out", 0)
+    drop(canvas, "identity", kit.at(canvas, link.path().pointAtPercent(0.5)))
+    assert inputs(canvas, "out") == (Source("identity_0"),)
+
+
+def test_drop_of_an_unknown_operator_is_said(canvas):
+    drop(canvas, "warp_drive", QPoint(50, 50))
+    assert document(canvas).history.is_clean
+    assert any("warp_drive" in text for _, text in canvas.messages)
+
+
+def test_wheel_zooms_at_the_pointer(canvas):
+    point = kit.node(canvas, "conv")
+    before = canvas.viewer.mapToScene(point)
+    zoom = canvas.viewer.zoom
+    canvas.viewer.zoom_by(1.5, point)
+    assert canvas.viewer.zoom == pytest.approx(zoom * 1.5)
+    after = canvas.viewer.mapToScene(point)
+    assert abs(after.x() - before.x()) < 2
+    assert abs(after.y() - before.y()) < 2
+
+
+@pytest.mark.parametrize(("button", "keys"), [(kit.MIDDLE, Qt.KeyboardModifier.NoModifier), (kit.LEFT, ALT)])
+def test_pan(canvas, button, keys):
+    before = kit.node(canvas, "conv")
+    kit.drag(canvas, QPoint(40, 600), QPoint(140, 560), button, keys)
+    moved = kit.node(canvas, "conv") - before
+    assert abs(moved.x() - 100) <= 1
+    assert abs(moved.y() + 40) <= 1
+    assert canvas.context.selection == ()
+
+
+def test_right_click_selects_and_asks_for_the_menu(canvas, qtbot):
+    point = kit.node(canvas, "conv")
+    QTest.mouseClick(canvas.viewer.viewport(), Qt.MouseButton.RightButton, Qt.KeyboardModifier.NoModifier, point)
+    assert canvas.context.selection == ("conv",)
+
+
+def test_framing(canvas):
+    canvas.context.select(("out",))
+    canvas.frame_selection()
+    assert canvas.viewer.zoom == pytest.approx(1.0)
+    middle = canvas.viewer.visible_centre()
+    assert canvas.projection["out"].sceneBoundingRect().contains(middle)
+    canvas.frame_all()
+    shown = canvas.viewer.mapToScene(canvas.viewer.viewport().rect()).boundingRect()
+    assert all(shown.contains(canvas.projection[n].box()) for n in canvas.projection.layers)
