@@ -52,6 +52,7 @@ class AnalysisController(QObject):
         self._seed: int | None = None
         self._active = False
         self._in_flight = False
+        self._opening = False  # what is in flight is `open`
         self._epoch = 0  # another document, another epoch: late replies are dropped
         self._session = -1  # the engine's session that holds our network
         self._update = False
@@ -82,6 +83,7 @@ class AnalysisController(QObject):
         if self._connected is not engine:
             self._connected = engine
             engine.crashed.connect(self._on_crash)
+            engine.progress.connect(self._on_progress)
         return engine
 
     @property
@@ -107,9 +109,8 @@ class AnalysisController(QObject):
         """Use another folder or file of weights, and launch."""
         self._weights = path
         self._seed = None
-        settings = getattr(self._document, "settings", None)
-        if settings is not None and hasattr(settings, "weights"):
-            settings.weights = path
+        if self._document is not None:
+            self._document.change_settings(weights=str(path))
         self.launch()
 
     def stop(self) -> None:
@@ -273,19 +274,21 @@ class AnalysisController(QObject):
 
     def _open(self, document: Document) -> None:
         settings = getattr(document, "settings", None)
-        weights = self._weights if self._weights is not None else getattr(settings, "weights", None)
+        weights = getattr(settings, "weights", "") or self._weights
+        seed = self._seed if self._seed is not None else getattr(settings, "random_seed", None)
         params: dict[str, Any] = {
             "document": self._text(document),
             "weights": str(weights) if weights else None,
-            "seed": self._seed,
+            "seed": seed,
             "engine": getattr(settings, "engine", "") or "onnxruntime",
             "precision": getattr(settings, "precision", "") or "fp32",
             "layout": getattr(settings, "layout", "") or "nchw",
             "device": getattr(settings, "device", "") or "cpu",
-            "threads": 0,
+            "threads": getattr(settings, "threads", 0),
         }
         self._dirty_inputs = set(self.input_layers())
         self._send_start("Starting the engine …" if not self.engine.running else "Preparing the network …")
+        self._opening = True
         epoch = self._epoch
         self.engine.request("open", params, lambda r: self._opened(epoch, r), lambda e: self._failed(epoch, e))
         self._session = self.engine.session
@@ -313,6 +316,7 @@ class AnalysisController(QObject):
 
     def _run(self, document: Document) -> None:
         self._send_start("Running …")
+        self._opening = False
         engine, epoch = self.engine, self._epoch
         if self._update:
             engine.request("update", {"document": self._text(document)}, None, self._batch_errors.extend)
@@ -385,12 +389,11 @@ class AnalysisController(QObject):
         self._dim.stop()
         self._set_stale(self.result is not None)
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
-        if "weight" in first.code:
+        if "weight" in first.code or (self._opening and first.code in _OF_WEIGHT_FILES):
             self._session = -1
             self._ask_weights(first.message)
             return
-        if first.code not in _OF_THE_NETWORK:
-            self._session = -1  # what the worker holds is unsure: the next launch opens anew
+        self._session = -1  # what the worker holds is unsure: the next run opens anew
         self._set_phase(Phase.BLOCKED if self.input_errors else Phase.FAILED, _sentence((first,)))
 
     def _ask_weights(self, why: str) -> None:
@@ -408,6 +411,12 @@ class AnalysisController(QObject):
         self._set_phase(Phase.FAILED, message)
         self.context.message.emit("error", message)
 
+    def _on_progress(self, event: Mapping[str, Any]) -> None:
+        if self._in_flight and event.get("text"):
+            self._set_phase(
+                Phase.RUNNING, f"Running {event['text']} ({event.get('done', 0)} of {event.get('total', 0)}) …"
+            )
+
     def _set_phase(self, phase: Phase, message: str) -> None:
         if (phase, message) != (self.phase, self.message):
             self.phase, self.message = phase, message
@@ -419,7 +428,7 @@ class AnalysisController(QObject):
             self.stale_changed.emit(stale)
 
 
-_OF_THE_NETWORK = ("bad-picture",)
+_OF_WEIGHT_FILES = ("cannot-read", "unknown-format", "wrong-shape", "bad-torch-data", "too-large")
 
 
 def analysis_of(context: Context) -> AnalysisController:

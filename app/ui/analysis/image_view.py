@@ -315,6 +315,7 @@ class ImageView(QWidget):
             paint_note(painter, self._note, self.rect().bottomLeft() + QPoint(8, -8))
         if self.hasFocus():
             painter.setPen(QPen(theme.color("accent"), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def _paint_split(self, painter: QPainter) -> None:

@@ -32,7 +32,7 @@ def photographs() -> tuple[Path, ...]:
     """The sample photographs that come with the program, by name."""
     import samples
 
-    folder = Path(samples.__file__).parent / "photographs"
+    folder = Path(next(iter(samples.__path__))) / "photographs"
     return tuple(sorted(p for p in folder.glob("*") if p.suffix.lower() in PICTURES))
 
 

@@ -54,8 +54,9 @@ class Notice(QFrame):
         """Show `text` with these buttons; an empty text hides the line."""
         palette = self.palette()
         palette.setColor(QPalette.ColorRole.Window, theme.color("raised"))
-        palette.setColor(QPalette.ColorRole.WindowText, theme.color(role))
         self.setPalette(palette)
+        palette.setColor(QPalette.ColorRole.WindowText, theme.color(role))
+        self._label.setPalette(palette)
         mark = {"error": "Problem: ", "warning": "Attention: "}.get(role, "")
         self._label.setText(f"{mark}{text}" if text else "")
         self._label.setAccessibleName(self._label.text())

@@ -53,7 +53,7 @@ class OutputView(QWidget):
         column.addWidget(self._stack, 1)
         column.addLayout(bar)
         self._place: tuple[int, int] | None = None
-        self.view.zoom_changed.connect(lambda zoom: self._zoom.setText(f"{zoom * 100:.0f} %"))
+        self.view.zoom_changed.connect(self._show_zoom)
         self.view.probed.connect(self._show_probe)
         self.view.split_moved.connect(self.split_moved)
         self.view.split_released.connect(self.split_released)
@@ -92,6 +92,9 @@ class OutputView(QWidget):
 
     def set_empty_text(self, text: str) -> None:
         self.view.set_empty_text(text or EMPTY)
+
+    def _show_zoom(self, zoom: float) -> None:
+        self._zoom.setText(f"{zoom * 100:.0f} %" if self.view.image is not None else "")
 
     def _show_probe(self, place: Any) -> None:
         self._place = place

@@ -13,8 +13,8 @@ from app.ui.analysis.result import RunStep
 from designer.operators.api import Category
 
 Index = QModelIndex | QPersistentModelIndex
-HEADERS = ("#", "Layer", "Type", "Output (N x C x H x W)", "Engine", "Time (ms)", "Run")
-NUMBER, LAYER, TYPE, SHAPE, ENGINE, TIME, STATE = range(7)
+HEADERS = ("Layer", "Time (ms)", "Run", "Output", "Type", "Engine")
+LAYER, TIME, STATE, SHAPE, TYPE, ENGINE = range(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,23 @@ class OverviewModel(QAbstractItemModel):
         """Another run. With the same steps as before only the figures change: selection and expansion stay."""
         same = infos == self._infos and [s.layers for s in steps] == [s.layers for s in self._steps]
         if same:
-            self._steps = steps
-            if steps:
-                last = self.index(len(steps) - 1, STATE)
-                self.dataChanged.emit(self.index(0, 0), last, [])
+            before, self._steps = self._steps, steps
+            for row, step in enumerate(steps):
+                if step != before[row]:
+                    self._tell_row(row, step.cached != before[row].cached)
             return
         self.beginResetModel()
         self._steps, self._infos = steps, infos
         self.endResetModel()
+
+    def _tell_row(self, row: int, greyed: bool) -> None:
+        """Only what differs is painted again: under a moving slider that is one row."""
+        at = self.index(row, 0)
+        self.dataChanged.emit(at, at.siblingAtColumn(len(HEADERS) - 1), [])
+        inside = self.rowCount(at)
+        if greyed and inside:
+            last = self.index(inside - 1, len(HEADERS) - 1, at)
+            self.dataChanged.emit(self.index(0, 0, at), last, [])
 
     def mark(self, layer: str) -> None:
         """Mark the layer that is being inspected."""
@@ -106,13 +115,13 @@ class OverviewModel(QAbstractItemModel):
         layer = self.layer_at(index)
         if role == Qt.ItemDataRole.DisplayRole:
             if group:
-                return self._layer_text(layer, column, index.row())
+                return self._layer_text(layer, column)
             if len(step.layers) > 1:
-                return self._group_text(step, column, index.row())
-            return self._step_text(step, column, index.row())
-        if role == Qt.ItemDataRole.TextAlignmentRole and column in (NUMBER, TIME):
+                return self._group_text(step, column)
+            return self._step_text(step, column)
+        if role == Qt.ItemDataRole.TextAlignmentRole and column == TIME:
             return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        if role == Qt.ItemDataRole.FontRole and column in (NUMBER, SHAPE, TIME):
+        if role == Qt.ItemDataRole.FontRole and column in (SHAPE, TIME):
             return theme.mono_font()
         if role == Qt.ItemDataRole.ForegroundRole and (step.cached or (group and column in (ENGINE, STATE))):
             return theme.color("muted")
@@ -127,16 +136,16 @@ class OverviewModel(QAbstractItemModel):
             return f"{many}double-click {layer} to see its channels"
         return None
 
-    def _layer_text(self, layer: str, column: int, row: int) -> str:
+    def _layer_text(self, layer: str, column: int) -> str:
         info = self._infos.get(layer, LayerInfo("", "", ""))
-        return {NUMBER: str(row + 1), LAYER: layer, TYPE: info.title, SHAPE: info.shape}.get(column, "")
+        return {LAYER: layer, TYPE: info.title, SHAPE: info.shape}.get(column, "")
 
-    def _step_text(self, step: RunStep, column: int, row: int) -> str:
+    def _step_text(self, step: RunStep, column: int) -> str:
         if column in (ENGINE, TIME, STATE):
-            return self._group_text(step, column, row)
-        return self._layer_text(step.layers[0], column, row)
+            return self._group_text(step, column)
+        return self._layer_text(step.layers[0], column)
 
-    def _group_text(self, step: RunStep, column: int, row: int) -> str:
+    def _group_text(self, step: RunStep, column: int) -> str:
         if column == TIME:
             return "-" if step.cached or step.engine == "-" else number(step.milliseconds)
         if column == STATE:
@@ -144,4 +153,4 @@ class OverviewModel(QAbstractItemModel):
         many = f"{step.layers[0]} … {step.layers[-1]}"
         count = f"{len(step.layers)} layers together"
         shape = self._infos.get(step.layers[-1], LayerInfo("", "", "")).shape
-        return {NUMBER: str(row + 1), LAYER: many, TYPE: count, SHAPE: shape, ENGINE: step.engine}.get(column, "")
+        return {LAYER: many, TYPE: count, SHAPE: shape, ENGINE: step.engine}.get(column, "")

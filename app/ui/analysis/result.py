@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.ui.analysis.render import duration
+
 Array = NDArray[np.float32]
 
 
@@ -58,7 +60,7 @@ class AnalysisResult:
             what = f"re-ran {', '.join(ran)}"
         else:
             what = f"re-ran {len(ran)} of {total} layers"
-        return f"{self.milliseconds:.3g} ms · {what}"
+        return f"{duration(self.milliseconds)} · {what}"
 
 
 def steps_of(found: Any) -> tuple[RunStep, ...]:

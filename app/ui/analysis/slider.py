@@ -47,7 +47,7 @@ class NumberSlider(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.slider, 1)
         row.addWidget(self.box)
-        self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self.released)
+        self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self.released.emit)
         self.slider.valueChanged.connect(self._from_slider)
         self.slider.sliderReleased.connect(self._finish)
         self.box.valueChanged.connect(self._from_box)

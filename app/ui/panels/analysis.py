@@ -198,11 +198,11 @@ class AnalysisPanel(QWidget):
             kind = spec.params.get("analysis_view", "image") if spec is not None else "image"
             view.show_array(array, kind, result.note if result is not None else "")
         self._show_stale(self._analysis.stale)
-        self._show_phase()
 
     def _show_stale(self, stale: bool) -> None:
         for view in self._outputs.values():
             view.set_dimmed(stale)
+        self._show_phase()
 
     def _show_phase(self) -> None:
         phase, message = self._analysis.phase, self._analysis.message
@@ -223,7 +223,7 @@ class AnalysisPanel(QWidget):
             message = "Not launched"
         self._status.setText("" if problem else message)
         self._status.setToolTip(self._status.text())
-        self._stop.setEnabled(self._analysis.active)
+        self._stop.setEnabled(phase is Phase.RUNNING and (result is None or self._analysis.stale))
         self._launch.setEnabled(self._context.has_document)
 
     # --- what a person does ------------------------------------------------------------------------------------

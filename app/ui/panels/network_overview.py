@@ -14,6 +14,7 @@ from app.ui.analysis.overview_model import LAYER, LayerInfo, OverviewModel
 from app.ui.analysis.result import RunStep
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.widgets.empty_state import EmptyState
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 
@@ -30,10 +31,9 @@ class NetworkOverviewPanel(QWidget):
         self.setAccessibleName("Network Overview")
         self._context = context
         self._analysis = analysis_of(context)
-        self._empty = QLabel("The layers that the inference ran stand here, with times. Launch Analysis runs them.")
-        self._empty.setWordWrap(True)
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setContentsMargins(16, 16, 16, 16)
+        text = "The layers that the inference ran stand here, with times."
+        self._empty = EmptyState("network_overview", "format-list-bulleted", text, "Launch Analysis")
+        self._empty.triggered.connect(self._analysis.launch)
         self.model = OverviewModel(self)
         self.tree = _Tree()
         self.tree.setObjectName("network_overview.steps")
