@@ -12,7 +12,6 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import MAX_NAME, ActivationSpec, Frame, Layer, Source, check_layer_name, unwritable
-from designer.graph.naming import unique_name
 
 MAX_INPUTS = 1024  # of one layer; only variadic ports come near
 Layers = dict[str, tuple[Layer | None, Layer | None]]
@@ -160,8 +159,9 @@ def paste(
     copies = list(layers)
     taken = set(graph.layers)
     names: dict[str, str] = {}
+    numbers: dict[str, int] = {}
     for layer in copies:
-        new = layer.name if layer.name not in taken else unique_name(_base(layer), taken)
+        new = layer.name if layer.name not in taken else _numbered(_base(layer), taken, numbers)
         names[layer.name] = new
         taken.add(new)
     edits: Layers = {}
@@ -177,6 +177,15 @@ def paste(
 def _base(layer: Layer) -> str:
     """What the name of a copy begins with: the name without its number, short enough for another number."""
     return (layer.name.rstrip("0123456789").rstrip("_") or layer.type)[: MAX_NAME - 8].rstrip()
+
+
+def _numbered(base: str, taken: set[str], numbers: dict[str, int]) -> str:
+    """As `unique_name`, for many: `numbers` remembers how far each base has come."""
+    number = numbers.get(base, 0)
+    while f"{base}_{number}" in taken:
+        number += 1
+    numbers[base] = number + 1
+    return f"{base}_{number}"
 
 
 def _pasted(graph: Graph, source: Source | None, names: Mapping[str, str], keep_links: bool) -> Source | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -80,12 +81,14 @@ class Inference:
         self._parsed: dict[str, _Parsed] = {}
         self.states: dict[str, LayerState] = {}
         self.last_inferred = 0  # how many layers the last update looked at
+        self._rank: dict[str, int] | None = None  # place of each layer in the running order; None: not known now
         self.refresh()
 
     def refresh(self) -> None:
         """Infer everything from scratch."""
         self._parsed.clear()
         self.states.clear()
+        self._rank = None
         self._run(set(self.graph.layers))
 
     def update(self, change: ChangeSet) -> frozenset[str]:
@@ -98,7 +101,10 @@ class Inference:
             dirty.update(n for n in self.graph.consumers(name) if n in self.graph)
         for name in change.reconfigured:  # its outputs may have other names now
             dirty.update(n for n in self.graph.consumers(name) if any(s and s.port for s in self.graph[n].inputs))
-        return frozenset(self._run(dirty))
+        if change.added or change.removed or change.rewired:
+            self._rank = None
+            return frozenset(self._run(dirty))
+        return frozenset(self._spread(dirty))
 
     def read(self, name: str) -> ReadLike:
         """The typed operator of a layer; read again only when its text changed."""
@@ -142,6 +148,30 @@ class Inference:
             if everything or name in dirty or not changed.isdisjoint(layer.producers()):
                 self.last_inferred += 1
                 self._store(name, self._infer(layer), changed)
+        return changed
+
+    def _spread(self, dirty: set[str]) -> set[str]:
+        """The pass where no link has changed: from layer to layer, only as far as results differ."""
+        if self._rank is None:
+            order, stuck = self.graph.order()
+            if stuck:
+                return self._run(dirty)
+            self._rank = {name: place for place, name in enumerate(order)}
+        rank = self._rank
+        waiting = [(rank[name], name) for name in dirty]
+        heapify(waiting)
+        queued = set(dirty)
+        changed: set[str] = set()
+        self.last_inferred = 0
+        while waiting:
+            _, name = heappop(waiting)
+            self.last_inferred += 1
+            self._store(name, self._infer(self.graph[name]), changed)
+            if name in changed:
+                for consumer in self.graph.consumers(name):
+                    if consumer not in queued:
+                        queued.add(consumer)
+                        heappush(waiting, (rank[consumer], consumer))
         return changed
 
     def _store(self, name: str, state: LayerState, changed: set[str]) -> None:
