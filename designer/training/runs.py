@@ -1,0 +1,132 @@
+"""What a training run left on disk: its log, whether it can go on, and where its weights are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.training.progress import Done, Event, Failed, Saved, Started, Stepped, Stopped, Validated, parse_line
+
+MAX_LOG_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One training run. `losses` and `validations` are by step; of a step that was made twice the later one counts.
+
+    `step` is the last step that is known, `saved_step` the one that --resume goes on from (0: it cannot).
+    """
+
+    folder: Path
+    started: Started | None = None
+    losses: tuple[Stepped, ...] = ()
+    validations: tuple[Validated, ...] = ()
+    step: int = 0
+    steps: int = 0
+    saved_step: int = 0
+    finished: bool = False
+    message: str = ""
+
+    @property
+    def can_resume(self) -> bool:
+        return not self.finished and self.saved_step > 0 and self.checkpoint.is_file()
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoints" / "last.pt"
+
+    @property
+    def weights(self) -> Path | None:
+        """The folder with the weights that were saved last; None before the first."""
+        folder = self.folder / "weights"
+        return folder if self.saved_step and folder.is_dir() else None
+
+    @property
+    def gain(self) -> float | None:
+        """How many dB of PSNR the network gained over the noisy pictures, at the last validation."""
+        return self.validations[-1].psnr - self.validations[-1].noisy_psnr if self.validations else None
+
+
+@dataclass
+class Recorder:
+    """Builds a record from events, live from a process or from its log."""
+
+    folder: Path
+    _started: Started | None = None
+    _losses: dict[int, Stepped] = field(default_factory=dict)
+    _validations: dict[int, Validated] = field(default_factory=dict)
+    _step: int = 0
+    _steps: int = 0
+    _saved: int = 0
+    _finished: bool = False
+    _message: str = ""
+
+    def add(self, event: Event) -> None:
+        match event:
+            case Started():
+                self._started = event
+                self._step, self._steps = event.step, event.steps
+                self._finished, self._message = False, ""
+            case Stepped():
+                self._losses[event.step] = event
+                self._step, self._steps = event.step, event.steps
+            case Validated():
+                self._validations[event.step] = event
+            case Saved():
+                self._saved = event.step
+            case Stopped() | Failed():
+                self._message = event.message
+            case Done():
+                self._finished, self._message = True, event.message
+
+    def record(self) -> RunRecord:
+        return RunRecord(
+            self.folder,
+            self._started,
+            tuple(self._losses[step] for step in sorted(self._losses)),
+            tuple(self._validations[step] for step in sorted(self._validations)),
+            self._step,
+            self._steps,
+            self._saved,
+            self._finished,
+            self._message,
+        )
+
+
+def collect(folder: Path, lines: Iterable[str]) -> RunRecord:
+    """The record that `lines` of the progress protocol tell of."""
+    recorder = Recorder(folder)
+    for line in lines:
+        event = parse_line(line)
+        if event is not None:
+            recorder.add(event)
+    return recorder.record()
+
+
+def read_run(folder: Path) -> RunRecord:
+    """The record of the run in a project's folder. Raises DiagnosticError where no log can be read."""
+    log = folder / "log.jsonl"
+    try:
+        if log.stat().st_size > MAX_LOG_BYTES:
+            raise OSError(0, f"it is larger than {MAX_LOG_BYTES >> 20} MB")
+        with log.open(encoding="utf-8", errors="replace") as file:
+            return collect(folder, file)
+    except OSError as error:
+        raise DiagnosticError(
+            Diagnostic(
+                "no-training-log",
+                f"{log} cannot be read: {error.strerror or error}",
+                file=str(log),
+                remedy="choose the folder of an exported project that was trained",
+            )
+        ) from error
+
+
+def command(python: str, record: RunRecord | None, settings: dict[str, str]) -> list[str]:
+    """The command line that starts a run in a project's folder, or goes on with `record` where it can."""
+    if record is not None and record.can_resume:
+        return [python, "train.py", "--resume", "--json-progress"]
+    options = [text for name, value in settings.items() for text in (f"--{name}", value)]
+    return [python, "train.py", *options, "--json-progress"]

@@ -1,0 +1,352 @@
+"""The exported project: written whole or not at all, and its scripts do what its README says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+from pytorch_networks import imported, lint, node, small
+
+import designer.training.progress as events
+from designer.files.weights import load_weights, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+from designer.training.runs import collect, command, read_run
+from exporters.pytorch import export_project
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+FILES = {"README.md", "data.py", "infer.py", "model.py", "plots.py", "project.json", "requirements.txt", "train.py"}
+TRAIN = [
+    sys.executable,
+    "train.py",
+    "--synthetic",
+    "2",
+    "--batch",
+    "2",
+    "--patch",
+    "16",
+    "--threads",
+    "1",
+    "--json-progress",
+]
+
+
+def run(folder, *arguments):
+    environment = {**os.environ, "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        arguments, check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def tree(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    folder = tmp_path / "photographs"
+    folder.mkdir()
+    for number in range(2):
+        ramp = np.linspace(0, 255, 40, dtype=np.uint8)
+        picture = np.stack([np.tile(np.roll(ramp, 13 * number + c), (30, 1)) for c in range(3)], axis=2)
+        Image.fromarray(picture).save(folder / f"{number}.png")
+    return folder
+
+
+@pytest.fixture
+def project(registry, tmp_path):
+    export_project(small(), registry, tmp_path / "project", "Small")
+    return tmp_path / "project"
+
+
+# --- the files ----------------------------------------------------------------------------------------------------
+
+
+def test_files_are_clean_and_need_few_packages(registry, project):
+    assert {p.name for p in project.iterdir()} == FILES
+    assert lint(project) == ""
+    allowed = {
+        "torch",
+        "numpy",
+        "PIL",
+        "matplotlib",
+        "tqdm",
+        "data",
+        "model",
+        "infer",
+        "plots",
+    } | sys.stdlib_module_names
+    for file in project.glob("*.py"):
+        assert imported(file.read_text("utf-8")) <= allowed
+    assert imported((project / "model.py").read_text("utf-8")) == {"torch"}
+    texts = [file.read_text("utf-8") for file in project.iterdir()]
+    assert not any("NetworkClass" in text or "INPUT_LIST" in text for text in texts)
+    assert "class `Small`" in (project / "README.md").read_text("utf-8")
+
+
+def test_again_into_the_same_folder(registry, project):
+    before = tree(project)
+    (project / "weights").mkdir()
+    (project / "weights" / "mine.npy").write_bytes(b"kept")
+    export_project(small(), registry, project, "Small")
+    assert tree(project) == {**before, "weights/mine.npy": b"kept"}
+    changed = Graph([*(small()[name] for name in ("image", "down", "up")), node("result", "output", "up")])
+    export_project(changed, registry, project, "Other")
+    assert "class Other" in (project / "model.py").read_text("utf-8")
+    assert {p.name for p in project.iterdir()} == FILES | {"weights"}
+
+
+@pytest.mark.parametrize("case", ["edited", "foreign", "foreign marker", "folder", "link"])
+def test_other_peoples_files_are_not_replaced(registry, tmp_path, case):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    if case == "edited":
+        export_project(small(), registry, folder, "Small")
+        (folder / "data.py").write_text("# my own pictures\n", "utf-8")
+    elif case == "foreign":
+        (folder / "train.py").write_text("print('mine')\n", "utf-8")
+    elif case == "foreign marker":
+        (folder / "project.json").write_text("[1, 2]", "utf-8")
+    elif case == "folder":
+        (folder / "model.py").mkdir()
+    else:
+        (tmp_path / "elsewhere").write_text("mine", "utf-8")
+        (folder / "model.py").symlink_to(tmp_path / "elsewhere")
+    before = tree(folder)
+    with pytest.raises(DiagnosticError) as caught:
+        export_project(small(tiling=4), registry, folder, "Small")
+    assert caught.value.diagnostics[0].code == "file-in-the-way"
+    assert tree(folder) == before
+
+
+def test_a_failing_disk_leaves_everything_as_it_was(registry, project, monkeypatch):
+    before = tree(project)
+    real = os.rename
+    calls = []
+
+    def full(source, target):
+        calls.append(target)
+        if len(calls) == 5:
+            raise OSError(28, "No space left on device")
+        return real(source, target)
+
+    monkeypatch.setattr("os.rename", full)
+    with pytest.raises(DiagnosticError) as caught:
+        export_project(small(tiling=4), registry, project, "Else")
+    assert caught.value.diagnostics[0].code == "cannot-export"
+    assert "No space left" in caught.value.diagnostics[0].message
+    assert tree(project) == before
+
+
+def test_a_full_disk_makes_no_folder(registry, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(DiagnosticError):
+        export_project(small(), registry, tmp_path / "project", "Small")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_places_that_cannot_be_written(registry, tmp_path):
+    (tmp_path / "file").write_text("x", "utf-8")
+    with pytest.raises(DiagnosticError) as caught:
+        export_project(small(), registry, tmp_path / "file", "Small")
+    assert caught.value.diagnostics[0].code == "not-a-folder"
+    with pytest.raises(DiagnosticError) as caught:
+        export_project(small(), registry, tmp_path / "file" / "below", "Small")
+    assert caught.value.diagnostics[0].code == "cannot-export"
+    with pytest.raises(DiagnosticError) as caught:
+        export_project(small(), registry, tmp_path / "project", "  ")
+    assert caught.value.diagnostics[0].code == "bad-name"
+    if os.geteuid() != 0:  # the administrator may write everywhere
+        (tmp_path / "locked").mkdir(mode=0o500)
+        with pytest.raises(DiagnosticError) as caught:
+            export_project(small(), registry, tmp_path / "locked" / "project", "Small")
+        assert caught.value.diagnostics[0].code == "cannot-export"
+
+
+def test_an_invalid_network_writes_nothing(registry, tmp_path):
+    with pytest.raises(DiagnosticError):
+        export_project(Graph([node("image", "input")]), registry, tmp_path / "project", "Small")
+    assert not (tmp_path / "project").exists()
+
+
+def test_size_to_pad_to_is_found_where_the_author_gave_none(registry, tmp_path):
+    export_project(small(tiling=0), registry, tmp_path / "project", "Small")
+    info = json.loads((tmp_path / "project" / "project.json").read_text("utf-8"))
+    assert info["inputs"][0]["multiple"] == 2
+    assert info["weights"]["down.weight"] == "down_kernel"
+
+
+# --- the scripts --------------------------------------------------------------------------------------------------
+
+
+INFER = """
+import pathlib, sys, torch, data, infer
+source, target = sys.argv[1:]
+network = infer.load_network(pathlib.Path("weights.pt"), torch.device("cpu"))
+picture = data.to_tensor(data.load_picture(pathlib.Path(source), 3))[None]
+torch.save(infer.run(network, [picture]), target + ".pt")
+sys.exit(infer.main([source, "--noise", "25", "--output", target + ".png"]))
+"""
+
+
+def test_train_reload_run(registry, project, photographs, tmp_path):
+    done = run(project, *TRAIN, "--data", str(photographs), "--steps", "4", "--noise", "0-55")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [events.parse_line(line) for line in done.stdout.splitlines()]
+    assert all(told)
+    assert isinstance(told[0], events.Started)
+    assert isinstance(told[-1], events.Done)
+    assert told[0].pictures == 2
+    assert told[0].made_up == 2
+    record = read_run(project)
+    assert record.finished
+    assert not record.can_resume
+    assert record.step == record.steps == record.saved_step == 4
+    assert record.validations[-1].on_training
+    for picture in ("curves.png", "before_after.png"):
+        with Image.open(project / picture) as opened:
+            assert opened.width > 500
+
+    # The designer reads the weights, and gives what infer.py gives, at a size that has to be padded.
+    graph = small()
+    weights = load_weights(record.weights, required_weights(Inference(graph, registry)))
+    assert weights.complete
+    assert not weights.note
+    noisy = np.random.default_rng(0).integers(0, 256, (13, 21, 3), np.uint8)
+    Image.fromarray(noisy).save(tmp_path / "noisy.png")
+    done = run(project, sys.executable, "-c", INFER, str(tmp_path / "noisy.png"), str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert "dB after" in done.stdout
+    with Image.open(tmp_path / "out.png") as opened:
+        assert opened.size == (21, 13)
+    theirs = torch.load(tmp_path / "out.pt", weights_only=True)["result"].numpy()
+    session = Session(graph, registry, weights, RunOptions(threads=1))
+    session.set_input("image", noisy.transpose(2, 0, 1)[None].astype(np.float32) / 255, picture=True)
+    ours = session.run().outputs["result"]
+    assert theirs.shape == ours.shape == (1, 3, 13, 21)
+    np.testing.assert_allclose(theirs, ours, atol=1e-5)
+
+
+def test_resume_goes_on_exactly(registry, tmp_path, photographs):
+    graph = Graph([*(layer for layer in small() if layer.name != "result"),
+                   node("drop", "dropout", "sum", probability="0.5"), node("result", "output", "drop")])  # fmt: skip
+    options = ["--data", str(photographs), "--steps", "60", "--validate-every", "10", "--lr", "0.01", "--seed", "7"]
+    for name in ("straight", "broken"):
+        export_project(graph, registry, tmp_path / name, "Net")
+    assert run(tmp_path / "straight", *TRAIN, *options).returncode == 0
+    with subprocess.Popen([*TRAIN, *options], cwd=tmp_path / "broken", stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if isinstance(events.parse_line(line), events.Saved):
+                process.send_signal(signal.SIGKILL)  # the hardest way to be stopped
+                break
+        process.stdout.read()
+    record = read_run(tmp_path / "broken")
+    assert record.can_resume
+    assert 0 < record.saved_step < 60
+    assert command("python", record, {}) == ["python", "train.py", "--resume", "--json-progress"]
+    done = run(tmp_path / "broken", sys.executable, "train.py", "--resume", "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    assert "weights are in" in done.stdout + done.stderr  # the bar, for people
+    for file in sorted((tmp_path / "straight" / "weights").iterdir()):
+        assert file.read_bytes() == (tmp_path / "broken" / "weights" / file.name).read_bytes()
+
+
+def test_a_polite_stop_saves(registry, project):
+    with subprocess.Popen([*TRAIN, "--steps", "100000"], cwd=project, stdout=subprocess.PIPE, text=True) as process:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if isinstance(events.parse_line(line), events.Stepped):
+                process.send_signal(signal.SIGTERM)
+                break
+        lines += process.stdout.read().splitlines()
+    assert process.returncode == 130
+    record = collect(project, lines)
+    assert record.can_resume
+    assert "--resume" in record.message
+    assert record.weights == project / "weights"
+
+
+WRONG = {
+    "is not a folder": ["--data", "nowhere"],
+    "cannot be read as a picture": ["--data", "bad"],
+    "multiple of 2": ["--patch", "15"],
+    "there is no checkpoint": ["--resume"],
+    "is not a device": ["--device", "toaster"],
+    "is not a noise level": ["--noise", "300"],
+    "is not a learning rate": ["--lr", "nan"],
+    "is not a whole number": ["--batch", "0"],
+}
+# All in one process, because starting torch takes longer than the rest.
+DRIVER = """
+import json, sys, train
+for case in json.loads(sys.argv[1]):
+    try:
+        status = train.main([*case, "--steps", "2", "--synthetic", "1", "--threads", "1"])
+    except SystemExit as left:
+        status = left.code
+    print("status", status, file=sys.stderr)
+"""
+
+
+def test_wrong_arguments_end_in_a_sentence(project):
+    (project / "bad").mkdir()
+    (project / "bad" / "no.png").write_text("this is text", "utf-8")
+    done = run(project, sys.executable, "-c", DRIVER, json.dumps(list(WRONG.values())))
+    assert done.returncode == 0, done.stderr
+    *said, rest = re.split(r"status [12]\n", done.stderr)
+    assert rest == ""
+    for words, text in zip(WRONG, said, strict=True):
+        assert words in text
+        assert "Traceback" not in text
+
+
+def test_several_inputs_say_what_to_change(registry, tmp_path):
+    graph = Graph(
+        [
+            node("albedo", "input", dims="16x16x3"),
+            node("noisy", "input", dims="16x16x3"),
+            node("both", "concatenation", "noisy", "albedo"),
+            node("conv", "convolution", "both", features=3),
+            node("out", "output", "conv"),
+        ]
+    )
+    export_project(graph, registry, tmp_path / "project", "Two")
+    done = run(tmp_path / "project", *TRAIN, "--steps", "1")
+    assert done.returncode == 1
+    assert "2 inputs (albedo, noisy)" in done.stderr
+    data = tmp_path / "project" / "data.py"
+    text = data.read_text("utf-8")
+    data.write_text(text.replace("return (clean + noise,), clean", "return (clean, clean + noise), clean"), "utf-8")
+    done = run(tmp_path / "project", *TRAIN, "--steps", "1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_target_of_another_size_says_so(registry, tmp_path):
+    graph = Graph(
+        [
+            node("image", "input", dims="16x16x3"),
+            node("conv", "convolution", "image", features=3, stride="2x2"),
+            node("out", "output", "conv"),
+        ]
+    )
+    export_project(graph, registry, tmp_path / "project", "Half")
+    done = run(tmp_path / "project", *TRAIN, "--steps", "1")
+    assert done.returncode == 1
+    assert "target" in done.stderr
+    assert "(2, 3, 8, 8)" in done.stderr
