@@ -49,7 +49,7 @@ class OperatorTablePanel(QWidget):
         self._empty = EmptyState(
             "operator_table", "table", "What every operator takes stands here after a profiled run.", "Launch Inference"
         )
-        self._empty.triggered.connect(lambda: self._profiling.launch())
+        self._empty.triggered.connect(context.inference_requested)
         self.model = OperatorModel(self)
         self.proxy = OperatorProxy(self)
         self.proxy.setSourceModel(self.model)
@@ -69,7 +69,7 @@ class OperatorTablePanel(QWidget):
         self._save.setObjectName("operator_table.save")
         self._save.setAccessibleName("Save the table")
         self._save.setToolTip("Save the table as CSV, or the whole record as JSON")
-        self._save.setIcon(theme.icon("content-save-outline"))
+        theme.set_icon(self._save, "content-save-outline")
         self._save.clicked.connect(self.save)
         top = QHBoxLayout()
         top.addWidget(self.filter, 1)
@@ -86,8 +86,8 @@ class OperatorTablePanel(QWidget):
         main = QVBoxLayout(self)
         main.setContentsMargins(8, 8, 8, 8)
         main.addWidget(self._stack)
-        self._profiling.current_changed.connect(self._show)
-        context.selection_changed.connect(self._follow_layers)
+        self._profiling.current_changed.connect(self._on_current)
+        context.selection_changed.connect(self._on_layers)
         self._show(self._profiling.current)
 
     def _make_table(self) -> QTableView:
@@ -173,6 +173,9 @@ class OperatorTablePanel(QWidget):
             f"{len(groups)} selected  ·  {quantity(seconds, 's')} ({quantity(share, '%')})  ·  ~{quantity(flops, 'FLOP')}"
         )
 
+    def _on_current(self, entry: object) -> None:
+        self._show(self._profiling.current)
+
     # --- selection ---------------------------------------------------------------------------------------------
 
     def _select_layers(self, selected: QItemSelection, deselected: QItemSelection) -> None:
@@ -184,6 +187,9 @@ class OperatorTablePanel(QWidget):
         self._following = True
         self._context.select(tuple(names))
         self._following = False
+
+    def _on_layers(self, names: object) -> None:
+        self._follow_layers(self._context.selection)
 
     def _follow_layers(self, names: tuple[str, ...]) -> None:
         if self._following:

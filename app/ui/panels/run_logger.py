@@ -89,7 +89,7 @@ class RunLoggerPanel(QWidget):
         main.addWidget(self.status)
         main.addWidget(self._stack, 1)
         self._profiling.entries_changed.connect(self._list)
-        self._profiling.current_changed.connect(self._choose)
+        self._profiling.current_changed.connect(self._on_current)
         self._profiling.state_changed.connect(self._on_state)
         context.document_changed.connect(self._on_document)
         self._on_document()
@@ -104,7 +104,7 @@ class RunLoggerPanel(QWidget):
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.setAccessibleName(f"{name.capitalize()} record")
         button.setToolTip(tip)
-        button.setIcon(theme.icon(icon))
+        theme.set_icon(button, icon)
         return button
 
     def _make_table(self) -> QTableView:
@@ -122,7 +122,7 @@ class RunLoggerPanel(QWidget):
         table.verticalHeader().hide()
         table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 8)
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        table.selectionModel().selectionChanged.connect(lambda: self._on_selection())
+        table.selectionModel().selectionChanged.connect(self._on_selection)
         return table
 
     def chosen(self) -> list[Entry]:
@@ -155,7 +155,7 @@ class RunLoggerPanel(QWidget):
     def _enable(self) -> None:
         running = self._profiling.running
         self.launch.setText("Stop" if running else "Launch Inference")
-        self.launch.setIcon(theme.icon("stop" if running else "play"))
+        theme.set_icon(self.launch, "stop" if running else "play")
         self.launch.setEnabled(self._context.has_document)
         self.launch.setToolTip(
             "Stop the run"
@@ -174,6 +174,9 @@ class RunLoggerPanel(QWidget):
         self.table.resizeColumnsToContents()
         self._choose(self._profiling.current)
 
+    def _on_current(self, entry: object) -> None:
+        self._choose(self._profiling.current)
+
     def _choose(self, entry: Entry | None) -> None:
         if entry is None or entry not in self.model.entries or entry in self.chosen():
             self._on_selection()
@@ -183,7 +186,7 @@ class RunLoggerPanel(QWidget):
         self.table.selectionModel().setCurrentIndex(self.model.index(row, 0), flags)
         self.table.scrollTo(self.model.index(row, 0))
 
-    def _on_selection(self) -> None:
+    def _on_selection(self, *_: object) -> None:
         chosen = self.chosen()
         self._enable()
         if len(chosen) == 2:

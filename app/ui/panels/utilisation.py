@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QScrollArea, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
@@ -20,6 +19,8 @@ from designer.profiling.units import text
 
 if TYPE_CHECKING:
     from app.ui.profiling.chart import UtilisationChart
+
+PREPARE_AFTER = 200  # ms after the launch
 
 
 class UtilisationPanel(QWidget):
@@ -35,14 +36,13 @@ class UtilisationPanel(QWidget):
         self._context = context
         self._profiling = profiling_of(context)
         self._chart: UtilisationChart | None = None  # made when first seen: matplotlib takes a while to import
-        self._warming = False
         self._empty = EmptyState(
             "utilisation",
             "chart-bar",
             "How busy memory, compute and Tensor Cores were stands here after a profiled run.",
             "Launch Inference",
         )
-        self._empty.triggered.connect(lambda: self._profiling.launch())
+        self._empty.triggered.connect(context.inference_requested)
         self.reasons = QLabel()
         self.reasons.setObjectName("utilisation.reasons")
         self.reasons.setAccessibleName("Utilisation in words")
@@ -66,8 +66,12 @@ class UtilisationPanel(QWidget):
         main = QVBoxLayout(self)
         main.setContentsMargins(8, 8, 8, 8)
         main.addWidget(self._stack)
-        self._profiling.current_changed.connect(lambda entry: self._show(entry))
-        context.selection_changed.connect(lambda names: self._show(self._profiling.current))
+        self._profiling.current_changed.connect(self._on_change)
+        context.selection_changed.connect(self._on_change)
+        self._profiling.state_changed.connect(lambda: QTimer.singleShot(PREPARE_AFTER, self, self._prepare))
+        self._show(self._profiling.current)
+
+    def _on_change(self, _: object) -> None:
         self._show(self._profiling.current)
 
     @property
@@ -76,9 +80,6 @@ class UtilisationPanel(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if self._chart is None and not self._warming:
-            self._warming = True
-            threading.Thread(target=_import_matplotlib, name="matplotlib import", daemon=True).start()
         self._show(self._profiling.current)
 
     def _show(self, entry: Entry | None) -> None:
@@ -91,6 +92,17 @@ class UtilisationPanel(QWidget):
         selected = mean_utilisation(groups, None, "selected steps") if groups else None
         if selected is not None and len(groups) == 1:
             selected = dict(groups[0].utilisation)
+        chart = self._made_chart()
+        chart.show_figures(record.utilisation, selected, shortened(name))
+        words = in_words("Whole network", record.utilisation)
+        if selected is not None:
+            words += "\n\n" + in_words(name, selected)
+        if record.peaks is not None and record.peaks.note:
+            words += f"\n\nNote: {record.peaks.note}"
+        self.reasons.setText(words)
+        chart.setAccessibleDescription(words)
+
+    def _made_chart(self) -> UtilisationChart:
         if self._chart is None:
             from app.ui.profiling.chart import UtilisationChart
 
@@ -98,21 +110,12 @@ class UtilisationPanel(QWidget):
             self._page.insertWidget(0, self._chart)
             self._page.setStretchFactor(0, 3)
             self._page.setStretchFactor(1, 1)
-        self._chart.show_figures(record.utilisation, selected, shortened(name))
-        words = in_words("Whole network", record.utilisation)
-        if selected is not None:
-            words += "\n\n" + in_words(name, selected)
-        if record.peaks is not None and record.peaks.note:
-            words += f"\n\nNote: {record.peaks.note}"
-        self.reasons.setText(words)
-        self._chart.setAccessibleDescription(words)
+        return self._chart
 
-
-def _import_matplotlib() -> None:
-    """Beside the window, while the person looks at the empty panel or waits for the run."""
-    import matplotlib.backends.backend_agg
-    import matplotlib.figure
-    import matplotlib.font_manager  # noqa: F401 - reads the list of fonts, the slow part
+    def _prepare(self) -> None:
+        """Import matplotlib while the person waits for the run anyway."""
+        if self.isVisible():
+            self._made_chart()
 
 
 def groups_of(record: Record, layers: tuple[str, ...]) -> list[Group]:

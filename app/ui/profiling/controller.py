@@ -87,7 +87,7 @@ class ProfilingController(QObject):
             "precision": getattr(settings, "precision", "") or "fp32",
             "layout": getattr(settings, "layout", "") or "nchw",
             "device": getattr(settings, "device", "") or "cpu",
-            "threads": 0,
+            "threads": getattr(settings, "threads", 0),
         }
         self._set_state(State.RUNNING, "Timing the network …")
         # One after the other in the engine's queue: nothing of another panel comes between.
@@ -201,7 +201,6 @@ def sentence(finding: Diagnostic) -> str:
     """A finding for people: place, rule, remedy."""
     where = f"{finding.layer}: " if finding.layer and finding.layer not in finding.message else ""
     text = f"{where}{finding.message}".rstrip(".")
-    if finding.file:
-        text = f"{Path(finding.file).name}: {text}"
+    text = f"{Path(finding.file).name}: {text}" if finding.file else text[:1].upper() + text[1:]
     remedy = finding.remedy.rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()
+    return f"{text}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()

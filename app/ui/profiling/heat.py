@@ -20,7 +20,7 @@ class HeatDelegate(QStyledItemDelegate):
         part = index.data(HEAT)
         if part is None:
             return
-        rect: QRect = option.rect  # type: ignore[attr-defined]
+        rect: QRect = option.rect
         height = max(3, rect.height() // 7)
         width = round((rect.width() - 4) * max(0.0, min(1.0, float(part))))
         painter.fillRect(QRect(rect.left() + 2, rect.bottom() - height, width, height), theme.color("accent"))

@@ -1,0 +1,116 @@
+"""Launch Inference with the real engine process: from the button to the table and the bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("PySide6")
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.ui import theme
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.panels.operator_table import OperatorTablePanel
+from app.ui.panels.run_logger import RunLoggerPanel
+from app.ui.profiling.controller import State, profiling_of
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.registry import load
+
+pytestmark = pytest.mark.gui
+PATIENCE = 120_000
+
+
+def small_network(broken: bool = False) -> Graph:
+    return Graph(
+        [
+            Layer("picture", "input", params={"dims": "16x16x3"}),
+            Layer(
+                "conv",
+                "convolution",
+                inputs=(Source("picture"),),
+                params={"features": "4", "kernel": "3x3"},
+                activation=ActivationSpec("relu", {"alpha": "0.0"}),
+            ),
+            Layer("pool", "pooling", inputs=() if broken else (Source("conv"),), params={"operation": "max"}),
+            Layer("result", "output", inputs=(Source("pool"),)),
+        ],
+        name="small",
+    )
+
+
+@pytest.fixture
+def run_context(qapp: QApplication) -> Iterator[Context]:
+    theme.apply(qapp, "dark")
+    registry = load(entry_points=False)
+    context = Context(registry)
+    context.set_document(Document(small_network(), registry, parent=context))
+    yield context
+    if context.engine is not None:
+        context.engine.close()
+
+
+@pytest.fixture
+def run_panel(qtbot, run_context: Context) -> RunLoggerPanel:
+    panel = RunLoggerPanel(run_context)
+    qtbot.addWidget(panel)
+    panel.show()
+    return panel
+
+
+def test_a_run_from_the_button_to_the_table(qtbot, run_context, run_panel):
+    table = OperatorTablePanel(run_context)
+    qtbot.addWidget(table)
+    table.show()
+    profiling = profiling_of(run_context)
+    run_panel.iterations.setValue(3)
+    with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
+        qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+        assert profiling.running
+        assert run_panel.launch.text() == "Stop"
+    record = profiling.entries[0].record
+    assert record.network == "small"
+    assert record.iterations == 3
+    assert record.options["engine"] == "onnxruntime"
+    assert record.weights_note == "random weights (seed 0)"
+    assert {n for g in record.groups for n in g.layers} == {"conv", "pool"}
+    assert record.total["time"].value > 0
+    assert table.proxy.rowCount() == len(record.groups)
+    assert run_panel.launch.text() == "Launch Inference"
+    assert run_panel.model.index(0, 2).data() == "small"
+    # a second one in the engine that is running now
+    with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
+        run_context.inference_requested.emit()
+    assert len(profiling.entries) == 2
+
+
+def test_stop_kills_the_run_and_the_next_one_works(qtbot, run_context, run_panel):
+    profiling = profiling_of(run_context)
+    run_panel.iterations.setValue(100_000)
+    qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: run_context.engine.running, timeout=PATIENCE)
+    qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    assert profiling.state is State.IDLE
+    assert "Stopped" in run_panel.status.text()
+    assert not profiling.entries
+    run_panel.iterations.setValue(1)
+    with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
+        qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    assert len(profiling.entries) == 1
+
+
+def test_a_network_that_cannot_run_is_told_with_its_remedy(qtbot, run_context, run_panel):
+    registry = run_context.registry
+    run_context.set_document(Document(small_network(broken=True), registry, parent=run_context))
+    profiling = profiling_of(run_context)
+    with qtbot.waitSignal(run_context.message, timeout=PATIENCE) as told:
+        qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    assert told.args[0] == "error"
+    assert profiling.state is State.FAILED
+    assert "pool" in run_panel.status.text()
+    assert not profiling.entries
+    assert run_panel.launch.text() == "Launch Inference"
