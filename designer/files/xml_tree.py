@@ -80,6 +80,7 @@ class _Builder:
         self._parser = parser
         self._stack: list[Element] = []
         self._count = 0
+        self._namespaces = 0
         self._cdata = False
 
     def stop(self, code: str, message: str, remedy: str) -> XmlError:
@@ -117,8 +118,13 @@ class _Builder:
                     f"the attribute '{key[:80]}' has {len(value)} characters, the limit is {limits.MAX_TEXT}",
                     "shorten the text",
                 )
-            if key == "xmlns" or key.startswith("xmlns:"):
-                scope = {**scope, key.partition(":")[2]: value}
+        declared = {k.partition(":")[2]: v for k, v in attributes.items() if k == "xmlns" or k.startswith("xmlns:")}
+        if declared:
+            self._namespaces += len(declared)
+            if self._namespaces > limits.MAX_NAMESPACES:
+                message = f"the file declares more than {limits.MAX_NAMESPACES} namespaces"
+                raise self.stop("too-large", message, "declare each prefix once, on the root element")
+            scope = {**scope, **declared}
         element = Element(name, attributes, scope, self._parser.CurrentLineNumber)
         if self._stack:
             self._stack[-1].children.append(element)

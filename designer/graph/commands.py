@@ -20,6 +20,7 @@ Layers = dict[str, tuple[Layer | None, Layer | None]]
 def add_layer(graph: Graph, layer: Layer) -> Edit:
     """Add `layer`; its name must be legal and free."""
     _check_free(graph, layer.name)
+    _check_texts(layer)
     return Edit(f"Add {layer.name}", {layer.name: (None, layer)})
 
 
@@ -130,12 +131,12 @@ def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str]], *, merge_ke
 
 def set_activation(graph: Graph, names: Iterable[str], spec: ActivationSpec | None, *, merge_key: str = "") -> Edit:
     """Attach an activation to layers, or take it away."""
-    for parameter, text in spec.params.items() if spec is not None else ():
-        _check_text(text, parameter, None)
     edits: Layers = {}
     for name in names:
         layer = _check_exists(graph, name)
-        edits[name] = (layer, replace(layer, activation=spec))
+        after = replace(layer, activation=spec)
+        _check_texts(after)
+        edits[name] = (layer, after)
     return Edit("Set activation" if spec is not None else "Remove activation", edits, merge_key=merge_key)
 
 
@@ -166,6 +167,7 @@ def paste(
         taken.add(new)
     edits: Layers = {}
     for layer in copies:
+        _check_texts(layer)
         inputs = tuple(_pasted(graph, s, names, keep_links) for s in layer.inputs)
         x, y = layer.position
         name = names[layer.name]
@@ -237,6 +239,12 @@ def _check_text(text: str, what: str, layer: str | None) -> None:
                 remedy="remove the character",
             )
         )
+
+
+def _check_texts(layer: Layer) -> None:
+    for texts in (layer.params, layer.activation.params if layer.activation is not None else {}):
+        for parameter, text in texts.items():
+            _check_text(text, parameter, layer.name)
 
 
 def _check_free(graph: Graph, name: str) -> None:

@@ -169,6 +169,12 @@ def test_too_many_layers_and_elements_and_too_long_text(monkeypatch: pytest.Monk
     assert [d.code for d in parse_document(long).diagnostics] == ["too-large"]
 
 
+def test_namespaces_without_end() -> None:
+    declared = " ".join(f'xmlns:p{i}="urn:{i}"' for i in range(200))
+    text = f'<NetworkModel name="x" version="2">{f"<a {declared}>" * 20}'.encode()
+    assert [d.code for d in parse_document(text).diagnostics] == ["too-large"]
+
+
 def test_paths_that_are_no_files(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.xml", Path("/dev/null"), Path("a\0b")):
         reading = read_document(path)
