@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from functools import partial
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, Qt, Signal
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QWidget
@@ -52,7 +51,7 @@ class Docks(QObject):
         dock.setWidget(QWidget())
         dock.hide()
         dock.visibilityChanged.connect(lambda seen, name=spec.id: self._on_seen(name, seen))
-        dock.toggleViewAction().triggered.connect(partial(self._on_toggled, spec.id))
+        dock.toggleViewAction().triggered.connect(lambda on=False, name=spec.id: self._on_toggled(name, on))
         return dock
 
     def __getitem__(self, panel: str) -> QDockWidget:

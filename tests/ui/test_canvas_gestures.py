@@ -45,7 +45,7 @@ def canvas(qtbot):
     canvas.context = context
     canvas.messages = []
     context.message.connect(lambda severity, text: canvas.messages.append((severity, text)))
-    yield canvas
+    return canvas
 
 
 def document(canvas) -> Document:

@@ -180,7 +180,8 @@ class Projection:
         if self._links.get(link.key) is link:
             del self._links[link.key]
         for dot in (link.source, link.target):
-            dot.node.update()
+            if dot.node is not None:  # the port went away with its place in the node
+                dot.node.update()
         link.delete()
 
     def _label(self, name: str) -> None:

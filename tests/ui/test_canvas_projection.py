@@ -1,0 +1,281 @@
+"""The items equal the document after any change, and nodes show what is known of their layers."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import importlib.util
+import random
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QPointF
+from PySide6.QtGui import QColor, QGuiApplication
+
+from app.ui import theme
+from app.ui.canvas import clipboard
+from app.ui.canvas.canvas import Canvas
+from app.ui.context import Context
+from app.ui.document import Document
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.api import Category
+from designer.operators.registry import default_registry
+
+_spec = importlib.util.spec_from_file_location("canvas_kit", Path(__file__).with_name("canvas_kit.py"))
+kit = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(kit)
+
+
+@pytest.fixture
+def context(qapp):
+    return Context(default_registry())
+
+
+def shown(qtbot, context, graph) -> Canvas:
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.resize(1200, 600)
+    canvas.show()
+    qtbot.waitExposed(canvas)
+    context.set_document(Document(graph, context.registry, parent=context))
+    return canvas
+
+
+def check(canvas, document) -> None:
+    """Items, places and links are those of the graph."""
+    graph = document.graph
+    assert set(canvas.projection.layers) == set(graph.layers)
+    assert {i.layer for i in canvas.viewer.layer_items()} == set(graph.layers)
+    links = set()
+    for name in graph.layers:
+        item = canvas.projection[name]
+        assert item.pos() == QPointF(*graph[name].position)
+        for dot in item.inputs:
+            for link in dot.links:
+                assert link.target is dot
+                assert link.path().pointAtPercent(1) == dot.centre()
+                assert link.path().pointAtPercent(0) == link.source.centre()
+                links.add((link.source.node.layer, name, dot.index))
+    wanted = {(s, c, i) for s, _, c, i in graph.links() if s in graph}
+    assert links == wanted
+    assert {i.layer for i in canvas.viewer.selected_layers()} == set(canvas._context.selection)
+
+
+def test_random_edits_undo_and_redo(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    document = context.document
+    check(canvas, document)
+    dice = random.Random(7)
+    for step in range(120):
+        names = list(document.graph.layers)
+        what = dice.choice(["add", "remove", "connect", "cut", "rename", "move", "undo", "redo", "param", "paste"])
+        one, two = dice.choice(names), dice.choice(names)
+        context.select(tuple(dice.sample(names, min(2, len(names)))))
+        if what == "add":
+            kind = dice.choice(["convolution", "concatenation", "pooling", "mystery"])
+            document.do(lambda g, k=kind, s=step: commands.add_layer(g, Layer(f"new_{s}", k, (16 * s, 0))))
+        elif what == "remove" and len(names) > 3:
+            document.do(lambda g, n=one, h=step % 2 == 1: commands.remove_layers(g, [n], heal=h))
+        elif what == "connect":
+            index = dice.randrange(2)
+            document.do(lambda g, a=one, b=two, i=index: commands.connect(g, Source(a), b, i))
+        elif what == "cut":
+            document.do(lambda g, n=one, c=step % 2 == 1: commands.disconnect(g, n, 0, close_gap=c))
+        elif what == "rename":
+            document.do(lambda g, n=one, s=step: commands.rename_layer(g, n, f"renamed_{s}"))
+        elif what == "move":
+            document.do(lambda g, n=one, s=step: commands.move_layers(g, {n: (16 * s, 32)}))
+        elif what == "param":
+            document.do(lambda g, n=one, s=step: commands.set_params(g, {n: {"features": str(1 + s)}}))
+        elif what == "paste":
+            document.do(lambda g, n=one: commands.paste(g, [g[n]], keep_links=True))
+        elif what == "undo":
+            document.undo()
+        elif what == "redo":
+            document.redo()
+        check(canvas, document)
+
+
+def test_rename_keeps_item_selection_and_links(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    item = canvas.projection["conv"]
+    context.select(("conv",))
+    canvas.rename("conv", "encoder")
+    assert canvas.projection["encoder"] is item
+    assert item.look.name == "encoder"
+    assert context.selection == ("encoder",)
+    check(canvas, context.document)
+
+
+def test_node_shows_name_type_summary_shape_and_activation(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    look = canvas.projection["conv"].look
+    assert (look.name, look.title, look.activation) == ("conv", "Convolution", "relu")
+    assert look.summary == context.registry.get("convolution")(features=8).summary()
+    assert look.shapes == ("8 x 48 x 64",)
+    assert look.category is Category.CONVOLUTION
+    assert canvas.projection.link("cat", 0).label == "8 x 48 x 64"
+    assert canvas.projection["cat"].look.summary == "2 inputs"
+
+
+def test_no_text_is_wider_than_its_node(qtbot, context):
+    from app.ui.canvas.metrics import PAD, fonts
+
+    layers = [
+        Layer("a" * 60, "convolution"),
+        Layer("m", "mix", (0, 200)),
+        Layer("x", "a_type_nobody_has_ever_heard_of"),
+    ]
+    canvas = shown(qtbot, context, Graph(layers))
+    f = fonts()
+    for name in canvas.projection.layers:
+        item = canvas.projection[name]
+        room = item.layout.box.width() - 2 * PAD
+        assert f.name_metrics.horizontalAdvance(item.look.name) <= room
+        beside = item.layout.left + item.layout.right
+        assert f.small_metrics.horizontalAdvance(item.look.title) + beside <= room
+        assert f.mono_metrics.horizontalAdvance(item.look.summary) + beside <= room
+        assert item.layout.bounds.contains(item.layout.box)
+
+
+def test_problems_are_marked_and_reach_downstream(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    assert canvas.projection["free"].look.problem == "error"
+    context.document.do(lambda g: commands.set_params(g, {"conv": {"kernel": "banana"}}))
+    assert canvas.projection["conv"].look.problem == "error"
+    assert "banana" in canvas.projection["conv"].toolTip()
+    assert canvas.projection["cat"].look.problem == "unknown"
+    assert canvas.projection.link("cat", 0).label == ""
+    context.document.undo()
+    assert canvas.projection["cat"].look.problem == ""
+    assert canvas.projection.link("cat", 0).label == "8 x 48 x 64"
+
+
+def test_node_is_painted_in_its_category_colour(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    canvas.viewer.resetTransform()
+    canvas.viewer.frame([canvas.projection["conv"]])
+    image = canvas.viewer.viewport().grab().toImage()
+    point = canvas.viewer.mapFromScene(canvas.projection["conv"].pos() + QPointF(130, 4))
+    ratio = image.devicePixelRatio()
+    found = QColor(image.pixel(round(point.x() * ratio), round(point.y() * ratio)))
+    wanted = theme.category(Category.CONVOLUTION)
+    assert abs(found.red() - wanted.red()) + abs(found.green() - wanted.green()) < 12
+
+
+def test_copy_and_paste_as_text(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    context.select(("conv", "cat"))
+    canvas.copy_selection()
+    text = QGuiApplication.clipboard().text()
+    assert "<NetworkModel" in text
+    assert 'name="conv"' in text
+    canvas.paste()
+    graph = context.document.graph
+    assert context.selection == ("cat_0", "conv_0") or set(context.selection) == {"cat_0", "conv_0"}
+    assert graph["conv_0"].activation == graph["conv"].activation
+    assert graph["cat_0"].inputs == (Source("conv_0"),)
+    canvas.paste(keep_links=True)
+    assert graph["cat_1"].inputs == (Source("conv_1"), Source("input"))
+    context.document.undo()
+    context.document.undo()
+    assert "conv_0" not in graph
+    check(canvas, context.document)
+
+
+def test_paste_of_plain_text_from_elsewhere(qtbot, context):
+    canvas = shown(qtbot, context, Graph())
+    QGuiApplication.clipboard().setText(
+        '<?xml version="1.0"?>\n<NetworkModel name="x" version="2" user_version_tag="1">\n'
+        '\t<Layer name="p" type="pooling" edit_pos="0,0" />\n</NetworkModel>\n'
+    )
+    assert clipboard.can_paste()
+    canvas.paste()
+    assert list(context.document.graph.layers) == ["p"]
+
+
+@pytest.mark.parametrize("text", ["hello", "<NetworkModel", "<NetworkModel><Layer/></NetworkModel>"])
+def test_paste_of_something_else_is_refused(qtbot, context, text):
+    canvas = shown(qtbot, context, kit.small_graph())
+    QGuiApplication.clipboard().setText(text)
+    with qtbot.waitSignal(context.document.refused):
+        canvas.paste()
+    assert context.document.history.is_clean
+
+
+def test_cut_duplicate_and_heal(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    graph = context.document.graph
+    context.select(("cat",))
+    canvas.delete_selection(heal=True)
+    assert graph["out"].inputs == (Source("conv"),)
+    context.document.undo()
+    context.select(("conv",))
+    canvas.duplicate_selection(keep_links=True)
+    assert graph["conv_0"].inputs == (Source("input"),)
+    assert graph["conv_0"].position == (352, 32)
+    context.select(("conv",))
+    canvas.cut_selection()
+    assert "conv" not in graph
+    assert graph["cat"].inputs == (None, Source("input"))
+    check(canvas, context.document)
+
+
+def test_adding_from_the_palette_by_key_connects_to_the_selection(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    context.select(("conv",))
+    context.add_requested.emit("pooling")
+    assert context.document.graph["pooling_0"].inputs == (Source("conv"),)
+    assert context.selection == ("pooling_0",)
+    check(canvas, context.document)
+
+
+def test_another_document_replaces_everything(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    first = context.document
+    context.set_document(Document(Graph([Layer("only", "input")]), context.registry, parent=context))
+    check(canvas, context.document)
+    first.do(lambda g: commands.remove_layers(g, ["conv"]))  # the old one is not listened to any more
+    check(canvas, context.document)
+    context.set_document(Document(Graph(), context.registry, parent=context))
+    assert not list(canvas.projection.layers)
+    assert canvas._hint.isVisible()
+
+
+def test_a_thousand_layers_open(qtbot, context):
+    conv = {"features": "8", "kernel": "3x3", "padding": "same"}
+    layers = [Layer("n0", "input", params={"dims": "64x64x8"})]
+    layers += [
+        Layer(f"n{i}", "convolution", (320 * (i % 40), 160 * (i // 40)), (Source(f"n{i - 1}"),), conv)
+        for i in range(1, 1000)
+    ]
+    graph = Graph(layers)
+    start = time.perf_counter()
+    canvas = shown(qtbot, context, graph)
+    seconds = time.perf_counter() - start
+    assert seconds < 20, f"{seconds:.1f} s"  # a loose bound for a busy machine; `make bench` measures
+    start = time.perf_counter()
+    context.document.do(lambda g: commands.move_layers(g, {"n500": (0, -320)}))
+    context.document.do(lambda g: commands.remove_layers(g, ["n500"], heal=True))
+    assert time.perf_counter() - start < 2
+    assert canvas.projection.get("n500") is None
+
+
+def test_surplus_and_dangling_inputs_are_shown(qtbot, context):
+    graph = kit.small_graph()
+    out = graph["out"]
+    broken = Graph(
+        [*(layer for layer in graph if layer.name != "out"), replace(out, inputs=(Source("cat"), Source("ghost")))]
+    )
+    canvas = shown(qtbot, context, broken)
+    assert len(canvas.projection["out"].inputs) == 2
+    assert canvas.projection["out"].look.problem == "error"
+    assert canvas.projection.link("out", 1) is None
+    context.document.do(lambda g: commands.add_layer(g, Layer("ghost", "input")))
+    assert canvas.projection.link("out", 1) is not None
