@@ -97,3 +97,11 @@ def crop(array: Array, original: Extent, padded: Extent) -> Array:
         return array
     height, width = (max(1, round(n * o / p)) for n, o, p in zip(array.shape[2:], original, padded, strict=True))
     return array[:, :, :height, :width]
+
+
+def frozen(array: Array) -> Array:
+    """`array`, or a view of it that cannot be written to."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array

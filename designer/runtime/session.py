@@ -7,10 +7,10 @@ of what was read. So a kept result is what a full run would give, to the last bi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import cast
 
 import numpy as np
 
@@ -24,16 +24,16 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import Size3D
 from designer.operators.api import Operator, Role
 from designer.operators.registry import Registry
-from designer.runtime.api import Array, Compiled, RunOptions, RunResult, Step
+from designer.runtime.api import Array, Compiled, Engine, RunOptions, RunResult
 from designer.runtime.engines import make_engine
-from designer.runtime.feeding import Extent, Fed, check_fed, crop, factors, padded_extent, prepare, sized, tiling
+from designer.runtime.feeding import Extent, Fed, check_fed, factors, frozen, padded_extent, prepare, sized, tiling
 from designer.runtime.images import read_image, read_npy
-from designer.runtime.network import operator_of, output_layers, tensor, tensors, type_of
-from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
+from designer.runtime.network import operator_of, output_layers, tensor, type_of
+from designer.runtime.plan import PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, Results, WeightPrints, fingerprint, layer_text
+from designer.runtime.running import Progress, Run
 
 COMPILED = 4  # parts kept ready beside those of the present run; each holds packed weights and working memory
-Progress = Callable[[int, int, str], None]
 
 
 class Session:
@@ -61,7 +61,8 @@ class Session:
         self._ready: dict[str, tuple[str, Array]] = {}  # input layer -> version, what the network reads
         self._plans: dict[tuple[Source, ...], tuple[Plan, dict[PartStep, str]]] = {}
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
-        self._results = Results(keep_bytes)
+        self.results = Results(keep_bytes)
+        self.by_torch: dict[str, str] = {}  # parts that torch had to run, by key: why
         self.set_weights(weights)
 
     # --- what may change ------------------------------------------------------------------------------------------
@@ -76,6 +77,7 @@ class Session:
         self.weights = weights
         self._prints = WeightPrints(weights)
         self.engine = make_engine(self.inference, weights, self.options)
+        self._torch: Engine | None = None
         self._plans.clear()
 
     def set_input(self, layer: str, array: Array, *, picture: bool) -> None:
@@ -97,7 +99,7 @@ class Session:
 
     def invalidate(self) -> None:
         """Forget all results, so that the next run computes everything; what is compiled stays ready."""
-        self._results.clear()
+        self.results.clear()
 
     def set_param(self, layer: str, param: str, text: str) -> None:
         """Change a parameter; DiagnosticError, and nothing changed, when the text breaks its rule."""
@@ -165,22 +167,23 @@ class Session:
         `progress(done, total, text)` is called before every step and at the end.
         """
         started = perf_counter()
-        run = _Run(self, capture)
+        run = Run(self, capture)
         result = run.go(progress)
-        note = ""
-        lost = self._results.trim(run.keys)
+        notes = list(run.notes)
+        lost = self.results.trim(run.keys)
         if lost:
             names = ", ".join(dict.fromkeys(source.layer for source in lost))
-            limit = self._results.keep_bytes / 2**20
-            note = f"results above {limit:.0f} MiB are not kept: the next run computes {names} again"
+            limit = self.results.keep_bytes / 2**20
+            notes.append(f"results above {limit:.0f} MiB are not kept: the next run computes {names} again")
         milliseconds = (perf_counter() - started) * 1000
-        return RunResult(*result, milliseconds, self.weights.note, note)
+        return RunResult(*result, milliseconds, self.weights.note, "; ".join(notes))
 
     def plan(self, capture: Sequence[Source] = ()) -> Plan:
         """What a run for the outputs and `capture` consists of."""
-        return self._planned(capture)[0]
+        return self.planned(capture)[0]
 
-    def _planned(self, capture: Sequence[Source]) -> tuple[Plan, dict[PartStep, str]]:
+    def planned(self, capture: Sequence[Source]) -> tuple[Plan, dict[PartStep, str]]:
+        """The plan, and a key for every part that tells apart all that is compiled into it."""
         outputs = [Source(name) for name in output_layers(self.inference)]
         targets = tuple(dict.fromkeys([*outputs, *(tensor(self.inference, source) for source in capture)]))
         if not targets:
@@ -199,16 +202,28 @@ class Session:
         feeds = [(str(feed), str(type_of(self.inference, feed))) for feed in step.part.feeds]
         return fingerprint(self.options, texts, feeds, [str(source) for source in step.wanted])
 
-    def compiled(self, step: PartStep) -> Compiled:
-        """The step's part, made ready by the engine; kept for the next time."""
-        return self._compile(step, self._part_print(step))
-
-    def _compile(self, step: PartStep, key: str) -> Compiled:
+    def compile(self, step: PartStep, key: str) -> Compiled:
+        """The step's part, made ready; kept for the next time. Torch steps in where ONNX has no word for a layer."""
         ready = self._compiled.get(key)
         if ready is None:
-            ready = self._compiled[key] = self.engine.compile(step.part, step.wanted)
+            try:
+                ready = self.engine.compile(step.part, step.wanted)
+            except DiagnosticError as error:
+                if {d.code for d in error.diagnostics} != {"not-in-onnx"}:
+                    raise
+                if self._torch is None:
+                    self._torch = make_engine(self.inference, self.weights, replace(self.options, engine="torch"))
+                ready = self._torch.compile(step.part, step.wanted)
+                names = ", ".join(f"'{d.layer}'" for d in error.diagnostics)
+                self.by_torch[key] = f"torch ran the layers around {names}, which ONNX cannot express"
+            self._compiled[key] = ready
         self._compiled.move_to_end(key)
         return ready
+
+    def forget(self, parts: int) -> None:
+        """Let go of compiled parts that were not used lately; `parts` is how many the present run has."""
+        while len(self._compiled) > COMPILED + parts:
+            self._compiled.popitem(last=False)
 
     def fed_input(self, layer: str) -> tuple[str, Array]:
         """Version and values of an input layer as the network reads them: scaled and padded."""
@@ -224,7 +239,7 @@ class Session:
         version = fingerprint(fed.serial, fed.picture and factors(operator), tiling(operator))
         ready = self._ready.get(layer)
         if ready is None or ready[0] != version:
-            ready = self._ready[layer] = (version, _frozen(prepare(operator, fed)))
+            ready = self._ready[layer] = (version, frozen(prepare(operator, fed)))
         return ready
 
     def padding(self, source: Source) -> tuple[Extent, Extent] | None:
@@ -238,125 +253,3 @@ class Session:
             return None
         above = self._graph.upstream([source.layer])
         return next((pair for name, pair in padded.items() if name in above), None)
-
-
-class _Run:
-    """One run of a session."""
-
-    def __init__(self, session: Session, capture: Sequence[Source]) -> None:
-        self.session = session
-        self.capture = capture
-        self.plan, self.prints = session._planned(capture)
-        self.values: dict[Source, Array] = {}
-        self.versions: dict[Source, str] = {}
-        self.cropped: set[Source] = set()
-        self.keys: set[str] = set()
-        self.steps: list[Step] = []
-
-    def go(self, progress: Progress | None) -> tuple[dict[str, Array], dict[Source, Array], tuple[Step, ...]]:
-        session, total = self.session, len(self.plan.steps)
-        for name in self.plan.inputs:
-            version, array = session.fed_input(name)
-            self.versions[Source(name)], self.values[Source(name)] = version, array
-        for number, step in enumerate(self.plan.steps):
-            if progress is not None:
-                progress(number, total, _title(step))
-            self.steps.append(self._part(step) if isinstance(step, PartStep) else self._analysis(step))
-        if progress is not None:
-            progress(total, total, "")
-        self._forget_compiled()
-        outputs = {name: self._output(Source(name)) for name in output_layers(session.inference)}
-        captures = {source: self._value(tensor(session.inference, source)) for source in self.capture}
-        return outputs, captures, tuple(self.steps)
-
-    def _part(self, step: PartStep) -> Step:
-        session, part = self.session, step.part
-        key = fingerprint(self.prints[step], [self.versions[feed] for feed in part.feeds])
-
-        def compute() -> Mapping[Source, Array]:
-            made = session._compile(step, self.prints[step]).run({feed: self.values[feed] for feed in part.feeds})
-            return cast(Mapping[Source, Array], made)
-
-        return self._do(key, part.layers, session.engine.name, compute)
-
-    def _analysis(self, step: AnalysisStep) -> Step:
-        session = self.session
-        feeds = {feed: self.values[feed] for feed in step.feeds}
-        if step.late:
-            feeds = {feed: self._cropped(feed) for feed in feeds}
-            self.cropped.update(tensors(session.inference, step.layer))
-        versions = [(self.versions[feed], feeds[feed].shape) for feed in step.feeds]
-        key = fingerprint(layer_text(session._graph[step.layer]), versions)
-
-        def compute() -> Mapping[Source, Array]:
-            return evaluate(session.inference, step.layer, [feeds[feed] for feed in step.feeds])
-
-        return self._do(key, (step.layer,), "numpy", compute)
-
-    def _do(
-        self, key: str, layers: tuple[str, ...], engine: str, compute: Callable[[], Mapping[Source, Array]]
-    ) -> Step:
-        results = self.session._results
-        started = perf_counter()
-        made = results.get(key)
-        cached = made is not None
-        if made is None:
-            made = {source: _frozen(array) for source, array in compute().items()}
-            results.put(key, made)
-        self.keys.add(key)
-        for source, array in made.items():
-            self.values[source], self.versions[source] = array, fingerprint(key, str(source))
-        return Step(layers, engine, 0.0 if cached else (perf_counter() - started) * 1000, cached)
-
-    def _value(self, source: Source) -> Array:
-        return self.values[self.plan.origin[source]]
-
-    def _output(self, source: Source) -> Array:
-        return self._cropped(self.plan.origin[source])
-
-    def _cropped(self, source: Source) -> Array:
-        array = self.values[source]
-        if source in self.cropped:
-            return array
-        padding = self.session.padding(source)
-        return array if padding is None else crop(array, *padding)
-
-    def _forget_compiled(self) -> None:
-        compiled = self.session._compiled
-        room = COMPILED + len(self.prints)
-        while len(compiled) > room:
-            compiled.popitem(last=False)
-
-
-def evaluate(inference: Inference, layer: str, inputs: Sequence[Array]) -> dict[Source, Array]:
-    """The outputs of an analysis layer, float32; whatever its code raises becomes a DiagnosticError that names it."""
-    operator = operator_of(inference, layer)
-    try:
-        made = operator.evaluate(inputs)
-    except DiagnosticError:
-        raise
-    except Exception as error:  # the code of a plugin may raise anything
-        raise DiagnosticError(
-            Diagnostic(
-                "analysis-failed",
-                f"the analysis layer '{layer}' failed: {type(error).__name__}: {error}",
-                layer=layer,
-                remedy="change its parameters, or remove it",
-            )
-        ) from error
-    arrays = (np.ascontiguousarray(array, dtype=np.float32) for array in made)
-    return dict(zip(tensors(inference, layer), arrays, strict=True))
-
-
-def _frozen(array: Array) -> Array:
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
-
-
-def _title(step: PartStep | AnalysisStep) -> str:
-    if isinstance(step, AnalysisStep):
-        return step.layer
-    layers = step.part.layers
-    return layers[0] if len(layers) == 1 else f"{layers[0]} ... {layers[-1]}"

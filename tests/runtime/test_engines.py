@@ -14,6 +14,7 @@ from designer.graph.model import ActivationSpec, Source
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.engines import make_engine
 from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.machine import physical_cores, threads
 from designer.runtime.plan import PartStep, make_plan
 
 torch = pytest.importorskip("torch")
@@ -169,3 +170,8 @@ def test_leaky_relu_is_the_relu_with_a_slope(runtime_registry):
     array = pixels(4, 4) - 0.5
     made = make_engine(inference, Weights(), options()).compile(step.part, step.wanted).run({Source("image"): array})
     np.testing.assert_allclose(made[Source("pass")], np.where(array > 0, array, array * 0.1), atol=1e-7)
+
+
+def test_threads():
+    assert threads(RunOptions(threads=3)) == 3
+    assert threads(RunOptions()) == physical_cores() >= 1

@@ -12,6 +12,8 @@ from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
+from designer.operators.api import Operator, TorchMethod
+from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
 
@@ -261,12 +263,43 @@ def test_two_inputs(runtime_registry):
     assert code_of(made.run) in ("shape-mismatch", "engine-failed")
 
 
+class OnlyInTorch(Operator, type="test_only_torch"):
+    def infer(self, inputs):
+        return inputs[0]
+
+    def torch(self, inputs):
+        return TorchMethod("flip", args=(3,))
+
+
+def test_torch_steps_in_where_onnx_has_no_word(runtime_registry):
+    registry = load(entry_points=False)
+    registry.register(OnlyInTorch)
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x3"),
+            layer("odd", "test_only_torch", "image"),
+            layer("noise", "noise", "odd", scale="0.0"),
+            layer("after", "activation", "noise", RELU),
+            layer("result", "output", "after"),
+        ]
+    )
+    made = session(graph, registry, Weights())
+    result = made.run()
+    assert [step.engine for step in result.steps] == ["torch", "numpy", "onnxruntime"]
+    assert "'odd'" in result.note
+    np.testing.assert_allclose(result.outputs["result"], pixels()[..., ::-1], atol=1e-6)
+    again = made.run()
+    assert ran(again) == []
+    assert again.note == result.note
+
+
 CHANGES = st.lists(
     st.one_of(
         st.tuples(st.just("mix"), st.just("amount"), st.sampled_from(["0.1", "0.5", "0.9"])),
         st.tuples(st.just("mix"), st.just("selection"), st.sampled_from(["v_split", "blend", "difference"])),
         st.tuples(st.just("noise"), st.just("scale"), st.sampled_from(["0.1", "0.2"])),
         st.tuples(st.just("norm"), st.just("epsilon"), st.sampled_from(["0.00001", "0.1"])),
+        st.tuples(st.just("graph"), st.just(""), st.sampled_from(["unet", "analysed", "two outputs", "slim"])),
         st.tuples(st.just("size"), st.just(""), st.sampled_from(["24x32", "19x27"])),
         st.tuples(st.just("capture"), st.just(""), st.sampled_from(["", "enc 1", "enc_2", "plus", "noise"])),
     ),
@@ -275,7 +308,15 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+GRAPHS = {
+    "unet": unet(tiling=8),
+    "analysed": analysed(tiling=8),
+    "two outputs": Graph([*analysed(tiling=8), layer("second", "output", "plus")]),
+    "slim": analysed(tiling=4),
+}
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=CHANGES)
 def test_any_history_gives_the_bits_of_a_full_run(runtime_registry, changes):
     made = session(analysed(tiling=8), runtime_registry)
@@ -285,14 +326,19 @@ def test_any_history_gives_the_bits_of_a_full_run(runtime_registry, changes):
             height, width = (int(n) for n in text.split("x"))
             array = pixels(height, width)
             made.set_input("image", array, picture=True)
-        elif name == "capture":
+        elif name == "graph":
+            made.set_graph(GRAPHS[text])
+            capture = [source for source in capture if source.layer in made.graph]
+        elif name == "capture" and (not text or text in made.graph):
             capture = [Source(text)] if text else []
-        else:
+        elif name in made.graph:
             made.set_param(name, param, text)
         made.run(capture)
     result = made.run(capture)
     fresh = session(made.graph, runtime_registry, array=array).run(capture)
-    np.testing.assert_array_equal(result.outputs["result"], fresh.outputs["result"])
+    assert result.outputs.keys() == fresh.outputs.keys()
+    for name in fresh.outputs:
+        np.testing.assert_array_equal(result.outputs[name], fresh.outputs[name])
     for source in capture:
         np.testing.assert_array_equal(result.captures[source], fresh.captures[source])
 
