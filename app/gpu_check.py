@@ -23,6 +23,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.registry import Registry
+from designer.profiling.counters import RANGE, Counters, read_counters
 from designer.profiling.figures import Figure, measured
 from designer.profiling.report import UTILISATION, Record, save_records
 from designer.profiling.units import text
@@ -59,6 +60,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--weights", type=Path, default=None, help="default: the sample's, else seeded random")
     parser.add_argument("--size", type=int, default=None, help="height and width of the picture; default 1024, cpu 128")
     parser.add_argument("--iterations", type=int, default=50)
+    parser.add_argument("--counted", metavar="PRECISION,LAYOUT", help=argparse.SUPPRESS)  # the run under ncu
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "records", help="folder for the record")
     return parser.parse_args(arguments)
 
@@ -83,6 +85,9 @@ def check(options: argparse.Namespace) -> int:
     inference = _network(options.document, registry, size)
     weights = _weights(options, inference)
     feeds = _inputs(inference)
+    if options.counted:
+        _counted(options, inference, weights, feeds)
+        return 0
     expected = _outputs(inference, weights, RunOptions(engine="torch"), feeds)
     records: list[Record] = []
     wrong = False
@@ -92,7 +97,17 @@ def check(options: argparse.Namespace) -> int:
         checks, ok = compare(expected, found, TOLERANCE[precision])
         wrong = wrong or not ok
         peaks = measure_peaks(run)  # never from the cache: a record stands on what was measured with it
-        record = profile_network(inference, registry, weights, run, feeds, options.iterations, warmup=5, peaks=peaks)
+        record = profile_network(
+            inference,
+            registry,
+            weights,
+            run,
+            feeds,
+            options.iterations,
+            warmup=5,
+            peaks=peaks,
+            counters=_counters(options, run, size),
+        )
         record = replace(record, checks=checks)
         records.append(record)
         _show(record, ok)
@@ -102,6 +117,31 @@ def check(options: argparse.Namespace) -> int:
     save_records(path, records)
     print(f"wrote {path}")
     return 1 if wrong else 0
+
+
+def _counters(options: argparse.Namespace, run: RunOptions, size: int) -> Counters | None:
+    """Hardware counters from a second process under ncu; on the processor there are none."""
+    if run.device == "cpu":
+        return None
+    import torch
+
+    command = [sys.executable, "-m", "app.gpu_check", "--counted", f"{run.precision},{run.layout}"]
+    command += ["--device", run.device, "--document", str(options.document), "--size", str(size)]
+    if options.weights is not None:
+        command += ["--weights", str(options.weights)]
+    return read_counters(command, torch.cuda.get_device_capability())
+
+
+def _counted(options: argparse.Namespace, inference: Inference, weights: Weights, feeds: Mapping[str, Array]) -> None:
+    """What ncu watches: one run with a range for each layer."""
+    from designer.profiling.timing import whole_part
+    from designer.profiling.torch_timing import TorchTimer
+
+    precision, _, layout = options.counted.partition(",")
+    part, wanted, _ = whole_part(inference)
+    run = RunOptions(engine="torch", precision=precision, layout=layout, device=options.device)
+    values = {Source(name): array for name, array in feeds.items()}
+    TorchTimer(inference, part, wanted, weights, run, values).counted(RANGE)
 
 
 def slug(name: str) -> str:
@@ -140,7 +180,7 @@ def _weights(options: argparse.Namespace, inference: Inference) -> Weights:
     path = options.weights or ROOT / "samples" / "weights" / options.document.stem
     if options.weights is not None or path.is_dir():
         found = load_weights(path, needed)
-        return found if found.complete and options.weights is None else fill_missing(found, needed, SEED)
+        return found if found.complete else fill_missing(found, needed, SEED)
     return fill_missing(Weights(source="none"), needed, SEED)
 
 

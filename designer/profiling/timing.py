@@ -18,8 +18,9 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
-from designer.profiling.assemble import Run, Sample, assemble
+from designer.profiling.assemble import NO_COUNTERS, Run, Sample, assemble
 from designer.profiling.cost import cost_table
+from designer.profiling.counters import Counters
 from designer.profiling.machine import cpu_name, this_machine
 from designer.profiling.peaks import Peaks, cached, measure_cpu
 from designer.profiling.report import Record
@@ -90,8 +91,9 @@ def profile_network(
     store: Path | None = None,
     peaks: Peaks | None = None,
     notes: list[str] | None = None,
+    counters: Counters | None = None,
 ) -> Record:
-    """Profile a network without analysis layers whose shapes fit `feeds`."""
+    """Profile a network without analysis layers whose shapes fit `feeds`. `counters` are those of another run of it."""
     if iterations < 1:
         raise DiagnosticError(
             Diagnostic("bad-iterations", f"{iterations} iterations cannot be timed", remedy="choose 1 or more")
@@ -134,6 +136,8 @@ def profile_network(
         inputs={n: " x ".join(str(d) for d in a.shape) for n, a in ((s.layer, v) for s, v in values.items())},
         weights_note=weights.note,
         notes=tuple(notes),
+        counters={(layer,): figures for layer, figures in counters.layers.items()} if counters is not None else {},
+        no_counters=(counters.reason if counters is not None else "") or NO_COUNTERS,
     )
     return assemble(table, samples, whole, peaks, this_machine(gpu=gpu, extra=extra), run)
 

@@ -34,6 +34,11 @@ class MarkedInterpreter(Interpreter):
 
     mark: Mark = staticmethod(lambda layer: None)
 
+    @property
+    def layers(self) -> list[str]:
+        """The layer of every step, in running order."""
+        return [step[3] for step in self._steps]
+
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         values: list[Any] = [*inputs, *[None] * (self._count - len(inputs))]
         mark = self.mark
@@ -117,6 +122,31 @@ class TorchTimer:
                     times.append(seconds)
                 tick()
         return times
+
+    def counted(self, prefix: str) -> None:
+        """One run for hardware counters: an NVTX range for each layer, between the start and stop of the profiler."""
+        import torch
+
+        nvtx: Any = torch.cuda.nvtx
+        profiler: Any = torch.cuda.profiler
+        with self._quiet():
+            for _ in range(3):
+                self.compiled.run_torch(self.inputs)
+            torch.cuda.synchronize()
+            layers = iter([*self._marked.layers, ""])
+            profiler.start()
+
+            def mark(done: str) -> None:
+                if done:
+                    nvtx.range_pop()
+                name = next(layers)
+                if name:
+                    nvtx.range_push(prefix + name)
+
+            self._marked.mark = mark
+            self._marked(self.inputs)
+            torch.cuda.synchronize()
+            profiler.stop()
 
     def _cpu_run(self) -> list[tuple[str, float]]:
         clock: list[tuple[str, float]] = []

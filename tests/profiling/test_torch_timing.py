@@ -1,0 +1,99 @@
+"""The GPU's way of timing, with a stand-in for CUDA: no machine of the tests has one."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from designer.graph.model import Source
+from designer.runtime.api import RunOptions
+
+torch = pytest.importorskip("torch")
+
+from designer.profiling import gpu, torch_timing
+from designer.profiling.timing import whole_part
+from designer.profiling.torch_timing import TorchTimer
+
+
+class FakeEvent:
+    def record(self) -> None:
+        self.at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        pass
+
+    def elapsed_time(self, other: FakeEvent) -> float:
+        return (other.at - self.at) * 1e3
+
+
+@pytest.fixture
+def fake_cuda(monkeypatch):
+    """CUDA's calls that timing uses, noted in order."""
+    calls: list[str] = []
+    monkeypatch.setattr(torch_timing, "new_event", FakeEvent)
+    monkeypatch.setattr(gpu, "new_event", FakeEvent)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: calls.append("sync"))
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: calls.append("sleep"), raising=False)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", lambda name: calls.append(f"push {name}"))
+    monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: calls.append("pop"))
+    monkeypatch.setattr(torch.cuda.profiler, "start", lambda: calls.append("start"))
+    monkeypatch.setattr(torch.cuda.profiler, "stop", lambda: calls.append("stop"))
+    return calls
+
+
+@pytest.fixture
+def timer(small_inference, small_weights):
+    part, wanted, _ = whole_part(small_inference)
+    feeds = {Source("image"): np.zeros((1, 3, 24, 32), np.float32)}
+    options = RunOptions(engine="torch", layout="nhwc", threads=1)
+    return TorchTimer(small_inference, part, wanted, small_weights, options, feeds)
+
+
+LAYERS = {"conv a", "pool", "conv_b", "up", "cat", "conv_c", "sum"}
+
+
+def test_events_stand_between_the_steps_and_the_queue_is_filled_first(timer, fake_cuda):
+    marks = timer._cuda_run()
+    assert {layer for layer, _ in marks} == LAYERS
+    assert all(seconds >= 0 for _, seconds in marks)
+    assert fake_cuda == ["sync", "sleep", "sync"]
+
+
+def test_a_counted_run_has_one_open_range_at_a_time(timer, fake_cuda):
+    timer.counted("lw:")
+    assert fake_cuda[:2] == ["sync", "start"]
+    assert fake_cuda[-2:] == ["sync", "stop"]
+    ranges = fake_cuda[2:-2]
+    assert ranges[::2] == [f"push lw:{name}" for name in timer._marked.layers]
+    assert set(ranges[1::2]) == {"pop"}
+    assert len(ranges) == 2 * len(timer._marked.layers)
+
+
+def test_gpu_peaks_with_a_stand_in(monkeypatch, fake_cuda):
+    def properties(where):
+        return type("Properties", (), {"L2_cache_size": 1 << 20})()
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
+    monkeypatch.setattr(gpu, "nvidia_smi", lambda field: "7")
+    peaks = gpu.measure_gpu("cpu", "fp32", size=64, copy_bytes=1 << 20)
+    assert peaks.compute.value > 0
+    assert {name for name, _ in peaks.others} == {"tf32", "fp16", "bf16"}
+    assert peaks.memory.value > 0
+    assert peaks.cache.value > 0
+    assert peaks.foreign.value == 7.0
+    assert peaks.busy
+
+
+def test_fp32_stays_fp32_while_timing_and_settings_come_back(timer):
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        with timer._quiet():
+            assert torch.backends.cuda.matmul.allow_tf32 is False
+            assert torch.backends.cudnn.allow_tf32 is False
+            assert torch.is_inference_mode_enabled()
+        assert torch.backends.cuda.matmul.allow_tf32 is True
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
