@@ -1,0 +1,86 @@
+"""Normalisation over groups of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    Category,
+    Example,
+    OnnxConstant,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    OnnxWeight,
+    Operator,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchExpr,
+    TorchModule,
+    Weight,
+    image,
+    int64,
+    param,
+)
+from designer.operators.shapes import divisible, known
+
+
+class GroupNormalization(
+    Operator,
+    type="group_normalization",
+    title="Group normalization",
+    category=Category.NORMALISATION,
+    synonyms=("groupnorm", "gn", "group norm"),
+):
+    """Bring every group of channels of a sample to mean 0 and variance 1, then scale and shift each channel."""
+
+    inputs = (Port("x", rank=(2, 3, 4, 5), dtypes=FLOATS),)
+
+    groups: int = param(default=8, min=1, max=65536, doc="Number of groups; the channels are a multiple of it.")
+    epsilon: float = param(default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0.")
+    affine: bool = param(default=True, doc="Scale and shift by learned numbers.")
+    examples = (
+        Example((image(6, 3, 4),), {"groups": 2}),
+        Example((TensorType((BATCH, 6)),), {"groups": 3, "affine": False}, "table"),
+        Example((TensorType((BATCH, 4, 5)),), {"groups": 1}, "one group"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        x = inputs[0]
+        channels = known(x, 1)
+        divisible("channels", channels, self.groups, "groups")
+        if channels // self.groups * prod(known(x, axis) for axis in range(2, x.rank)) == 1:
+            raise ShapeError("a group of a single value cannot be normalised", port="x", remedy="use fewer groups")
+        return x
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        kwargs = {"num_groups": self.groups, "num_channels": inputs[0].dim(1), "eps": self.epsilon}
+        if not self.affine:
+            kwargs["affine"] = False
+        return TorchModule("torch.nn.GroupNorm", kwargs)
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        x = inputs[0]
+        rows = OnnxNode("Reshape", (OnnxInput(0), int64(0, self.groups, -1)))
+        one, zero = OnnxConstant((1.0,) * self.groups), OnnxConstant((0.0,) * self.groups)
+        even = OnnxNode("InstanceNormalization", (rows, one, zero), {"epsilon": self.epsilon})
+        result = OnnxNode("Reshape", (even, int64(0, *x.concrete()[1:])))
+        if not self.affine:
+            return result
+        column = int64(-1, *(1,) * (x.rank - 2))
+        scale = OnnxNode("Reshape", (OnnxWeight("scale"), column))
+        bias = OnnxNode("Reshape", (OnnxWeight("bias"), column))
+        return OnnxNode("Add", (OnnxNode("Mul", (result, scale)), bias))
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        if not self.affine:
+            return ()
+        shape = (inputs[0].dim(1),)
+        return (Weight("scale", shape, "weight", init="ones"), Weight("bias", shape, "bias", init="zeros"))
+
+    def summary(self) -> str:
+        return f"{self.groups} groups"

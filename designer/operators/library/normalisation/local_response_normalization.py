@@ -1,0 +1,67 @@
+"""Channels that inhibit their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    Operator,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchExpr,
+    TorchModule,
+    image,
+    int64,
+    param,
+)
+from designer.operators.shapes import known
+
+
+class LocalResponseNormalization(
+    Operator,
+    type="local_response_normalization",
+    title="Local response normalization",
+    category=Category.NORMALISATION,
+    synonyms=("lrn", "alexnet", "localresponsenorm"),
+):
+    """Divide every value by (bias + alpha / size * the sum of squares over neighbouring channels) to the power beta."""
+
+    inputs = (Port("x", rank=(3, 4), dtypes=FLOATS),)
+
+    size: int = param(default=5, min=1, max=1023, doc="Number of channels that count, an odd number.")
+    alpha: float = param(default=1e-4, min=1e-9, max=1000.0, doc="Strength.")
+    beta: float = param(default=0.75, min=1e-3, max=16.0, doc="Exponent.")
+    bias: float = param(default=1.0, min=1e-6, max=1000.0, doc="Added to the sum, so that nothing divides by 0.")
+    examples = (
+        Example((image(7, 3, 4),)),
+        Example((image(3, 4, 4),), {"size": 3, "alpha": 0.5, "beta": 0.5, "bias": 2.0}, "strong"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if self.size % 2 == 0:
+            raise ShapeError(f"the size must be odd, not {self.size}", remedy=f"use {self.size + 1}")
+        for axis in range(1, inputs[0].rank):
+            known(inputs[0], axis)
+        return inputs[0]
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        kwargs = {"size": self.size, "alpha": self.alpha, "beta": self.beta, "k": self.bias}
+        return TorchModule("torch.nn.LocalResponseNorm", kwargs)
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        attributes = {"size": self.size, "alpha": self.alpha, "beta": self.beta, "bias": self.bias}
+        if inputs[0].rank == 4:
+            return OnnxNode("LRN", attributes=attributes)
+        # ONNX Runtime wants four dimensions
+        wide = OnnxNode("Unsqueeze", (OnnxInput(0), int64(-1)))
+        return OnnxNode("Squeeze", (OnnxNode("LRN", (wide,), attributes), int64(-1)))
+
+    def summary(self) -> str:
+        return f"{self.size} channels"

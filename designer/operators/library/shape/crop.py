@@ -1,0 +1,73 @@
+"""A border cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    Category,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    Operator,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchExpr,
+    TorchInput,
+    TorchItem,
+    image,
+    int64,
+    param,
+)
+
+
+class Crop(Operator, type="crop", title="Crop", category=Category.SHAPE, synonyms=("cut", "centre crop", "trim")):
+    """Cut pixels off the sides of an image, or its centre to the size of a second image where one is connected."""
+
+    inputs = (Port("x", rank=4), Port("reference", rank=4, optional=True, doc="An image of the wanted size."))
+
+    left: int = param(default=0, min=0, max=65536, unit="pixels", doc="Columns cut off at the left.")
+    right: int = param(default=0, min=0, max=65536, unit="pixels", doc="Columns cut off at the right.")
+    top: int = param(default=0, min=0, max=65536, unit="pixels", doc="Rows cut off at the top.")
+    bottom: int = param(default=0, min=0, max=65536, unit="pixels", doc="Rows cut off at the bottom.")
+    examples = (
+        Example((image(3, 6, 7),), {"left": 1, "bottom": 2}),
+        Example((image(3, 6, 7), image(5, 3, 4)), name="to the size of another"),
+    )
+
+    def _cuts(self, inputs: Sequence[TensorType]) -> tuple[int, int, int, int]:
+        """Pixels cut off at top, bottom, left and right; with a reference the smaller half at top and left."""
+        x = inputs[0].image()
+        if len(inputs) == 1:
+            return (self.top, self.bottom, self.left, self.right)
+        wanted = inputs[1].image()
+        rows, columns = x.h - wanted.h, x.w - wanted.w
+        return (rows // 2, rows - rows // 2, columns // 2, columns - columns // 2)
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        x = inputs[0].image()
+        top, bottom, left, right = self._cuts(inputs)
+        height, width = x.h - top - bottom, x.w - left - right
+        if min(top, left, bottom, right) < 0:
+            raise ShapeError(f"the reference {inputs[1]} is larger than {inputs[0]}", port="reference")
+        if height < 1 or width < 1:
+            raise ShapeError(f"nothing is left of an image of {x.w}x{x.h}", port="x", remedy="cut off less")
+        return inputs[0].with_shape(x.n, x.c, height, width)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        top, bottom, left, right = self._cuts(inputs)
+        everything = slice(None)
+        return TorchItem(
+            TorchInput(0), (everything, everything, slice(top, -bottom or None), slice(left, -right or None))
+        )
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        x = inputs[0].image()
+        top, bottom, left, right = self._cuts(inputs)
+        ends = int64(x.h - bottom, x.w - right)
+        return OnnxNode("Slice", (OnnxInput(0), int64(top, left), ends, int64(2, 3)))
+
+    def summary(self) -> str:
+        return f"{self.left},{self.top},{self.right},{self.bottom}" if any(self.values().values()) else "to size"
