@@ -68,7 +68,7 @@ class _Builder:
     def initializer(self, name: str, array: NDArray[Any]) -> str:
         from onnx import numpy_helper
 
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self.initializers.append(numpy_helper.from_array(np.asarray(array, order="C"), name))  # keeps rank 0
         return name
 
     # --- layers --------------------------------------------------------------------------------------------------
