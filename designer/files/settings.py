@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
@@ -172,16 +172,8 @@ class _Reader:
             self.values["weights"] = self._file(text)
         elif name == f"{_INFERENCE}enableProfiling":
             self.values["profiling"] = _switch(text)
-        elif name == f"{_INFERENCE}iterations":
-            self._iterations(text, line)
-        elif name in _COUNTS and not self._old:
-            key, high = _COUNTS[name]
-            number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
-            if 0 <= number <= high:
-                self.values[key] = number
-            else:
-                message = f"'{text[:40]}' is no number for {key}; the default is used"
-                self._add("bad-setting", message, line, f"a whole number from 0 to {high}")
+        elif name in _NUMBERS:
+            self._number(*_NUMBERS[name], text, line)
         elif name == f"{_GENERAL}device" and not self._old:
             self.values["device"] = text or "cpu"
         elif name in _CHOICES:
@@ -195,14 +187,13 @@ class _Reader:
             assert isinstance(extra, dict)
             extra[name] = text
 
-    def _iterations(self, text: str, line: int) -> None:
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-        if 1 <= number <= MAX_ITERATIONS:
-            self.values["iterations"] = number
+    def _number(self, key: str, low: int, high: int, text: str, line: int) -> None:
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
+        if low <= number <= high:
+            self.values[key] = number
         else:
-            default = next(f.default for f in fields(Settings) if f.name == "iterations")
-            message = f"'{text[:40]}' is no number of iterations; {default} is used"
-            self._add("bad-setting", message, line, f"a whole number from 1 to {MAX_ITERATIONS}")
+            message = f"'{text[:40]}' is no number for {key}; the default is used"
+            self._add("bad-setting", message, line, f"a whole number from {low} to {high}")
 
     def _file(self, text: str) -> str:
         return _absolute(text, self._path.parent)
@@ -219,11 +210,10 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{_GENERAL}format": ("layout", LAYOUTS),
     f"{_GENERAL}backend": ("engine", ENGINES),
 }
-
-
-_COUNTS: dict[str, tuple[str, int]] = {
-    f"{_GENERAL}threads": ("threads", MAX_THREADS),
-    f"{_GENERAL}randomWeightsSeed": ("random_seed", MAX_SEED),
+_NUMBERS: dict[str, tuple[str, int, int]] = {
+    f"{_INFERENCE}iterations": ("iterations", 1, MAX_ITERATIONS),
+    f"{_GENERAL}threads": ("threads", 0, MAX_THREADS),
+    f"{_GENERAL}randomWeightsSeed": ("random_seed", 0, MAX_SEED),
 }
 
 

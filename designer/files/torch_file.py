@@ -17,7 +17,8 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_NESTED = ("state_dict", "model_state_dict", "model", "module", "weights", "params", "params_ema")
+_NESTED = ("network", "state_dict", "model_state_dict", "model", "module", "weights", "params", "params_ema")
+_COUNTER = "num_batches_tracked"  # of batch normalisation: no weight, and used in training only
 _WRAPPERS = ("module.", "_orig_mod.")  # what DataParallel and torch.compile put before every key
 _CONVERT = (
     "convert it where you trust it, with the program that wrote it: "
@@ -127,7 +128,8 @@ def _tensors(loaded: object) -> dict[str, Any] | None:
 
     if not isinstance(loaded, Mapping):
         return None
-    direct = {k: v for k, v in loaded.items() if isinstance(k, str) and isinstance(v, torch.Tensor)}
+    named = ((k, v) for k, v in loaded.items() if isinstance(k, str) and isinstance(v, torch.Tensor))
+    direct = {k: v for k, v in named if k.rpartition(".")[2] != _COUNTER}
     nested = [loaded[key] for key in _NESTED if isinstance(loaded.get(key), Mapping)]
     for candidate in nested:
         inside = _tensors(candidate)

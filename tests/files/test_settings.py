@@ -30,6 +30,8 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
         layout="nhwc",
         engine="torch",
         device="cuda:1",
+        threads=3,
+        random_seed=0,
         weights=str(tmp_path / "weights"),
         input_files={"picture": str(tmp_path.parent / 'a "b" <c> & d.png')},
         output_files={"result 1": str(tmp_path / "out" / "x.png")},
@@ -111,12 +113,13 @@ def test_bad_values_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
         '<QSettings version="1">\n'
         '<Setting name="GeneralNetworkSettings/dataType">fp7</Setting>\n'
         '<Setting name="InferenceSettings/iterations">-4</Setting>\n'
+        '<Setting name="GeneralNetworkSettings/threads">many</Setting>\n'
         '<Setting name="GeneralNetworkSettings/format">nhwc</Setting>\n'
         "</QSettings>\n"
     )
     settings, found = read_settings(path)
     assert settings == Settings(layout="nhwc")
-    assert [(d.code, d.line) for d in found] == [("bad-setting", 2), ("bad-setting", 3)]
+    assert [(d.code, d.line) for d in found] == [("bad-setting", 2), ("bad-setting", 3), ("bad-setting", 4)]
 
 
 def test_a_missing_file_gives_defaults(tmp_path: Path) -> None:

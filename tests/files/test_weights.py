@@ -150,7 +150,7 @@ def test_safetensors_in_half_precisions(tmp_path: Path, tensors: dict[WeightKey,
         assert same(load_weights(tmp_path / "half.safetensors", NEEDED), tensors, tolerance)
 
 
-@pytest.mark.parametrize("form", ["plain", "wrapped", "nested", "legacy", "ours", "half"])
+@pytest.mark.parametrize("form", ["plain", "wrapped", "nested", "legacy", "ours", "half", "project"])
 def test_state_dicts(tmp_path: Path, tensors: dict[WeightKey, Array], form: str) -> None:
     torch = pytest.importorskip("torch")
     state = {
@@ -164,9 +164,14 @@ def test_state_dicts(tmp_path: Path, tensors: dict[WeightKey, Array], form: str)
     if form == "half":
         state = {k: v.detach().to(torch.bfloat16) for k, v in state.items()}
     content = {"epoch": 3, "model": state, "optimizer": {"lr": 0.1}} if form == "nested" else state
+    if form == "project":  # as the exported project saves checkpoints
+        state["norm.num_batches_tracked"] = torch.tensor(3)
+        content = {"network": state, "random": {"cpu": torch.get_rng_state()}, "step": 1}
     path = tmp_path / ("x.pt" if form != "wrapped" else "x.pth")
     torch.save(content, path, _use_new_zipfile_serialization=form != "legacy")
-    assert same(load_weights(path, NEEDED), tensors, 2e-2 if form == "half" else 0)
+    weights = load_weights(path, NEEDED)
+    assert same(weights, tensors, 2e-2 if form == "half" else 0)
+    assert {r.status for r in weights.reports} == {WeightStatus.BOUND}
 
 
 # --- reports ----------------------------------------------------------------------------------------------------
