@@ -162,6 +162,7 @@ _CATEGORY_ICONS: dict[Category, str] = {
     Category.DEVELOPMENT: "wrench-outline",
 }
 
+_FRAMED = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox", "QComboBox", "QPushButton", "QSlider")
 _ICONS = Path(resources.__file__).parent / "icons"
 _ICON_SIZES = (16, 24, 32, 48, 64)
 
@@ -206,7 +207,7 @@ def category(which: Category) -> QColor:
 
 def category_icon(which: Category) -> QIcon:
     """The mark of a category in its colour."""
-    return _icon(_CATEGORY_ICONS[which], _CATEGORIES[which])
+    return _icon(_CATEGORY_ICONS[which], _CATEGORIES[which], _hex("disabled"))
 
 
 def mono_font() -> QFont:
@@ -220,7 +221,7 @@ def mono_font() -> QFont:
 
 def icon(name: str, role: RoleName = "text") -> QIcon:
     """An icon of `resources/icons` by file name, in the role's present colour. KeyError: there is no such icon."""
-    return _icon(name, _hex(role))
+    return _icon(name, _hex(role), _hex("disabled"))
 
 
 def set_icon(target: QAbstractButton | QAction, name: str, role: RoleName = "text") -> None:
@@ -253,6 +254,14 @@ def _refresh(app: QApplication) -> None:
     palette = _palette()
     if app.palette() != palette:
         app.setPalette(palette)
+        # Fusion frames a control in its Window colour made darker, which vanishes on a dark ground.
+        palette.setColor(QPalette.ColorRole.Window, color("outline").lighter(140))
+        # Its frame of the focus and its marks are the Highlight made darker.
+        palette.setColor(QPalette.ColorGroup.Normal, QPalette.ColorRole.Highlight, color("accent"))
+        palette.setColor(QPalette.ColorGroup.Normal, QPalette.ColorRole.HighlightedText, color("sunken"))
+        for kind in _FRAMED:
+            app.setPalette(palette, kind)  # type: ignore[arg-type]  # the stubs ask for bytes, the call for str
+        palette = _palette()
         QToolTip.setPalette(palette)
         changes().changed.emit()
 
@@ -322,18 +331,20 @@ class _Follower(QObject):
 
 
 @lru_cache(maxsize=512)
-def _icon(name: str, ink: str) -> QIcon:
+def _icon(name: str, ink: str, faded: str) -> QIcon:
     path = _ICONS / f"{name}.svg"
     if not path.is_file():
         raise KeyError(f"there is no icon '{name}' in resources/icons")
-    renderer = QSvgRenderer(QByteArray(path.read_text(encoding="utf-8").replace("currentColor", ink).encode()))
     made = QIcon()
-    for side in _ICON_SIZES:
-        pixmap = QPixmap(side, side)
-        pixmap.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(pixmap)
-        renderer.render(painter, QRectF(0, 0, side, side))
-        painter.end()
-        made.addPixmap(pixmap, QIcon.Mode.Normal)
-        made.addPixmap(pixmap, QIcon.Mode.Selected)
+    text = path.read_text(encoding="utf-8")
+    for modes, used in (((QIcon.Mode.Normal, QIcon.Mode.Selected), ink), ((QIcon.Mode.Disabled,), faded)):
+        renderer = QSvgRenderer(QByteArray(text.replace("currentColor", used).encode()))
+        for side in _ICON_SIZES:
+            pixmap = QPixmap(side, side)
+            pixmap.fill(Qt.GlobalColor.transparent)
+            painter = QPainter(pixmap)
+            renderer.render(painter, QRectF(0, 0, side, side))
+            painter.end()
+            for mode in modes:
+                made.addPixmap(pixmap, mode)
     return made

@@ -70,9 +70,11 @@ def params(context, layer):
     return context.document.graph[layer].params
 
 
-def test_without_a_selection_the_panel_says_what_stands_here(panel, context):
+def test_without_a_selection_the_panel_says_what_stands_here(qtbot, panel, context):
     assert "Select a layer" in panel._empty.text()
-    assert ParametersPanel(Context(context.registry))._empty.text().startswith("Open or create")
+    other = ParametersPanel(Context(context.registry))
+    qtbot.addWidget(other)
+    assert other._empty.text().startswith("Open or create")
 
 
 def test_typing_a_number_changes_the_layer_and_is_one_undo_step(qtbot, panel, context):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -20,10 +18,12 @@ from PySide6.QtWidgets import (
 from app.ui import theme
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.jobs.background import Background
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_section import tool_button
+from app.ui.widgets.sentences import finding_text
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
@@ -31,6 +31,7 @@ from designer.operators.registry import Registry
 
 _NO_DOCUMENT = "Open or create a network: its PyTorch code is written here while you edit."
 _NO_LAYERS = "Add layers from the palette: their PyTorch code is written here."
+_WRITING = "The code is being written ..."
 _PAUSE_MS = 150  # from the last edit to the next writing, so that typing and dragging stay fluid
 
 
@@ -38,16 +39,16 @@ class CodeViewPanel(QWidget):
     panel_id = "code_view"
     title = "Code View"
 
-    _written = Signal(int, str, str)  # number of the order, source, problem
-
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("code_view")
         self._context = context
         self._document: Document | None = None
-        self._order = 0
-        self._stale = True
-        self._lane = ThreadPoolExecutor(max_workers=1, thread_name_prefix="code-view")
+        self._stale = True  # the text is not that of the present network
+        self._busy = False
+        self._lane = Background(self)
+        self._lane.done.connect(self._on_done)
+        self._lane.failed.connect(self._on_failed)
         self._scope = QLabel()
         self._scope.setObjectName("code_view.scope")
         self._only_selection = QCheckBox("Only the selection")
@@ -83,7 +84,6 @@ class CodeViewPanel(QWidget):
         layout.addWidget(self._stack, 1)
         self._later = QTimer(self, singleShot=True, interval=_PAUSE_MS)
         self._later.timeout.connect(self._order_text)
-        self._written.connect(self._show)
         context.document_changed.connect(self._watch)
         context.selection_changed.connect(self._schedule)
         self._watch(context.document if context.has_document else None)
@@ -115,42 +115,38 @@ class CodeViewPanel(QWidget):
     def _schedule(self, *_anything: object) -> None:
         self._stale = True
         if self._document is None or not len(self._document.graph):
-            self._order += 1
+            self._stale = False
             self._later.stop()
             self._say_nothing(_NO_DOCUMENT if self._document is None else _NO_LAYERS)
-        elif self.isVisible():
-            self._later.start()
+        else:
+            if not self._text.toPlainText():
+                self._say_nothing(_WRITING)
+            if self.isVisible():
+                self._later.start()
 
     def _order_text(self) -> None:
-        """Have the source written on the thread; only the newest order's answer is shown."""
-        if self._document is None or not len(self._document.graph):
+        """Have the source written in a thread; an edit meanwhile orders it once more."""
+        if self._document is None or not len(self._document.graph) or self._busy:
             return
         self._stale = False
-        self._order += 1
-        graph = self._document.graph
+        self._busy = True
+        graph, registry = self._document.graph.copy(), self._document.registry
         chosen = tuple(n for n in self._context.selection if n in graph) if self._only_selection.isChecked() else ()
-        self._scope.setText(_scope(chosen))
-        self._lane.submit(self._write, self._order, graph.copy(), self._document.registry, chosen)
+        self._lane.start(lambda: (_scope(chosen), *_write(graph, registry, chosen)))
 
-    def _write(self, order: int, graph: Graph, registry: Registry, chosen: tuple[str, ...]) -> None:
-        if order != self._order:
-            return
-        try:
-            from exporters.pytorch import generate_source
+    def _on_done(self, result: object) -> None:
+        self._lane.wait()
+        self._busy = False
+        if self._stale:  # this text is old news
+            self._schedule()
+        elif isinstance(result, tuple) and self._document is not None and len(self._document.graph):
+            self._show(*result)
 
-            self._written.emit(order, generate_source(graph, registry, graph.name, chosen or None), "")
-        except DiagnosticError as error:
-            finding = error.diagnostics[0]
-            where = f"{finding.layer}: " if finding.layer else ""
-            more = f" ({len(error.diagnostics) - 1} more problems)" if len(error.diagnostics) > 1 else ""
-            remedy = f" {finding.remedy[:1].upper()}{finding.remedy[1:]}." if finding.remedy else ""
-            self._written.emit(order, "", f"No code yet. {where}{finding.message}.{remedy}{more}")
-        except Exception as error:  # a broken plugin's declaration must not silence this panel for good
-            self._written.emit(order, "", f"No code: {type(error).__name__}: {error}")
+    def _on_failed(self, found: object) -> None:
+        text = "; ".join(finding_text(d) for d in found) if isinstance(found, tuple) else ""
+        self._on_done(("", "", f"No code. {text}"))
 
-    def _show(self, order: int, source: str, problem: str) -> None:
-        if order != self._order:
-            return
+    def _show(self, scope: str, source: str, problem: str) -> None:
         old = self._text.toPlainText()
         if problem and not old:
             self._say_nothing(problem)
@@ -158,6 +154,8 @@ class CodeViewPanel(QWidget):
         self._problem.tell(problem, "warning")
         self._text.setEnabled(not problem)  # the old text stays, dimmed, until the network is sound again
         self._copy.setEnabled(not problem)
+        if not problem:
+            self._scope.setText(scope)
         if not problem and source != old:
             place = (self._text.verticalScrollBar().value(), self._text.horizontalScrollBar().value())
             self._text.setPlainText(source)
@@ -176,6 +174,19 @@ class CodeViewPanel(QWidget):
     def _copy_all(self) -> None:
         QApplication.clipboard().setText(self._text.toPlainText())
         self._context.message.emit("info", "The code is on the clipboard.")
+
+
+def _write(graph: Graph, registry: Registry, chosen: tuple[str, ...]) -> tuple[str, str]:
+    """(source, problem): one of the two is empty."""
+    from exporters.pytorch import generate_source
+
+    try:
+        return generate_source(graph, registry, graph.name, chosen or None), ""
+    except DiagnosticError as error:
+        finding = error.diagnostics[0]
+        where = f"{finding.layer}: " if finding.layer else ""
+        more = f" ({len(error.diagnostics) - 1} more problems)" if len(error.diagnostics) > 1 else ""
+        return "", f"No code yet. {where}{finding_text(finding)}{more}"
 
 
 def _scope(chosen: tuple[str, ...]) -> str:

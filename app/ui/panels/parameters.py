@@ -171,7 +171,7 @@ class ParametersPanel(QWidget):
         if isinstance(states, frozenset) and self._document is not None:
             names = [n for n in self._names if n in self._document.graph]
             if names and not states.isdisjoint(names):
-                self._facts.show_layers(self._document, names)
+                self._facts.show_layers(self._document, names, self._told())
 
     def _layers(self) -> list[Layer]:
         graph = self._document.graph if self._document is not None else Graph()
@@ -193,8 +193,13 @@ class ParametersPanel(QWidget):
             for rows in (self._operator_rows, self._activation_rows):
                 if rows is not None:
                     rows.discard_drafts()
-        self._facts.show_layers(self._document, [layer.name for layer in layers])
+        self._facts.show_layers(self._document, [layer.name for layer in layers], self._told())
         self._stack.setCurrentIndex(1)
+
+    def _told(self) -> set[str]:
+        """Parameters with a field, at which a broken rule stands already."""
+        sections = (self._operator_rows, self._activation_rows)
+        return {name for rows in sections if rows is not None for name in rows.rows}
 
     def _build(self, layers: list[Layer]) -> None:
         """Make the rows anew: the selection has other types or another activation."""
@@ -261,7 +266,9 @@ class ParametersPanel(QWidget):
         if unknown and one:
             _fill_raw(self._raw, layers[0])
             self._note.tell(
-                f"The type “{unknown[0].type}” is not known here, so its parameters are shown as text.", "info"
+                f"The type “{unknown[0].type}” is not known here, so its parameters are shown as text. "
+                "Install the plugin that brings it, or replace the layer.",
+                "warning",
             )
         elif unknown:
             self._note.tell(f"{len(unknown)} of these layers have a type that is not known here.", "info")
@@ -371,7 +378,10 @@ def _raw_table() -> QTableWidget:
     table.setAccessibleName("Parameters as text")
     table.setHorizontalHeaderLabels(["Parameter", "Text"])
     table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+    table.setMaximumHeight(200)
     table.verticalHeader().setVisible(False)
+    table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 8)
+    table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     table.horizontalHeader().setStretchLastSection(True)
     return table
 

@@ -8,11 +8,12 @@ from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
     QPersistentModelIndex,
+    QSize,
     QSortFilterProxyModel,
     Qt,
     QTimer,
 )
-from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -20,6 +21,8 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLineEdit,
     QStackedWidget,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTableView,
     QToolButton,
     QVBoxLayout,
@@ -31,11 +34,13 @@ from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import ICONS
+from app.ui.widgets.sentences import sentence
 from designer.graph.diagnostics import Diagnostic, Severity
 
 Index = QModelIndex | QPersistentModelIndex
-COLUMNS = ("Severity", "Layer", "Port or parameter", "Problem", "What to do")
+COLUMNS = ("Severity", "Layer", "Where", "Problem", "What to do")
 _NO_DOCUMENT = "Open or create a network: its problems are listed here while you work."
+_FITTED_ROWS = 200  # measuring the height of more would be felt
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SORT_ROLE = Qt.ItemDataRole.UserRole
 
@@ -78,6 +83,13 @@ class FindingsModel(QAbstractTableModel):
         return None
 
 
+class _Roomy(QStyledItemDelegate):
+    """Cells with room above and below their text."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return super().sizeHint(option, index) + QSize(0, 8)
+
+
 class _Filter(QSortFilterProxyModel):
     """Rows of the wanted severities that hold the typed words anywhere."""
 
@@ -111,7 +123,9 @@ class TypeCheckingPanel(QWidget):
         self._model = FindingsModel(self)
         self._rows = _Filter(self)
         self._rows.setSourceModel(self._model)
+        self._fit = QTimer(self, singleShot=True, interval=0)
         self._table = self._make_table()
+        self._fit.timeout.connect(self._fit_rows)
         self._empty = EmptyState("type_checking", "check-circle-outline", _NO_DOCUMENT)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
@@ -163,6 +177,7 @@ class TypeCheckingPanel(QWidget):
         table.setWordWrap(True)
         table.setTabKeyNavigation(False)
         table.setFrameShape(QTableView.Shape.NoFrame)
+        table.setItemDelegate(_Roomy(table))
         table.verticalHeader().setVisible(False)
         header = table.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
@@ -171,6 +186,7 @@ class TypeCheckingPanel(QWidget):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         for column in (3, 4):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        header.sectionResized.connect(lambda *_: self._fit.start())
         table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         table.clicked.connect(self._reveal)
         table.activated.connect(self._reveal)
@@ -223,12 +239,11 @@ class TypeCheckingPanel(QWidget):
         elif shown == 0:
             self._empty.show_text(f"The filter hides all {total} findings.", "filter-outline")
         self._stack.setCurrentWidget(self._table if shown else self._empty)
-        if shown:
-            self._table.resizeRowsToContents()
+        self._fit.start()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._table.resizeRowsToContents()
+    def _fit_rows(self) -> None:
+        if self._rows.rowCount() <= _FITTED_ROWS:
+            self._table.resizeRowsToContents()
 
     # --- gestures ----------------------------------------------------------------------------------------------
 
@@ -249,7 +264,13 @@ class TypeCheckingPanel(QWidget):
 def row_texts(finding: Diagnostic) -> tuple[str, str, str, str, str]:
     """The cells of a finding, in the order of `COLUMNS`."""
     where = finding.port or finding.parameter or (f"line {finding.line}" if finding.line is not None else "")
-    return (finding.severity.value.capitalize(), finding.layer or "", where, finding.message, finding.remedy)
+    return (
+        finding.severity.value.capitalize(),
+        finding.layer or "",
+        where,
+        sentence(finding.message),
+        sentence(finding.remedy),
+    )
 
 
 def unique(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:

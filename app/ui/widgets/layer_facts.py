@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
@@ -11,6 +11,7 @@ from app.ui import theme
 from app.ui.document import Document
 from app.ui.widgets.message import Message
 from app.ui.widgets.numbers import si
+from app.ui.widgets.sentences import finding_text
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
@@ -49,8 +50,8 @@ class LayerFacts(QWidget):
         """What is shown, label to text."""
         return {label.text(): value.text() for label, value in self._rows if not value.isHidden()}
 
-    def show_layers(self, document: Document, names: Sequence[str]) -> None:
-        """Show one layer in full, of several the sums."""
+    def show_layers(self, document: Document, names: Sequence[str], told: Collection[str] = ()) -> None:
+        """Show one layer in full, of several the sums. Findings about the parameters `told` stand at their fields already."""
         states = {n: document.inference.states.get(n, LayerState()) for n in names}
         work = [layer_cost(document.registry.read(document.graph[n]), s) for n, s in states.items()]
         facts: list[tuple[str, str]] = []
@@ -70,12 +71,15 @@ class LayerFacts(QWidget):
             shown = cause.replace("&", "&amp;").replace("<", "&lt;")
             href = shown.replace('"', "&quot;")
             self._because.setText(f'Unknown because of <a href="{href}">{shown}</a>, which has a problem.')
-        self._tell([d for s in states.values() for d in s.diagnostics])
+        found = [d for s in states.values() for d in s.diagnostics if d.code != "unknown-operator"]
+        self._tell([d for d in found if not (d.code == "bad-parameter" and d.parameter in told)])
 
     def _show(self, facts: Sequence[tuple[str, str]]) -> None:
         while len(self._rows) < len(facts):
             label, value = QLabel(), QLabel()
             value.setFont(theme.mono_font())
+            higher = value.fontMetrics().ascent() - label.fontMetrics().ascent()
+            label.setContentsMargins(0, max(0, higher), 0, 0)
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             value.setWordWrap(True)
             value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -101,10 +105,7 @@ class LayerFacts(QWidget):
             if index >= len(found):
                 message.tell("")
                 continue
-            finding = found[index]
-            remedy = f" {finding.remedy[:1].upper()}{finding.remedy[1:]}." if finding.remedy else ""
-            text = f"{finding.message[:1].upper()}{finding.message[1:]}.{remedy}"
-            message.tell(text, finding.severity.value)
+            message.tell(finding_text(found[index]), found[index].severity.value)
 
 
 def layer_cost(read: Read, state: LayerState) -> tuple[int, int] | None:

@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from app.ui.widgets.message import Message
+from app.ui.widgets.sentences import sentence
 
 
 class NameField(QWidget):
@@ -50,7 +51,7 @@ class NameField(QWidget):
 
     def _check(self, text: str) -> None:
         broken = self._rule(text) if text != self._model else None
-        self._message.tell(f"{broken[:1].upper()}{broken[1:]}." if broken else "")
+        self._message.tell(sentence(broken) if broken else "")
 
     def _finish(self) -> None:
         text = self._line.text()

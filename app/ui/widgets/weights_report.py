@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem, QToolButton, QVBoxLayout, QWidget
 
 from app.ui import theme
 from app.ui.document import Document
 from app.ui.jobs.background import Background
 from app.ui.widgets.message import Message
+from app.ui.widgets.sentences import finding_text
 from designer.files.weight_report import shape_text
 from designer.files.weights import WeightReport, WeightStatus, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic
@@ -138,8 +139,7 @@ class WeightsReportView(QWidget):
     def _refused(self, found: object) -> None:
         first = found[0] if isinstance(found, tuple) and found else None
         if isinstance(first, Diagnostic):
-            remedy = f" {first.remedy[:1].upper()}{first.remedy[1:]}." if first.remedy else ""
-            self._show((), f"{first.message[:1].upper()}{first.message[1:]}.{remedy}", "error")
+            self._show((), finding_text(first), "error")
 
     def _show(self, reports: Sequence[WeightReport], text: str, role: theme.RoleName) -> None:
         self._summary.tell(text, role)
@@ -149,7 +149,7 @@ class WeightsReportView(QWidget):
         self._table.setRowCount(len(ordered))
         for row, report in enumerate(ordered):
             name = f"{report.key.layer}.{report.key.tensor}" if report.key.layer else report.key.tensor
-            texts = (name, report.status.value, shape_text(report.needed), shape_text(report.found))
+            texts = (name, report.status.value, _shape(report.needed), _shape(report.found))
             for column, cell in enumerate(texts):
                 item = QTableWidgetItem(cell)
                 item.setToolTip(report.source or cell)
@@ -173,6 +173,10 @@ def summary(reports: Sequence[WeightReport]) -> tuple[str, theme.RoleName]:
     return ", ".join(parts) + ".", role
 
 
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "-" if shape is None else shape_text(shape)
+
+
 def _table(name: str) -> QTableWidget:
     table = QTableWidget(0, 4)
     table.setObjectName(name)
@@ -181,6 +185,8 @@ def _table(name: str) -> QTableWidget:
     table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
     table.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
     table.verticalHeader().setVisible(False)
+    table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 8)
+    table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
     table.setMinimumHeight(160)
     table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
     table.setVisible(False)
