@@ -101,7 +101,9 @@ def _pixels(path: Path) -> NDArray[np.float32]:
         raise DiagnosticError(
             Diagnostic("not-a-picture", "the file is no picture that can be read", file=str(path), remedy=_REMEDY)
         ) from None
-    except (OSError, EOFError, SyntaxError, ValueError, MemoryError, Image.DecompressionBombError) as error:
+    except DiagnosticError:
+        raise
+    except Exception as error:  # decoders raise almost anything when a file is damaged
         if isinstance(error, OSError) and error.errno is not None:
             reason = error.strerror or str(error)
             raise DiagnosticError(
