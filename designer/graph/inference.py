@@ -15,6 +15,7 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
+from designer.graph.ranks import Ranks
 from designer.graph.types import ShapeError, TensorType
 
 
@@ -81,14 +82,14 @@ class Inference:
         self._parsed: dict[str, _Parsed] = {}
         self.states: dict[str, LayerState] = {}
         self.last_inferred = 0  # how many layers the last update looked at
-        self._rank: dict[str, int] | None = None  # place of each layer in the running order; None: not known now
+        self._ranks = Ranks(graph)
         self.refresh()
 
     def refresh(self) -> None:
         """Infer everything from scratch."""
         self._parsed.clear()
         self.states.clear()
-        self._rank = None
+        self._ranks.renew()
         self._run(set(self.graph.layers))
 
     def update(self, change: ChangeSet) -> frozenset[str]:
@@ -102,9 +103,8 @@ class Inference:
         for name in change.reconfigured:  # its outputs may have other names now
             dirty.update(n for n in self.graph.consumers(name) if any(s and s.port for s in self.graph[n].inputs))
         if change.added or change.removed or change.rewired:
-            self._rank = None
-            return frozenset(self._run(dirty))
-        return frozenset(self._spread(dirty))
+            self._ranks.update(change.removed, change.added | change.rewired)
+        return frozenset(self._spread(dirty) if self._ranks.known else self._run(dirty))
 
     def read(self, name: str) -> ReadLike:
         """The typed operator of a layer; read again only when its text changed."""
@@ -130,6 +130,7 @@ class Inference:
     # --- the pass --------------------------------------------------------------------------------------------
 
     def _run(self, dirty: set[str]) -> set[str]:
+        """The pass through everything downstream of `dirty`, whose links may form loops."""
         everything = len(dirty) == len(self.graph)
         region = dirty if everything else self.graph.downstream(dirty)
         order, stuck = self.graph.order(None if everything else region)
@@ -151,13 +152,8 @@ class Inference:
         return changed
 
     def _spread(self, dirty: set[str]) -> set[str]:
-        """The pass where no link has changed: from layer to layer, only as far as results differ."""
-        if self._rank is None:
-            order, stuck = self.graph.order()
-            if stuck:
-                return self._run(dirty)
-            self._rank = {name: place for place, name in enumerate(order)}
-        rank = self._rank
+        """The pass through a network without loops: from layer to layer, only as far as results differ."""
+        rank = self._ranks
         waiting = [(rank[name], name) for name in dirty]
         heapify(waiting)
         queued = set(dirty)

@@ -1,0 +1,55 @@
+"""A running order that is kept up to date edit by edit, so that an edit need not look at the whole network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from designer.graph.graph import Graph
+
+
+class Ranks:
+    """A number for each layer, above those of its producers. A network with a loop has none: then `known` is False.
+
+    Call `renew` before use.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._rank: dict[str, float] = {}
+        self.known = False
+
+    def __getitem__(self, name: str) -> float:
+        return self._rank[name]
+
+    def renew(self) -> None:
+        """Number all layers afresh."""
+        order, stuck = self._graph.order()
+        self.known = not stuck
+        self._rank = {name: float(place) for place, name in enumerate(order)} if self.known else {}
+
+    def update(self, removed: Iterable[str], moved: Iterable[str]) -> None:
+        """Follow an edit: `moved` are layers that are new or read from other layers now."""
+        if self.known:
+            for name in removed:
+                self._rank.pop(name, None)
+            order, stuck = self._graph.order(moved)
+            if not stuck and all(self._place(name) for name in order):
+                return
+        self.renew()
+
+    def _place(self, name: str) -> bool:
+        """Put a layer between its producers and its consumers; False when there is no room between them."""
+        rank, graph = self._rank, self._graph
+        low = max((rank.get(p, -inf) for p in graph[name].producers()), default=-inf)
+        high = min((rank.get(c, inf) for c in graph.consumers(name)), default=inf)
+        if low < rank.get(name, -inf) < high:
+            return True
+        if not low < high:
+            return False
+        if low == -inf:
+            place = high - 1 if high < inf else 0.0
+        else:
+            place = (low + high) / 2 if high < inf else low + 1
+        rank[name] = place
+        return low < place < high
