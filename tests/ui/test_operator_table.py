@@ -279,18 +279,18 @@ def words_of(panel: UtilisationPanel) -> list[str]:
     return [t.get_text().strip() for t in axes.texts]
 
 
-def test_bars_of_the_network_and_of_the_selection(context, bars, record):
+def test_bars_of_the_network_and_of_the_selection(qtbot, context, bars, record):
     profiling_of(context).add(record)
     assert words_of(bars).count("unavailable") == 2
     assert sum(w.endswith("modelled") for w in words_of(bars)) == 2
     assert "only NVIDIA GPUs have Tensor Cores" in bars.reasons.text()
     context.select(record.groups[0].layers[:1])
-    assert words_of(bars).count("unavailable") == 4
+    qtbot.waitUntil(lambda: words_of(bars).count("unavailable") == 4)
     assert len(bars.chart.plot.axes[0].patches) == 4
     assert record.groups[0].name in bars.reasons.text()
     assert "busy machine" in bars.reasons.text()
     context.select(())
-    assert len(bars.chart.plot.axes[0].patches) == 2
+    qtbot.waitUntil(lambda: len(bars.chart.plot.axes[0].patches) == 2)
 
 
 def test_measured_bars_are_filled_and_above_the_peak_is_shown(context, bars, record):

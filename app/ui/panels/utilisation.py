@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from app.ui.profiling.chart import UtilisationChart
 
 PREPARE_AFTER = 200  # ms after the launch
+REDRAW_AFTER = 40  # ms of rest of the selection: drawing takes several frames
+CHART_SHARE = 0.6  # of the height; words have the rest
 
 
 class UtilisationPanel(QWidget):
@@ -67,7 +69,9 @@ class UtilisationPanel(QWidget):
         main.setContentsMargins(8, 8, 8, 8)
         main.addWidget(self._stack)
         self._profiling.current_changed.connect(self._on_change)
-        context.selection_changed.connect(self._on_change)
+        self._rest = QTimer(self, singleShot=True, interval=REDRAW_AFTER)
+        self._rest.timeout.connect(lambda: self._show(self._profiling.current))
+        context.selection_changed.connect(lambda names: self._rest.start())
         self._profiling.state_changed.connect(lambda: QTimer.singleShot(PREPARE_AFTER, self, self._prepare))
         self._show(self._profiling.current)
 
@@ -108,8 +112,8 @@ class UtilisationPanel(QWidget):
 
             self._chart = UtilisationChart()
             self._page.insertWidget(0, self._chart)
-            self._page.setStretchFactor(0, 3)
-            self._page.setStretchFactor(1, 1)
+            height = max(self._page.height(), 300)
+            self._page.setSizes([round(height * CHART_SHARE), round(height * (1 - CHART_SHARE))])
         return self._chart
 
     def _prepare(self) -> None:

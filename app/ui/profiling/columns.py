@@ -34,14 +34,11 @@ def _used(name: str) -> Callable[[Group], Figure | None]:
 
 _BOUND = {"compute": "compute", "memory": "memory", "cache": "cache", "": UNAVAILABLE_SIGN}
 
+# What a person looks for first stands first: a narrow dock shows the layer and what it costs.
 COLUMNS = (
     Column("layers", "Layers", "Layers that ran as one step; several where the engine fused them", lambda g: g.name),
-    Column("types", "Type", "Operator types of the step", lambda g: " + ".join(g.types)),
     Column("summary", "Parameters", "The parameters that matter; all of them on hover", lambda g: g.summary),
-    Column("inputs", "Input", "Shapes that the step reads", lambda g: ", ".join(g.inputs), monospace=True),
-    Column("outputs", "Output", "Shape that the step writes", lambda g: ", ".join(g.outputs), monospace=True),
     Column("time", "Time\nms", "Median time of the step", figure=_named("time"), scale=1e-3),
-    Column("spread", "±\nms", "Half the interquartile range of the times", figure=_named("spread"), scale=1e-3),
     Column("share", "Share\n%", "Part of the sum of all steps", figure=_named("share"), heat=True),
     Column(
         "saving",
@@ -50,7 +47,12 @@ COLUMNS = (
         figure=_named("saving"),
         scale=1e-3,
     ),
-    Column("bound", "Roof", "What limits the step at the roof: compute, memory or cache", lambda g: _BOUND[g.bound]),
+    Column(
+        "bound",
+        "Roof",
+        "What limits the step at the roof: compute, memory or cache",
+        lambda g: _BOUND.get(g.bound, g.bound),
+    ),
     Column("flops", "Work\nMFLOP", "Operations, counted as torch counts them", figure=_named("flops"), scale=1e6),
     Column("bytes", "Moved\nMiB", "Inputs, weights and outputs, each moved once", figure=_named("bytes"), scale=2**20),
     Column("compute_rate", "Rate\nGFLOP/s", "Operations a second", figure=_named("compute_rate"), scale=1e9),
@@ -64,6 +66,10 @@ COLUMNS = (
             ("occupancy", "Occupancy"),
         )
     ),
+    Column("types", "Type", "Operator types of the step", lambda g: " + ".join(g.types)),
+    Column("inputs", "Input", "Shapes that the step reads", lambda g: ", ".join(g.inputs), monospace=True),
+    Column("outputs", "Output", "Shape that the step writes", lambda g: ", ".join(g.outputs), monospace=True),
+    Column("spread", "±\nms", "Half the interquartile range of the times", figure=_named("spread"), scale=1e-3),
     Column("what", "Kernels", "What the engine calls its kernels", lambda g: g.what),
 )
 
