@@ -52,8 +52,7 @@ def run_window(path: Path | None) -> int:
     theme.apply(app, mode if mode in ("dark", "light") else "system")
     window = MainWindow(default_registry(), settings)
     window.show()
-    QTimer.singleShot(0, window, lambda: window.files.open_first(path))
-    QTimer.singleShot(0, window, window.start_engine_client)
+    QTimer.singleShot(0, window, lambda: window.begin(path))
     return app.exec()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+import samples
 from app.ui.context import Context
 from app.ui.dialogs.findings import ask_unsaved, show_findings
 from app.ui.document import Document
@@ -22,13 +23,18 @@ RECENT = 10
 
 
 def sample_files() -> tuple[Path, ...]:
-    """The sample documents that come with the program."""
-    try:
-        import samples
-    except ImportError:
-        return ()
-    documents = getattr(samples, "documents", None)
-    return tuple(documents()) if documents is not None else ()
+    """The sample documents that come with the program, the one to begin with in front."""
+    return tuple(samples.documents())
+
+
+def is_sample(path: Path) -> bool:
+    """Whether a document came with the program; nothing is written beside it."""
+    return path.resolve() in {p.resolve() for p in sample_files()}
+
+
+def start_folder(document: Path | None) -> Path:
+    """Where a dialog begins that asks for a place: beside the document, or the person's home."""
+    return document.resolve().parent if document is not None and not is_sample(document) else Path.home()
 
 
 class Files:
@@ -49,9 +55,7 @@ class Files:
 
     def open_first(self, path: Path | None) -> None:
         """What the window shows when it starts: `path`, else the analysed sample, else an empty network."""
-        names = {p.name: p for p in sample_files()}
-        start = path if path is not None else names.get("denoiser_analyze.xml")
-        if start is None or not self.open(start):
+        if not self.open(path if path is not None else sample_files()[0]):
             self._show(Document(Graph(), self._context.registry))
 
     def ask_open(self) -> None:
@@ -77,7 +81,7 @@ class Files:
         if not self.may_leave():
             return False
         self._show(Document(reading.graph, self._context.registry, path, reading.diagnostics))
-        if not self.is_sample(path):
+        if not is_sample(path):
             self.remember(path)
         worst = [d for d in reading.diagnostics if d.severity is not Severity.INFO]
         if worst:
@@ -99,7 +103,7 @@ class Files:
     def save(self) -> bool:
         """Save where the document stands; a new one or a sample asks for a place. False when it was not saved."""
         path = self._context.document.path
-        return self.save_to(path) if path is not None and not self.is_sample(path) else self.save_as()
+        return self.save_to(path) if path is not None and not is_sample(path) else self.save_as()
 
     def save_as(self) -> bool:
         """Ask for a place and save there."""
@@ -136,7 +140,7 @@ class Files:
     def save_settings(self) -> None:
         """Write the settings beside the document, where it has a place of its own. A failure is told, nothing is lost."""
         document = self._context.document
-        if document.path is None or self.is_sample(document.path):
+        if document.path is None or is_sample(document.path):
             return
         try:
             save_settings(document.settings, settings_path(document.path), document.graph.layers)
@@ -152,13 +156,9 @@ class Files:
 
     # --- places ----------------------------------------------------------------------------------------------
 
-    def is_sample(self, path: Path) -> bool:
-        """Whether a document came with the program; it is never written to."""
-        return path.resolve() in {p.resolve() for p in sample_files()}
-
     def _folder(self) -> Path:
         path = self._context.document.path if self._context.has_document else None
-        if path is not None and not self.is_sample(path):
+        if path is not None and not is_sample(path):
             return path.parent
         recent = self.recent()
         return recent[0].parent if recent else Path.home()

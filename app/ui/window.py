@@ -16,7 +16,7 @@ from app.ui.canvas.canvas import Canvas
 from app.ui.context import Context
 from app.ui.docks import Docks
 from app.ui.document import Document
-from app.ui.files import ENDINGS, Files, sample_files
+from app.ui.files import ENDINGS, Files, is_sample, sample_files
 from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
 from app.ui.status import StatusBar
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -156,6 +156,14 @@ class MainWindow(QMainWindow):
         self.status.stop_clicked.connect(self._stop)
         QGuiApplication.clipboard().dataChanged.connect(self._refresh_soon)
 
+    def begin(self, path: Path | None) -> None:
+        """Fill the window that has just been shown. The very first time the sample is analysed: a working example."""
+        first = path is None and not self.settings.contains("geometry")
+        self.files.open_first(path)
+        self.start_engine_client()
+        if first and self.context.document.settings.weights:
+            self._run_analysis()
+
     def start_engine_client(self) -> None:
         """Make the engine's client; its process starts with the first request. After the first paint: it costs time."""
         if self.context.engine is None:
@@ -195,7 +203,7 @@ class MainWindow(QMainWindow):
         self.status.show_problems(document)
         self.setWindowModified(document is not None and not document.history.is_clean)
         if document is not None:
-            sample = document.path is not None and self.files.is_sample(document.path)
+            sample = document.path is not None and is_sample(document.path)
             self.setWindowTitle(f"{document.title}[*]{' (sample)' if sample else ''} - Layerwright")
 
     def _state(self, document: Document | None) -> State:

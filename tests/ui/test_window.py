@@ -477,3 +477,24 @@ def test_without_a_display_the_command_says_so():
     if sys.platform.startswith("linux"):
         assert done.returncode == 1
         assert "no display" in done.stderr
+
+
+def test_first_start_analyses_the_sample(window, qtbot):
+    asked = []
+    window.docks.fill = lambda name: False  # the panels, and with them the engine, are tested elsewhere
+    window.context.analysis_requested.connect(lambda: asked.append(True))
+    window.begin(None)
+    assert window.context.document.path.name == "denoiser_analyze.xml"
+    assert "(sample)" in window.windowTitle()
+    assert asked == [True]
+    assert window.docks.workspace == "Analysis"
+
+
+def test_a_sample_is_never_written_to(window, tmp_path, monkeypatch):
+    window.files.open_first(None)
+    path = window.context.document.path
+    before = path.read_bytes()
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: ("", ""))
+    window.context.document.do(lambda g: commands.remove_layers(g, ["noise_0"], heal=True))
+    assert not window.files.save()
+    assert path.read_bytes() == before

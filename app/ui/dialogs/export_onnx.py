@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QFormLayout,
     QHBoxLayout,
+    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -26,7 +27,8 @@ from PySide6.QtWidgets import (
 
 import app
 from app.ui.context import Context
-from app.ui.dialogs.findings import finding_text
+from app.ui.dialogs.findings import finding_text, without_icons
+from app.ui.files import start_folder
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import DiagnosticError
 
@@ -44,16 +46,20 @@ class OnnxExportDialog(QDialog):
         self.setWindowTitle("Export ONNX Model")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         document = context.document
-        home = document.path.parent if document.path is not None else Path.home()
+        home = start_folder(document.path)
         self.file = self._line("file", "ONNX file", str(home / f"{document.graph.name}.onnx"))
-        settings = getattr(document, "settings", None)
-        self.weights = self._line("weights", "Weights", str(settings.weights) if settings is not None else "")
+        self.weights = self._line("weights", "Weights", document.settings.weights)
         self.weights.setPlaceholderText("Folder of .npy or .bin, .safetensors or .pt")
         self.random = QCheckBox("Fill missing weights with random numbers (seed 0)")
         self.random.setObjectName("export_onnx.random")
         form = QFormLayout()
-        form.addRow("ONNX &file", self._row(self.file, self._browse_file))
-        form.addRow("&Weights", self._row(self.weights, self._browse_weights))
+        for title, edit, browse in (
+            ("ONNX &file", self.file, self._browse_file),
+            ("&Weights", self.weights, self._browse_weights),
+        ):
+            label = QLabel(title)
+            label.setBuddy(edit)
+            form.addRow(label, self._row(edit, browse))
         form.addRow("", self.random)
         self.message = Message("export_onnx.message")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
@@ -62,6 +68,7 @@ class OnnxExportDialog(QDialog):
         self.export.setDefault(True)
         buttons.accepted.connect(self._start)
         buttons.rejected.connect(self.reject)
+        without_icons(buttons)
         box = QVBoxLayout(self)
         box.addLayout(form)
         box.addWidget(self.message)

@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.context import Context
-from app.ui.dialogs.findings import finding_text
+from app.ui.dialogs.findings import finding_text, without_icons
+from app.ui.files import start_folder
 from app.ui.jobs.background import Background
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import Diagnostic
@@ -45,7 +46,7 @@ class PyTorchExportDialog(QDialog):
         from exporters.pytorch import class_name
 
         name = class_name(document.graph.name)
-        home = document.path.parent if document.path is not None else Path.home()
+        home = start_folder(document.path)
         self.name = QLineEdit(name)
         self.name.setObjectName("export_pytorch.name")
         self.name.setAccessibleName("Model name")
@@ -62,7 +63,9 @@ class PyTorchExportDialog(QDialog):
         row.addWidget(browse)
         form = QFormLayout()
         form.addRow("Model &name", self.name)
-        form.addRow("Output &folder", row)
+        label = QLabel("Output &folder")
+        label.setBuddy(self.folder)
+        form.addRow(label, row)
         what = QLabel(
             "Writes model.py, train.py, data.py, infer.py, plots.py, requirements.txt and README.md. "
             "Layers that only observe, such as Noise and Mix, are left out."
@@ -79,6 +82,7 @@ class PyTorchExportDialog(QDialog):
         self.show_folder.clicked.connect(self._show_folder)
         self.buttons.accepted.connect(self._start)
         self.buttons.rejected.connect(self.reject)
+        without_icons(self.buttons)
         box = QVBoxLayout(self)
         box.addLayout(form)
         box.addWidget(what)

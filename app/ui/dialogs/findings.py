@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -55,6 +55,7 @@ class FindingsDialog(QDialog):
         copy.setObjectName("findings.copy")
         copy.setToolTip("Copy the findings as text")
         copy.clicked.connect(self.copy)
+        without_icons(buttons)
         box = QVBoxLayout(self)
         box.addWidget(head)
         box.addWidget(self.list)
@@ -75,6 +76,12 @@ def finding_text(finding: Diagnostic) -> str:
     where = f"{', '.join(place)}: " if place else ""
     remedy = f"\nWhat to do: {finding.remedy}" if finding.remedy else ""
     return f"{where}{finding.message}{remedy}"
+
+
+def without_icons(buttons: QDialogButtonBox) -> None:
+    """The style's own icons are dark on dark."""
+    for button in buttons.buttons():
+        button.setIcon(QIcon())
 
 
 def show_findings(title: str, sentence: str, findings: Sequence[Diagnostic], parent: QWidget | None) -> FindingsDialog:

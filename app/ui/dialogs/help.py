@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.actions import Spec
+from app.ui.dialogs.findings import without_icons
 
 GESTURES = (
     ("Drag from the palette", "Add an operator; on a link: insert it there"),
@@ -62,6 +63,7 @@ class ShortcutsDialog(QDialog):
         tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
+        without_icons(buttons)
         box = QVBoxLayout(self)
         box.addWidget(tree)
         box.addWidget(buttons)
