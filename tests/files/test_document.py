@@ -9,6 +9,7 @@ import pytest
 from designer.files import limits
 from designer.files.check import check_document
 from designer.files.document import parse_document, read_document, save_document, write_document
+from designer.files.schema import check_schema
 from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Frame, Layer, Source
@@ -77,6 +78,33 @@ def test_the_schema_is_a_second_net_and_not_the_only_one(path: Path) -> None:
     with_schema, without = read_document(path), parse_document(path.read_bytes(), validate=False)
     if not path.name.startswith("schema"):
         assert (with_schema.graph is None) == (without.graph is None)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "duplicate-name__two_layers",
+        "bad-name__path",
+        "bad-name__comma",
+        "bad-name__ten_thousand_characters",
+        "missing-name__layer",
+        "missing-type__layer",
+        "missing-type__activation",
+        "bad-type__long",
+        "wrong-version__three",
+        "wrong-version__none",
+        "no-root__html",
+        "schema__nested_layer",
+    ],
+)
+def test_the_schema_alone_finds_what_breaks_the_envelope(name: str) -> None:
+    assert check_schema((DATA / "bad" / f"{name}.xml").read_bytes())
+
+
+def test_the_schema_lets_pass_what_only_operators_know() -> None:
+    for path in BAD:
+        if path.name.partition("__")[0] in OF_THE_NETWORK:
+            assert check_schema(path.read_bytes()) == []
 
 
 def test_what_opens_in_spite_of_a_problem_is_kept_when_it_is_saved() -> None:
