@@ -13,6 +13,7 @@ from designer.files.weights import WeightKey, Weights
 from designer.graph.model import Layer, Source
 from designer.runtime.api import Array
 
+OLD = 16  # results kept beside those of the last run: a dragged slider reuses their memory, fresh pages cost more than Mix
 KEEP_BYTES = 1 << 30  # results kept between runs: about 300 full tensors of 1024 x 1024 pixels with one channel
 
 
@@ -76,11 +77,12 @@ class Results:
         self._entries.clear()
 
     def trim(self, fresh: set[str]) -> list[Source]:
-        """Drop what exceeds `keep_bytes`; returns the tensors among `fresh` that had to go as well."""
+        """Drop what exceeds the limits, oldest first; returns the tensors among `fresh` that had to go as well."""
         total = sum(entry.nbytes for entry in self._entries.values())
+        old = [key for key in self._entries if key not in fresh]
         lost: list[Source] = []
-        for key in [k for k in self._entries if k not in fresh] + [k for k in self._entries if k in fresh]:
-            if total <= self.keep_bytes:
+        for number, key in enumerate([*old, *(key for key in self._entries if key in fresh)]):
+            if total <= self.keep_bytes and number >= len(old) - OLD:
                 break
             entry = self._entries.pop(key)
             total -= entry.nbytes

@@ -197,6 +197,17 @@ def test_old_results_go_first_and_silently(runtime_registry):
     assert ran(made.run()) == ["mix"]
 
 
+def test_few_old_results_are_kept(runtime_registry):
+    made = session(analysed(), runtime_registry)
+    for number in range(40):
+        made.set_param("mix", "amount", f"{number / 100:.2f}")
+        made.run()
+    made.set_param("mix", "amount", "0.35")
+    assert ran(made.run()) == []
+    made.set_param("mix", "amount", "0.05")
+    assert ran(made.run()) == ["mix"]
+
+
 def test_progress_is_told_step_by_step(runtime_registry):
     told = []
     session(analysed(), runtime_registry).run(progress=lambda done, total, text: told.append((done, total, text)))
