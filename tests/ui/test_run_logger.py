@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
@@ -86,6 +87,48 @@ def test_a_run_from_the_button_to_the_table(qtbot, run_context, run_panel):
     with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
         run_context.inference_requested.emit()
     assert len(profiling.entries) == 2
+
+
+def test_iterations_are_the_documents_setting(run_context, run_panel):
+    assert run_panel.iterations.value() == run_context.document.settings.iterations
+    run_context.document.change_settings(iterations=7)
+    assert run_panel.iterations.value() == 7
+    run_panel.iterations.setValue(9)
+    assert run_context.document.settings.iterations == 9
+    run_context.set_document(Document(small_network(), run_context.registry, parent=run_context))
+    assert run_panel.iterations.value() == 10
+    assert run_context.document.settings.iterations == 10
+
+
+def test_the_settings_of_the_document_are_used(qtbot, run_context, run_panel):
+    run_context.document.change_settings(engine="torch", layout="nhwc", threads=1, random_seed=5, iterations=2)
+    with qtbot.waitSignal(profiling_of(run_context).current_changed, timeout=PATIENCE):
+        qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    record = profiling_of(run_context).entries[0].record
+    assert (record.options["engine"], record.options["layout"], record.options["threads"]) == ("torch", "nhwc", "1")
+    assert record.weights_note == "random weights (seed 5)"
+    assert record.iterations == 2
+
+
+def test_profiling_between_two_analyses_disturbs_neither(qtbot, run_context, run_panel, tmp_path):
+    from app.ui.analysis.controller import analysis_of
+    from designer.graph.commands import set_params
+    from designer.runtime.images import write_image
+
+    picture = tmp_path / "picture.png"
+    write_image(picture, np.random.default_rng(0).random((1, 3, 16, 16), np.float32))
+    run_context.document.change_settings(random_seed=0, iterations=1)
+    analysis = analysis_of(run_context)
+    analysis.set_input("picture", picture)
+    with qtbot.waitSignal(analysis.result_changed, timeout=PATIENCE):
+        analysis.launch()
+    with qtbot.waitSignal(profiling_of(run_context).current_changed, timeout=PATIENCE):
+        run_context.inference_requested.emit()
+    record = profiling_of(run_context).entries[0].record
+    assert not any("noise" in note for note in record.notes)  # the picture of the analysis was used
+    with qtbot.waitSignal(analysis.result_changed, timeout=PATIENCE):
+        run_context.document.do(lambda graph: set_params(graph, {"conv": {"features": "5"}}))
+    assert analysis.result is not None
 
 
 def test_stop_kills_the_run_and_the_next_one_works(qtbot, run_context, run_panel):

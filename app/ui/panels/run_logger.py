@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelectionModel, Qt
+from PySide6.QtCore import QItemSelectionModel, QSignalBlocker, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -19,15 +19,15 @@ from PySide6.QtWidgets import (
 
 from app.ui import theme
 from app.ui.context import Context
+from app.ui.document import Document
 from app.ui.profiling.controller import Entry, State, profiling_of
 from app.ui.profiling.dialogs import open_record, save_record
 from app.ui.profiling.run_model import RunModel
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import Message
+from designer.files.settings import MAX_ITERATIONS
 from designer.profiling.report import Record
 from designer.profiling.units import quantity, text
-
-MOST_RUNS = 100_000
 
 
 class RunLoggerPanel(QWidget):
@@ -42,6 +42,7 @@ class RunLoggerPanel(QWidget):
         self.setAccessibleName("Inference Run Logger")
         self._context = context
         self._profiling = profiling_of(context)
+        self._document: Document | None = None
         self.launch = QPushButton("Launch Inference")
         self.launch.setObjectName("run_logger.launch")
         self.launch.setAccessibleName("Launch Inference")
@@ -50,8 +51,9 @@ class RunLoggerPanel(QWidget):
         self.iterations.setObjectName("run_logger.iterations")
         self.iterations.setAccessibleName("Iterations")
         self.iterations.setToolTip("How often the network runs; the median is shown")
-        self.iterations.setRange(1, MOST_RUNS)
+        self.iterations.setRange(1, MAX_ITERATIONS)
         self.iterations.setSuffix(" runs")
+        self.iterations.valueChanged.connect(self._profiling.set_iterations)
         self._open = self._button("open", "folder-open-outline", "Open a saved record, also one of make gpu-check")
         self._open.clicked.connect(lambda: open_record(self, self._profiling))
         self._save = self._button("save", "content-save-outline", "Save the chosen run as a record or a table")
@@ -134,7 +136,7 @@ class RunLoggerPanel(QWidget):
         if self._profiling.running:
             self._profiling.stop()
         else:
-            self._profiling.launch(self.iterations.value())
+            self._profiling.launch()
 
     def _save_chosen(self) -> None:
         for entry in self.chosen()[:1]:
@@ -144,9 +146,18 @@ class RunLoggerPanel(QWidget):
         for entry in self.chosen():
             self._profiling.remove(entry)
 
-    def _on_document(self) -> None:
-        self.iterations.setValue(self._profiling.iterations())
+    def _on_document(self, *_: object) -> None:
+        if self._document is not None:
+            self._document.settings_changed.disconnect(self._on_settings)
+        self._document = self._context.document if self._context.has_document else None
+        if self._document is not None:
+            self._document.settings_changed.connect(self._on_settings)
+        self._on_settings()
         self._enable()
+
+    def _on_settings(self) -> None:
+        with QSignalBlocker(self.iterations):
+            self.iterations.setValue(self._profiling.iterations())
 
     def _on_state(self, state: str, message: str) -> None:
         self.status.tell(message, "error" if state == State.FAILED else "info")

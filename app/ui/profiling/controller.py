@@ -63,10 +63,14 @@ class ProfilingController(QObject):
 
     def iterations(self) -> int:
         """How often the network runs: the document's setting."""
-        settings = getattr(self.context.document, "settings", None) if self.context.has_document else None
-        return int(getattr(settings, "iterations", 0) or DEFAULT_ITERATIONS)
+        return self.context.document.settings.iterations if self.context.has_document else DEFAULT_ITERATIONS
 
-    def launch(self, iterations: int | None = None) -> None:
+    def set_iterations(self, count: int) -> None:
+        """Remember in the document's settings how often the network runs."""
+        if self.context.has_document:
+            self.context.document.change_settings(iterations=count)
+
+    def launch(self) -> None:
         """Time the open network as it is now. Weights that are missing are seeded; the record says so."""
         if not self.context.has_document or self.running:
             return
@@ -74,20 +78,20 @@ class ProfilingController(QObject):
         self._launch += 1
         number = self._launch
         document = self.context.document
-        settings = getattr(document, "settings", None)
+        settings = document.settings
 
         def failed(found: tuple[Diagnostic, ...]) -> None:
             self._failed(number, found)
 
         opening: dict[str, Any] = {
             "document": write_document(document.graph).decode(),
-            "weights": str(getattr(settings, "weights", "") or "") or None,
-            "seed": SEED,
-            "engine": getattr(settings, "engine", "") or "onnxruntime",
-            "precision": getattr(settings, "precision", "") or "fp32",
-            "layout": getattr(settings, "layout", "") or "nchw",
-            "device": getattr(settings, "device", "") or "cpu",
-            "threads": getattr(settings, "threads", 0),
+            "weights": settings.weights or None,
+            "seed": SEED if settings.random_seed is None else settings.random_seed,
+            "engine": settings.engine,
+            "precision": settings.precision,
+            "layout": settings.layout,
+            "device": settings.device,
+            "threads": settings.threads,
         }
         self._set_state(State.RUNNING, "Timing the network …")
         # One after the other in the engine's queue: nothing of another panel comes between.
@@ -97,7 +101,7 @@ class ProfilingController(QObject):
             path = analysis.input_path(layer)
             if path is not None and path.is_file():
                 engine.request("set_input", {"layer": layer, "path": str(path)}, None, failed)
-        count = iterations if iterations is not None else self.iterations()
+        count = self.iterations()
         engine.request("profile", {"iterations": count}, lambda reply: self._finished(number, reply), failed)
 
     def stop(self) -> None:
