@@ -15,6 +15,7 @@ from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
 from designer.files.document import write_document
+from designer.files.settings import Settings
 from designer.graph.diagnostics import Diagnostic, Severity, errors
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Layer, Source
@@ -47,9 +48,7 @@ class AnalysisController(QObject):
         self.stale = False
         self.input_errors: dict[str, str] = {}
         self.input_shapes: dict[str, tuple[int, ...]] = {}  # of what was fed
-        self._paths: dict[str, Path] = {}
-        self._weights: Path | None = None
-        self._seed: int | None = None
+        self._settings: Settings | None = None  # those that the engine was opened with
         self._active = False
         self._in_flight = False
         self._opening = False  # what is in flight is `open`
@@ -101,36 +100,44 @@ class AnalysisController(QObject):
         self._pump()
 
     def launch_random(self, seed: int = 0) -> None:
-        """Run with seeded random weights where there are none; the result says so."""
-        self._seed = seed
-        self.launch()
+        """Run with seeded random weights where there are none; the result says so, and so do the settings."""
+        self._set_weights(random_seed=seed)
 
     def choose_weights(self, path: Path) -> None:
         """Use another folder or file of weights, and launch."""
-        self._weights = path
-        self._seed = None
+        self._set_weights(weights=str(path), random_seed=None)
+
+    def _set_weights(self, **changes: Any) -> None:
         if self._document is not None:
-            self._document.change_settings(weights=str(path))
-        self.launch()
+            self._document.change_settings(**changes)
+            if not self._in_flight:
+                self.launch()
 
     def stop(self) -> None:
         """Give up the run in flight; the engine starts afresh with the next launch."""
-        self._active = False
-        self._dim.stop()
         if self._in_flight:
-            self.engine.cancel()
+            self.engine.cancel()  # its refusals come back before it returns
+        self._stopped()
+
+    def _stopped(self) -> None:
+        self._active = self._in_flight = False
+        self._dim.stop()
         self._set_stale(self.result is not None)
         self._set_phase(Phase.STOPPED, "Stopped. Launch Analysis runs it again.")
 
     def set_input(self, layer: str, path: Path) -> None:
         """Feed a picture or an `.npy` file to an input layer."""
-        self._paths[layer] = path
+        if self._document is None:
+            return
         self.input_errors.pop(layer, None)
-        self._dirty_inputs.add(layer)
-        settings = getattr(self._document, "settings", None)
-        files = getattr(settings, "input_files", None)
-        if isinstance(files, dict):
-            files[layer] = path
+        files = self._document.settings.input_files
+        if files.get(layer) == str(path):  # perhaps the file itself is another now
+            self._feed({layer})
+        else:
+            self._document.change_settings(input_files={**files, layer: str(path)})
+
+    def _feed(self, layers: set[str]) -> None:
+        self._dirty_inputs |= layers
         self.inputs_changed.emit()
         if self._active:
             self._wish()
@@ -146,10 +153,10 @@ class AnalysisController(QObject):
 
     def input_path(self, layer: str) -> Path | None:
         """The chosen file, else the sample photograph that stands in."""
-        chosen = self._paths.get(layer)
-        if chosen is not None or self._document is None or layer not in self._document.graph:
-            return chosen
-        return default_picture(self._document.graph, layer)
+        if self._document is None or layer not in self._document.graph:
+            return None
+        chosen = self._document.settings.input_files.get(layer)
+        return Path(chosen) if chosen else default_picture(self._document.graph, layer)
 
     def set_capture(self, source: str) -> None:
         """Bring this tensor (`layer` or `layer:port`) with every run; empty: none."""
@@ -169,29 +176,48 @@ class AnalysisController(QObject):
     def _on_document(self, document: Document) -> None:
         if self._document is not None:
             self._document.changed.disconnect(self._on_change)
+            self._document.settings_changed.disconnect(self._on_settings)
         self._document = document
         document.changed.connect(self._on_change)
+        document.settings_changed.connect(self._on_settings)
+        self._settings = document.settings
         self._epoch += 1
         self._active = self._wanted = self._in_flight = False
         self._dim.stop()
         self._session = -1
-        self._seed = None
-        self._weights = None
         self._capture = ""
         self.result = None
         self.input_errors.clear()
         self.input_shapes.clear()
-        settings = getattr(document, "settings", None)
-        self._paths = {str(k): Path(v) for k, v in dict(getattr(settings, "input_files", None) or {}).items()}
         self._set_stale(False)
         self._set_phase(Phase.IDLE, "")
         self.inputs_changed.emit()
         self.result_changed.emit()
 
+    def _on_settings(self) -> None:
+        """Other pictures are fed; anything else that matters opens the network anew."""
+        assert self._document is not None
+        before, after = self._settings, self._document.settings
+        self._settings = after
+        assert before is not None
+        files = before.input_files, after.input_files
+        changed = {name for name in files[0].keys() | files[1].keys() if files[0].get(name) != files[1].get(name)}
+        for name in changed:
+            self.input_errors.pop(name, None)
+        if any(getattr(before, name) != getattr(after, name) for name in _OPENED_WITH):
+            self._session = -1
+            if self.phase is Phase.WEIGHTS:
+                self.launch()
+            self._feed(set())
+        elif changed:
+            self._feed(changed)
+
     def _on_change(self, change: ChangeSet) -> None:
         for old, new in change.renamed.items():
-            if old in self._paths:
-                self._paths[new] = self._paths.pop(old)
+            files = dict(self._document.settings.input_files) if self._document is not None else {}
+            if self._document is not None and old in files:
+                files[new] = files.pop(old)
+                self._document.change_settings(input_files=files)
             if Source.parse(self._capture).layer == old:
                 self._capture = str(Source(new, Source.parse(self._capture).port))
         roles = {layer: self._role(layer) for layer in change.added | change.removed | change.reconfigured}
@@ -273,18 +299,16 @@ class AnalysisController(QObject):
         return None
 
     def _open(self, document: Document) -> None:
-        settings = getattr(document, "settings", None)
-        weights = getattr(settings, "weights", "") or self._weights
-        seed = self._seed if self._seed is not None else getattr(settings, "random_seed", None)
+        settings = document.settings
         params: dict[str, Any] = {
             "document": self._text(document),
-            "weights": str(weights) if weights else None,
-            "seed": seed,
-            "engine": getattr(settings, "engine", "") or "onnxruntime",
-            "precision": getattr(settings, "precision", "") or "fp32",
-            "layout": getattr(settings, "layout", "") or "nchw",
-            "device": getattr(settings, "device", "") or "cpu",
-            "threads": getattr(settings, "threads", 0),
+            "weights": settings.weights or None,
+            "seed": settings.random_seed,
+            "engine": settings.engine,
+            "precision": settings.precision,
+            "layout": settings.layout,
+            "device": settings.device,
+            "threads": settings.threads,
         }
         self._dirty_inputs = set(self.input_layers())
         self._send_start("Starting the engine …" if not self.engine.running else "Preparing the network …")
@@ -309,7 +333,7 @@ class AnalysisController(QObject):
             return
         self._in_flight = False
         missing = [r for r in reply.get("report") or () if r.get("status") in ("missing", "wrong shape")]
-        if missing and self._seed is None and not reply.get("note"):
+        if missing and not reply.get("note"):
             self._ask_weights(f"{len(missing)} weights are missing or of the wrong shape")
             return
         self._pump()
@@ -346,6 +370,8 @@ class AnalysisController(QObject):
         def refused(found: Findings) -> None:
             self._batch_errors.extend(found)
             self._dirty_inputs.add(layer)
+            if found[0].code in ("engine-crashed", "cancelled"):
+                return
             self.input_errors[layer] = _sentence(found)
             self.inputs_changed.emit()
 
@@ -382,7 +408,11 @@ class AnalysisController(QObject):
     # --- what goes wrong ---------------------------------------------------------------------------------------
 
     def _failed(self, epoch: int, found: Findings) -> None:
-        if epoch != self._epoch or any(d.code in ("engine-crashed", "cancelled") for d in found):
+        codes = {d.code for d in found}
+        if epoch != self._epoch or "engine-crashed" in codes:  # a crash is told by `crashed`
+            return
+        if "cancelled" in codes:  # by us, or by the window's Stop
+            self._stopped()
             return
         found = (*self._batch_errors, *found) if tuple(self._batch_errors) != found else found
         self._in_flight = False
@@ -411,7 +441,7 @@ class AnalysisController(QObject):
         self._set_phase(Phase.FAILED, message)
         self.context.message.emit("error", message)
 
-    def _on_progress(self, event: Mapping[str, Any]) -> None:
+    def _on_progress(self, event: Any) -> None:
         if self._in_flight and event.get("text"):
             self._set_phase(
                 Phase.RUNNING, f"Running {event['text']} ({event.get('done', 0)} of {event.get('total', 0)}) …"
@@ -428,6 +458,7 @@ class AnalysisController(QObject):
             self.stale_changed.emit(stale)
 
 
+_OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "weights", "random_seed")
 _OF_WEIGHT_FILES = ("cannot-read", "unknown-format", "wrong-shape", "bad-torch-data", "too-large")
 
 
@@ -441,7 +472,9 @@ def analysis_of(context: Context) -> AnalysisController:
 def _sentence(found: Findings) -> str:
     """The first finding for people: place, rule, remedy."""
     first = found[0]
-    where = f"{first.layer}: " if first.layer and first.layer not in first.message else ""
-    text = f"{where}{first.message}".rstrip(".")
+    named = (first.layer, Path(first.file).name if first.file else None)
+    where = "".join(f"{name}: " for name in named if name and name not in first.message)
+    message = first.message.rstrip(".")
+    text = f"{where}{message}" if where else f"{message[:1].upper()}{message[1:]}"
     remedy = first.remedy.rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()
+    return f"{text}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()

@@ -46,7 +46,7 @@ class Notice(QFrame):
         button.setObjectName(f"{self.objectName()}.{key}")
         button.setAccessibleName(text)
         button.setToolTip(tip)
-        button.clicked.connect(action)
+        button.clicked.connect(lambda: action())  # noqa: PLW0108 - an action may have parameters of its own, `checked` is none
         self._buttons.insertWidget(len(self._made), button)
         self._made[key] = button
 

@@ -1,0 +1,370 @@
+"""The Analysis panel with the real engine: launch, sliders, pictures, missing weights, a killed engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QSlider, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.controller import AnalysisController, analysis_of
+from app.ui.analysis.image_view import ImageView
+from app.ui.analysis.result import Phase
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.jobs.engine import EngineClient
+from app.ui.panels.analysis import AnalysisPanel
+from designer.files.document import write_document
+from designer.graph.commands import remove_layers, set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+WAIT = 30000
+
+
+def small_network(hidden: int = 0) -> Graph:
+    """input -> noise -> (a hidden convolution) -> convolution -> mix with the noisy picture -> output."""
+    registry = default_registry()
+
+    def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
+        cls = registry.get(kind)
+        assert cls is not None
+        sources = tuple(Source(i) for i in inputs)
+        return Layer(name, kind, inputs=sources, params={**cls().texts(all=False), **params})
+
+    return Graph(
+        [
+            layer("input_0", "input", dims="24x16x3", tiling="0"),
+            layer("noise_0", "noise", "input_0", scale="0.1"),
+            *([layer("conv_h", "convolution", "noise_0", features=str(hidden), kernel="5x5")] if hidden else []),
+            layer("conv_0", "convolution", "conv_h" if hidden else "noise_0", features="3", kernel="3x3"),
+            layer("mix_0", "mix", "conv_0", "noise_0"),
+            layer("output_0", "output", "mix_0"),
+        ]
+    )
+
+
+def picture(folder: Path, name: str = "picture.png", size: tuple[int, int] = (24, 16)) -> Path:
+    from designer.runtime.images import write_image
+
+    rng = np.random.default_rng(1)
+    path = folder / name
+    write_image(path, rng.random((1, 3, size[1], size[0]), np.float32))
+    return path
+
+
+@pytest.fixture(scope="module")
+def engine(qapp: QApplication) -> Iterator[EngineClient]:
+    client = EngineClient()
+    yield client
+    client.close()
+
+
+class Bench:
+    """A panel on a document, with shorthands for what a person does."""
+
+    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
+        self.qtbot = qtbot
+        self.context = Context(default_registry())
+        self.context.engine = engine
+        self.panel = AnalysisPanel(self.context)
+        qtbot.addWidget(self.panel)
+        self.panel.resize(900, 600)
+        self.panel.show()
+        self.analysis: AnalysisController = analysis_of(self.context)
+
+    def open(self, graph: Graph) -> Document:
+        document = Document(graph, self.context.registry)
+        self.context.set_document(document)
+        return document
+
+    def launch_random(self) -> None:
+        self.analysis.launch_random()
+        self.wait(Phase.READY)
+
+    def wait(self, phase: Phase) -> None:
+        self.qtbot.waitUntil(lambda: self.analysis.phase is phase, timeout=WAIT)
+
+    def click(self, name: str) -> None:
+        self.qtbot.mouseClick(self.find(QPushButton, name), Qt.MouseButton.LeftButton)
+
+    def find(self, kind: type, name: str) -> QWidget:
+        found = self.panel.findChild(kind, name)
+        assert found is not None, name
+        return found
+
+    def label(self, name: str) -> str:
+        found = self.find(QLabel, name)
+        assert isinstance(found, QLabel)
+        return found.text()
+
+    def output(self) -> np.ndarray:
+        assert self.analysis.result is not None
+        return self.analysis.result.outputs["output_0"]
+
+    @property
+    def view(self) -> ImageView:
+        view = self.find(ImageView, "analysis.output.output_0.picture")
+        assert isinstance(view, ImageView)
+        return view
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, engine: EngineClient) -> Bench:
+    return Bench(qtbot, engine)
+
+
+def test_without_a_document_the_panel_says_what_will_stand_there(bench: Bench) -> None:
+    assert bench.label("analysis.status") == "Not launched"
+    assert not bench.find(QPushButton, "analysis.launch").isEnabled()
+
+
+def test_missing_weights_are_asked_for_and_random_ones_are_marked(bench: Bench, tmp_path: Path) -> None:
+    bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.click("analysis.launch")
+    bench.wait(Phase.WEIGHTS)
+    assert "2 weights are missing" in bench.label("analysis.notice.text")
+    assert bench.view.image is None
+    bench.click("analysis.notice.random")
+    bench.wait(Phase.READY)
+    assert bench.view.note == "random weights (seed 0)"
+    assert bench.view.image is not None
+    assert (bench.view.image.width(), bench.view.image.height()) == (24, 16)
+
+
+def test_weights_of_a_folder_are_used(bench: Bench, tmp_path: Path) -> None:
+    kernel = np.zeros((3, 3, 3, 3), np.float32)
+    kernel[[0, 1, 2], [0, 1, 2], 1, 1] = 1  # the identity
+    np.save(tmp_path / "conv_0_kernel.npy", kernel)
+    np.save(tmp_path / "conv_0_bias.npy", np.zeros(3, np.float32))
+    graph = small_network()
+    bench.open(graph)
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.choose_weights(tmp_path)
+    bench.wait(Phase.READY)
+    assert bench.view.note == ""
+    layer = graph["mix_0"]
+    assert layer.params["selection"] == "v_split"
+    bench.context.document.do(lambda g: set_params(g, {"mix_0": {"selection": "difference"}}))
+    bench.qtbot.waitUntil(lambda: float(np.abs(bench.output()).max()) < 1e-5, timeout=WAIT)
+
+
+def test_a_slider_moves_the_picture_reruns_only_mix_and_is_one_undo_step(bench: Bench, tmp_path: Path) -> None:
+    document = bench.open(small_network())
+    before = write_document(document.graph)
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    first = bench.output()
+    slider = bench.find(QSlider, "analysis.mix_0.amount")
+    assert isinstance(slider, QSlider)
+    _drag(bench.qtbot, slider, 0.9)
+    bench.qtbot.waitUntil(lambda: not np.array_equal(bench.output(), first), timeout=WAIT)
+    bench.wait(Phase.READY)
+    assert bench.analysis.result is not None
+    ran = [s.layers for s in bench.analysis.result.steps if not s.cached]
+    assert ran in ([("mix_0",)], [])
+    amount = float(document.graph["mix_0"].params["amount"])
+    assert amount > 0.7
+    document.undo()
+    assert write_document(document.graph) == before
+    assert slider.value() == 50
+    bench.qtbot.waitUntil(lambda: np.array_equal(bench.output(), first), timeout=WAIT)
+
+
+def test_the_split_line_is_dragged_on_the_picture(bench: Bench, tmp_path: Path) -> None:
+    document = bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    view, qtbot = bench.view, bench.qtbot
+    start, end = view.place_of(12, 8).toPoint(), view.place_of(18, 8).toPoint()
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=start)
+    for step in range(1, 5):
+        qtbot.mouseMove(view, start + (end - start) * step / 4)
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=end)
+    assert float(document.graph["mix_0"].params["amount"]) == pytest.approx(0.75, abs=0.02)
+    document.undo()
+    assert document.graph["mix_0"].params["amount"] == "0.5"
+    assert document.history.is_clean
+
+
+def test_the_value_under_the_cursor_and_zoom(bench: Bench, tmp_path: Path) -> None:
+    bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    view = bench.view
+    bench.qtbot.mouseMove(view, view.place_of(20.5, 3.5).toPoint())
+    red = float(bench.output()[0, 0, 3, 20])
+    assert f"x 20  y 3   R {red:.3g}" in bench.label("analysis.output.output_0.probe")
+    view.setFocus()
+    bench.qtbot.keyClick(view, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    assert view.zoom == 1.0
+    assert bench.label("analysis.output.output_0.zoom") == "100 %"
+    bench.qtbot.keyClick(view, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
+    assert view.zoom > 1.0
+
+
+def test_options_of_another_kind_appear_and_a_wrong_recipe_is_told_where_it_stands(
+    bench: Bench, tmp_path: Path
+) -> None:
+    document = bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    box = bench.find(QComboBox, "analysis.mix_0.selection")
+    assert isinstance(box, QComboBox)
+    box.setFocus()
+    bench.qtbot.keyClick(box, Qt.Key.Key_End)
+    assert document.graph["mix_0"].params["selection"] == "custom"
+    edit = bench.find(QLineEdit, "analysis.mix_0.recipe")
+    assert isinstance(edit, QLineEdit)
+    edit.clear()
+    bench.qtbot.keyClicks(edit, "a * (")
+    bench.wait(Phase.BLOCKED)
+    assert bench.label("analysis.mix_0.problem")
+    assert bench.view.dimmed
+    edit.selectAll()
+    bench.qtbot.keyClicks(edit, "alpha * (a - b)")
+    bench.wait(Phase.READY)
+    assert bench.label("analysis.mix_0.problem") == ""
+    assert not bench.view.dimmed
+
+
+def test_a_file_is_dropped_in(bench: Bench, tmp_path: Path) -> None:
+    bench.open(small_network())
+    bench.launch_random()
+    path = picture(tmp_path, size=(40, 20))
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    row = bench.find(QWidget, "analysis.input.input_0")
+    how = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(row, QDragEnterEvent(QPoint(5, 5), *how))
+    QApplication.sendEvent(row, QDropEvent(QPointF(5, 5), *how))
+    bench.qtbot.waitUntil(lambda: bench.output().shape == (1, 3, 20, 40), timeout=WAIT)
+    assert bench.label("analysis.input.input_0.size") == "40 x 20"
+
+
+def test_a_picture_that_is_none_is_told_beside_it_and_another_mends_it(bench: Bench, tmp_path: Path) -> None:
+    bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    before = bench.output()
+    bad = tmp_path / "bad.png"
+    bad.write_text("no picture at all")
+    bench.analysis.set_input("input_0", bad)
+    bench.wait(Phase.BLOCKED)
+    assert "bad.png" in bench.label("analysis.input.input_0.problem")
+    assert bench.output() is before
+    assert bench.view.dimmed
+    bench.analysis.set_input("input_0", picture(tmp_path, "good.png"))
+    bench.wait(Phase.READY)
+    assert bench.label("analysis.input.input_0.problem") == ""
+    assert not bench.view.dimmed
+
+
+def test_a_network_that_cannot_run_says_why_and_goes_on_when_mended(bench: Bench, tmp_path: Path) -> None:
+    document = bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    document.do(lambda g: remove_layers(g, ["conv_0"]))
+    bench.wait(Phase.BLOCKED)
+    assert "connect" in bench.label("analysis.notice.text").lower()
+    assert bench.view.dimmed
+    document.undo()
+    bench.wait(Phase.READY)
+    assert bench.label("analysis.notice.text") == ""
+
+
+def test_an_edit_of_the_network_is_followed(bench: Bench, tmp_path: Path) -> None:
+    document = bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    first = bench.output()
+    document.do(lambda g: set_params(g, {"conv_0": {"kernel": "5x5"}}))
+    bench.qtbot.waitUntil(lambda: not np.array_equal(bench.output(), first), timeout=WAIT)
+    assert bench.view.note
+
+
+def test_a_killed_engine_is_explained_the_document_is_whole_and_restart_goes_on(
+    bench: Bench, tmp_path: Path, engine: EngineClient
+) -> None:
+    document = bench.open(small_network(64))
+    bench.analysis.set_input("input_0", picture(tmp_path, size=(768, 768)))
+    bench.launch_random()
+    document.do(lambda g: set_params(g, {"noise_0": {"seed": "5"}}))
+    text = write_document(document.graph)
+    assert bench.analysis.phase is Phase.RUNNING
+    os.kill(engine.pid, signal.SIGKILL)
+    bench.wait(Phase.FAILED)
+    notice = bench.label("analysis.notice.text")
+    assert "killed" in notice
+    assert "Your document is unchanged" in notice
+    assert bench.view.dimmed
+    assert bench.view.image is not None
+    assert write_document(document.graph) == text
+    bench.click("analysis.notice.restart")
+    bench.wait(Phase.READY)
+    assert not bench.view.dimmed
+    assert bench.label("analysis.notice.text") == ""
+
+
+def test_stop_ends_a_run_and_launch_goes_on(bench: Bench, tmp_path: Path) -> None:
+    bench.open(small_network(64))
+    bench.analysis.set_input("input_0", picture(tmp_path, size=(768, 768)))
+    bench.analysis.launch_random()
+    bench.qtbot.waitUntil(lambda: bench.find(QPushButton, "analysis.stop").isEnabled(), timeout=WAIT)
+    bench.click("analysis.stop")
+    assert bench.analysis.phase is Phase.STOPPED
+    assert "Stopped" in bench.label("analysis.status")
+    bench.click("analysis.launch")
+    bench.wait(Phase.READY)
+
+
+def test_another_document_starts_clean_and_late_replies_are_dropped(bench: Bench, tmp_path: Path) -> None:
+    bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.launch_random()
+    bench.open(small_network(8))
+    assert bench.analysis.phase is Phase.IDLE
+    assert bench.view.image is None
+    bench.analysis.set_input("input_0", picture(tmp_path, size=(32, 32)))
+    bench.launch_random()
+    assert bench.output().shape[-2:] == (32, 32)
+
+
+def test_every_control_has_a_name_for_people_and_for_tests(bench: Bench) -> None:
+    bench.open(small_network())
+    kinds = (QPushButton, QSlider, QComboBox, QLineEdit, ImageView)
+    for kind in kinds:
+        for widget in bench.panel.findChildren(kind):
+            if widget.objectName().startswith("qt_"):
+                continue
+            assert widget.objectName().startswith("analysis"), widget
+            assert widget.accessibleName(), widget.objectName()
+
+
+def _drag(qtbot: QtBot, slider: QSlider, share: float) -> None:
+    """Drag the handle of a slider from where it is to a share of its length."""
+    from PySide6.QtWidgets import QStyle, QStyleOptionSlider
+
+    option = QStyleOptionSlider()
+    slider.initStyleOption(option)
+    handle = slider.style().subControlRect(
+        QStyle.ComplexControl.CC_Slider, option, QStyle.SubControl.SC_SliderHandle, slider
+    )
+    start = handle.center()
+    end = QPoint(round(slider.width() * share), start.y())
+    qtbot.mousePress(slider, Qt.MouseButton.LeftButton, pos=start)
+    for step in range(1, 9):
+        qtbot.mouseMove(slider, start + (end - start) * step / 8)
+    qtbot.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=end)
