@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -61,9 +62,7 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
     folder = resources.files("resources") / "templates" / "pytorch"
     for file in TEMPLATES:
         text = (folder / file).read_text("utf-8")
-        for old, new in replacements.items():
-            text = text.replace(old, new)
-        texts[file] = text
+        texts[file] = re.sub("|".join(replacements), lambda found: replacements[found[0]], text)
     files = {file: text.encode("utf-8") for file, text in texts.items()}
     info["files"] = {file: _digest(data) for file, data in sorted(files.items())}
     files[MARKER] = (json.dumps(info, indent=2) + "\n").encode("utf-8")
@@ -119,7 +118,8 @@ def _shape(outputs: Any) -> list[int]:
 
 def _input_list(info: Mapping[str, Any]) -> str:
     def line(kind: str, entry: Mapping[str, Any], name: str) -> str:
-        return f"- {kind} `{name}`: N x {' x '.join(map(str, entry['shape']))}"
+        shown, shape = name.replace("`", "'"), " x ".join(map(str, entry["shape"]))
+        return f"- {kind} `{shown}`: N x {shape}"
 
     inputs = [line("input", entry, entry["argument"]) for entry in info["inputs"]]
     return "\n".join([*inputs, *(line("output", entry, entry["name"]) for entry in info["outputs"])])
