@@ -279,3 +279,14 @@ def test_surplus_and_dangling_inputs_are_shown(qtbot, context):
     assert canvas.projection.link("out", 1) is None
     context.document.do(lambda g: commands.add_layer(g, Layer("ghost", "input")))
     assert canvas.projection.link("out", 1) is not None
+
+
+def test_the_inspected_layer_is_marked_also_after_a_rename(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    context.inspect_requested.emit("conv")
+    assert canvas.projection["conv"].look.inspected
+    canvas.rename("conv", "encoder")
+    assert canvas.projection["encoder"].look.inspected
+    context.inspect_requested.emit("cat")
+    assert not canvas.projection["encoder"].look.inspected
+    assert canvas.projection["cat"].look.inspected

@@ -68,6 +68,7 @@ class Canvas(QWidget):
         context.document_changed.connect(self._show)
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
+        context.inspect_requested.connect(self.projection.inspect)
         context.add_requested.connect(self._on_add_requested)
         if context.has_document:
             self._show(context.document)

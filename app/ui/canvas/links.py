@@ -110,8 +110,10 @@ class LinkItem(PipeItem):  # type: ignore[misc]
     @property
     def label_fits(self) -> bool:
         """Whether there is room for the shape between the two nodes."""
-        run = self.target.centre() - self.source.centre()
-        return bool(self.label) and abs(run.x()) + abs(run.y()) > self._label_rect().width() + 48
+        if not self.label:
+            return False
+        rect = self._label_rect()
+        return not any(rect.intersects(dot.node.box()) for dot in (self.source, self.target))
 
     @property
     def emphasised(self) -> bool:
@@ -120,10 +122,10 @@ class LinkItem(PipeItem):  # type: ignore[misc]
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         detail = option.levelOfDetailFromTransform(painter.worldTransform())
         strong = self.emphasised
-        pen = QPen(theme.color("link_active" if strong else "link"), 2.4 if strong else 1.6)
+        width = 3.4 if self.isSelected() else 2.4 if strong else 1.6
+        # A cosmetic pen counts in pixels of the device, so a screen with dense pixels needs a thicker one.
+        pen = QPen(theme.color("link_active" if strong else "link"), width * painter.device().devicePixelRatio())
         pen.setCosmetic(True)
-        if self.isSelected():
-            pen.setWidthF(3.4)
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPath(self.path())
@@ -150,7 +152,8 @@ class LiveLink(QGraphicsPathItem):
         """Draw from `port` to `pointer` (canvas units)."""
         ends = (pointer, port.centre()) if port.is_input else (port.centre(), pointer)
         self.setPath(curve(*ends))
-        pen = QPen(theme.color("error" if refused else "link_active"), 2.4)
+        ratio = port.scene().views()[0].devicePixelRatioF()
+        pen = QPen(theme.color("error" if refused else "link_active"), 2.4 * ratio)
         pen.setCosmetic(True)
         pen.setStyle(Qt.PenStyle.DotLine if refused else Qt.PenStyle.DashLine)
         self.setPen(pen)

@@ -38,6 +38,7 @@ class NodeLook:
     outputs: tuple[PortLook, ...] = ()
     shapes: tuple[str, ...] = ()
     problem: str = ""
+    inspected: bool = False
     tip: str = ""
 
     @property
@@ -50,8 +51,8 @@ class NodeLook:
         return len(self.outputs) > 1
 
 
-def node_look(document: Document, name: str) -> NodeLook:
-    """The look of one layer as the document knows it now."""
+def node_look(document: Document, name: str, *, inspected: bool = False) -> NodeLook:
+    """The look of one layer as the document knows it now; `inspected`: the Channel Inspector shows it."""
     layer = document.graph[name]
     state = document.inference.states.get(name, LayerState())
     read = cast(Read, document.inference.read(name))
@@ -69,6 +70,7 @@ def node_look(document: Document, name: str) -> NodeLook:
         outputs=tuple(outputs),
         shapes=tuple(shape_text(t) for t in state.outputs or ()),
         problem=problem,
+        inspected=inspected,
         tip=_tip(layer, cls, state),
     )
 

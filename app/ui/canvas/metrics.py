@@ -15,6 +15,7 @@ from designer.graph.model import GRID
 PAD = 10.0
 PORT_RADIUS = 5.0
 MARK = 16.0
+MARK_GAP = 6.0
 MIN_WIDTH = 144.0
 
 
@@ -82,7 +83,9 @@ def layout(look: NodeLook) -> Layout:
     body = max(f.small_metrics.horizontalAdvance(look.title), f.mono_metrics.horizontalAdvance(look.summary))
     width = max(
         MIN_WIDTH,
-        2 * PAD + f.name_metrics.horizontalAdvance(look.name) + (MARK + 6 if look.problem else 0),
+        2 * PAD
+        + f.name_metrics.horizontalAdvance(look.name)
+        + (bool(look.problem) + look.inspected) * (MARK + MARK_GAP),
         2 * PAD + left + body + right,
     )
     width = _snap(width)

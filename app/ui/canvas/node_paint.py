@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPolygonF
 
 from app.ui import theme
-from app.ui.canvas.metrics import MARK, PAD, PORT_RADIUS, Fonts, Layout, fonts
+from app.ui.canvas.metrics import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts
 from app.ui.canvas.ports import PortDot
 from designer.operators.api import Category
 
@@ -43,7 +43,7 @@ def _paint_block(painter: QPainter, item: LayerItem, detail: float) -> None:
     if detail >= NAMED:
         _paint_large_name(painter, item)
     if item.isSelected():
-        pen = _pen(theme.color("link_active"), 3.0)
+        pen = _pen(theme.color("link_active"), 3.0 * painter.device().devicePixelRatio())
         pen.setCosmetic(True)
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -82,8 +82,12 @@ def _paint_box(painter: QPainter, item: LayerItem) -> None:
     painter.fillPath(body, _category(item))
     painter.restore()
     _paint_texts(painter, item, f)
+    mark = QRectF(box.right() - PAD - MARK, (place.header - MARK) / 2, MARK, MARK)
     if look.problem:
-        _paint_mark(painter, QRectF(box.right() - PAD - MARK, (place.header - MARK) / 2, MARK, MARK), look.problem)
+        _paint_mark(painter, mark, look.problem)
+        mark.translate(-MARK - MARK_GAP, 0)
+    if look.inspected:
+        theme.icon("eye-outline", "on_category").paint(painter, mark.toRect())
     pen = _pen(theme.color("outline"), 1.0)
     if item.isSelected():
         pen = _pen(theme.color("link_active"), 2.5)

@@ -8,7 +8,7 @@ from NodeGraphQt.base.graph import NodeGraph
 from PySide6.QtCore import QPointF
 
 from app.ui.canvas.links import LinkItem
-from app.ui.canvas.look import node_look
+from app.ui.canvas.look import NodeLook, node_look
 from app.ui.canvas.node import LayerItem, LayerNode
 from app.ui.canvas.ports import PortDot
 from app.ui.canvas.viewer import LayerViewer
@@ -31,6 +31,7 @@ class Projection:
         self.graph = LayerGraph(viewer=viewer)
         self.graph.set_acyclic(False)  # the library's check is quadratic; the document refuses cycles itself
         self.document: Document | None = None
+        self.inspected = ""  # the layer that the Channel Inspector shows
         self._nodes: dict[str, LayerNode] = {}
         self._links: dict[tuple[str, int], LinkItem] = {}
 
@@ -56,6 +57,7 @@ class Projection:
         for name in list(self._nodes):
             self._remove(name)
         self._links.clear()
+        self.inspected = ""
         self.document = document
         if document is None:
             return
@@ -105,13 +107,22 @@ class Projection:
             raise RuntimeError("no document is shown")
         return self.document
 
+    def inspect(self, name: str) -> None:
+        """Mark the layer that the Channel Inspector shows."""
+        old, self.inspected = self.inspected, name
+        if self.document is not None:
+            self.refresh({old, name})
+
+    def _look(self, name: str) -> NodeLook:
+        return node_look(self._document(), name, inspected=name == self.inspected)
+
     # --- items -----------------------------------------------------------------------------------------------
 
     def _add(self, name: str) -> None:
         document = self._document()
         node = LayerNode()
         node.NODE_NAME = name
-        node.item.show_look(node_look(document, name))
+        node.item.show_look(self._look(name))
         self._nodes[name] = node
         self.graph.add_node(node, pos=document.graph[name].position, selected=False, push_undo=False)
 
@@ -124,6 +135,7 @@ class Projection:
     def _rename(self, old: str, new: str) -> None:
         node = self._nodes.pop(old)
         self._nodes[new] = node
+        self.inspected = new if self.inspected == old else self.inspected
         node.NODE_NAME = node.model.name = new
         for key in [k for k in self._links if k[0] == old]:
             link = self._links.pop(key)
@@ -133,7 +145,7 @@ class Projection:
     def _refresh(self, name: str) -> set[str]:
         """Show the layer as it is now; returns the layers whose links must be made again."""
         item = self._nodes[name].item
-        if not item.show_look(node_look(self._document(), name)):
+        if not item.show_look(self._look(name)):
             return set()
         for link in item.links():
             link.redraw()

@@ -35,6 +35,7 @@ from designer.graph.model import GRID
 
 OPERATOR_MIME = "application/x-layerwright-operator"
 EXTENT = 4_000_000.0  # the canvas reaches this far in each direction
+MARGIN = 2.0 * GRID  # around what is framed
 ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
 CACHE_KILOBYTES = 128 * 1024  # painted nodes are kept as pixmaps; Qt's default of 10 MiB holds about 100 nodes
 
@@ -157,15 +158,16 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
             self.resetTransform()
             self.centerOn(0, 0)
             return
-        self.fitInView(rect.adjusted(-GRID, -GRID, GRID, GRID), Qt.AspectRatioMode.KeepAspectRatio)
+        rect.adjust(-MARGIN, -MARGIN, MARGIN, MARGIN)
+        self.fitInView(rect, Qt.AspectRatioMode.KeepAspectRatio)
         wanted = min(1.0, max(least, self.zoom))
         too_wide = rect.width() * wanted > self.viewport().width()
         too_high = rect.height() * wanted > self.viewport().height()
         if wanted != self.zoom:
             QGraphicsView.scale(self, wanted / self.zoom, wanted / self.zoom)
         shown = self.mapToScene(self.viewport().rect()).boundingRect()
-        x = rect.left() - GRID + shown.width() / 2 if too_wide else rect.center().x()
-        y = rect.top() - GRID + shown.height() / 2 if too_high else rect.center().y()
+        x = rect.left() + shown.width() / 2 if too_wide else rect.center().x()
+        y = rect.top() + shown.height() / 2 if too_high else rect.center().y()
         self.centerOn(x, y)
 
     def frame_all(self, *, least: float = ZOOM_MIN) -> None:
@@ -196,7 +198,7 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         step = float(GRID)
         while step * self.zoom < 24:
             step *= 2
-        pen = QPen(theme.color("grid"), 1.0)
+        pen = QPen(theme.color("grid"), self.devicePixelRatioF())
         pen.setCosmetic(True)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setPen(pen)
