@@ -40,8 +40,8 @@ class TorchModule(TorchExpr):
 class TorchParameter(TorchExpr):
     """A tensor that belongs to the layer: `self.<layer>_<name>`. Learned when `trainable`, else a buffer.
 
-    `values` are its initial numbers: nested tuples, a plain number that fills it, or None for zeros. A buffer that is not
-    `persistent` is a constant of the computation: it moves with the model and is not in the state dict.
+    `values` are its initial numbers: nested tuples, a plain number that fills it, or None for zeros; where `uniform` is not
+    0 they are drawn at random between -uniform and uniform instead. A buffer that is not `persistent` is a constant of the computation: it moves with the model and is not in the state dict.
     """
 
     name: str
@@ -49,6 +49,7 @@ class TorchParameter(TorchExpr):
     values: Any = None
     trainable: bool = True
     persistent: bool = True
+    uniform: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from operator_oracles import REGISTRY, Case, assert_onnx_agrees, case_of, dtype_of, meta, network, runner
 
 from designer.graph.types import DataType, ShapeError, Size2D, Size3D, Symbol, TensorType
-from designer.operators.api import MAX_ELEMENTS, Operator, Role
+from designer.operators.api import MAX_ELEMENTS, Category, Operator, Role
 from designer.operators.params import Parameter
 
 DECLARATIONS = [
@@ -104,7 +104,7 @@ def test_agrees_with_torch_or_refuses(cls: type[Operator]) -> None:
     agreed = 0
 
     @settings(max_examples=60, **QUIET)
-    @given(random_case(cls, small=False))
+    @given(random_case(cls, small=cls.category is Category.RECURRENT))  # torch walks their steps even on meta
     def check(case: Case | None) -> None:
         nonlocal agreed
         if case is None:

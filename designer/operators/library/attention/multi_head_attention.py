@@ -1,0 +1,106 @@
+"""Attention with learned projections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    Category,
+    Example,
+    OnnxInput,
+    OnnxValue,
+    Operator,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchExpr,
+    TorchInput,
+    TorchItem,
+    TorchModule,
+    Weight,
+    param,
+)
+from designer.operators.library.attention._attention import attention_flops, multi_head
+from designer.operators.shapes import divisible, known, same_shape
+
+
+class MultiHeadAttention(
+    Operator,
+    type="multi_head_attention",
+    title="Multi-head attention",
+    category=Category.ATTENTION,
+    synonyms=("mha", "self attention", "cross attention", "transformer"),
+):
+    """Several heads attend at once; learned projections lead in and out. Tensors are N x length x features.
+
+    With the query alone it is self-attention; a value that is not connected is the key.
+    """
+
+    inputs = (
+        Port("query", rank=3, dtypes=FLOATS),
+        Port("key", rank=3, dtypes=FLOATS, optional=True),
+        Port("value", rank=3, dtypes=FLOATS, optional=True),
+    )
+
+    heads: int = param(default=8, min=1, max=1024, doc="Number of heads; the features are a multiple of it.")
+    apply_bias: bool = param(default=True, doc="Add learned numbers in the projections.")
+    dropout: float = param(default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of links dropped while training.")
+    examples = (
+        Example((TensorType((BATCH, 5, 8)),), {"heads": 2}),
+        Example((TensorType((BATCH, 5, 6)), TensorType((BATCH, 4, 6))), {"heads": 3, "apply_bias": False}, "cross"),
+        Example((TensorType((BATCH, 2, 4)),) * 3, {"heads": 1, "dropout": 0.1}, "one head"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        query = inputs[0]
+        known(query, 1, "query")
+        features = known(query, 2, "query")
+        divisible("features", features, self.heads, "heads", "query")
+        for port, other in zip(("key", "value"), inputs[1:], strict=False):
+            known(other, 1, port)
+            if other.shape[0] != query.shape[0] or other.shape[2] != query.shape[2]:
+                raise ShapeError(f"{port} {other} and query {query} may differ in the length (axis 1) only", port=port)
+        if len(inputs) == 3:
+            same_shape(inputs[1], inputs[2], "value")
+        return query
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        kwargs: dict[str, Any] = {"embed_dim": inputs[0].dim(2), "num_heads": self.heads}
+        if self.dropout:
+            kwargs["dropout"] = self.dropout
+        if not self.apply_bias:
+            kwargs["bias"] = False
+        kwargs["batch_first"] = True
+        last = len(inputs) - 1
+        sources = (TorchInput(0), TorchInput(min(1, last)), TorchInput(last))
+        return TorchItem(TorchModule("torch.nn.MultiheadAttention", kwargs, (*sources, None, False)), 0)
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        last = len(inputs) - 1
+        places = (0, min(1, last), last)
+        biases = ("in_proj_bias", "out_proj_bias") if self.apply_bias else ("", "")
+        return multi_head(
+            [OnnxInput(place) for place in places],
+            [inputs[place].dim(1) for place in places],
+            inputs[0].dim(2),
+            self.heads,
+            ("in_proj_weight", biases[0], "out_proj_weight", biases[1]),
+        )
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        size = inputs[0].dim(2)
+        into = Weight("in_proj_weight", (3 * size, size), "in_proj_weight", fan_in=size)
+        out = Weight("out_proj_weight", (size, size), "out_proj.weight", fan_in=size)
+        if not self.apply_bias:
+            return (into, out)
+        bias = Weight("in_proj_bias", (3 * size,), "in_proj_bias", init="zeros")
+        return (into, bias, out, Weight("out_proj_bias", (size,), "out_proj.bias", init="zeros"))
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        return attention_flops(inputs[0].dim(1), inputs[min(1, len(inputs) - 1)].dim(1), inputs[0].dim(2))
+
+    def summary(self) -> str:
+        return f"{self.heads} heads"

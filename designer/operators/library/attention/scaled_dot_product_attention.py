@@ -1,0 +1,94 @@
+"""Attention without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    Category,
+    Example,
+    OnnxInput,
+    OnnxValue,
+    Operator,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchCall,
+    TorchExpr,
+    TorchInput,
+    param,
+)
+from designer.operators.library.attention._attention import attended
+from designer.operators.shapes import broadcast, known
+
+
+class ScaledDotProductAttention(
+    Operator,
+    type="scaled_dot_product_attention",
+    title="Scaled dot-product attention",
+    category=Category.ATTENTION,
+    synonyms=("attention", "sdpa", "softmax attention"),
+):
+    """softmax(query key^T * scale + mask) value: each query takes a weighted mean of the values.
+
+    Tensors are N x heads x length x size. The mask is added to the scores; minus infinity hides a key.
+    """
+
+    inputs = (
+        Port("query", rank=4, dtypes=FLOATS),
+        Port("key", rank=4, dtypes=FLOATS),
+        Port("value", rank=4, dtypes=FLOATS),
+        Port("mask", rank=(2, 3, 4), dtypes=FLOATS, optional=True, doc="Added to the scores."),
+    )
+
+    causal: bool = param(default=False, doc="A query sees only keys up to its own place.")
+    scale: float = param(default=0.0, min=0.0, max=1000.0, doc="Factor of the scores; 0 means 1 / sqrt(size).")
+    examples = (
+        Example((TensorType((BATCH, 2, 5, 4)), TensorType((BATCH, 2, 6, 4)), TensorType((BATCH, 2, 6, 3)))),
+        Example((TensorType((BATCH, 2, 5, 4)),) * 3, {"causal": True, "scale": 0.3}, "causal"),
+        Example((*(TensorType((BATCH, 2, 5, 4)),) * 3, TensorType((5, 5))), name="with a mask"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        q, k, v = inputs[:3]
+        for name, tensor in zip(("query", "key", "value"), inputs, strict=False):
+            for axis in (1, 2, 3):
+                known(tensor, axis, name)
+        if q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3]:
+            raise ShapeError(f"query {q} and key {k} may differ in the length (axis 2) only", port="key")
+        if k.shape[:3] != v.shape[:3]:
+            raise ShapeError(f"key {k} and value {v} may differ in the last axis only", port="value")
+        if len(inputs) == 4:
+            if self.causal:
+                raise ShapeError("causal and a mask exclude each other", port="mask", remedy="put both into the mask")
+            scores = q.with_shape(*q.shape[:3], k.shape[2])
+            if broadcast(scores, inputs[3], "mask") != scores:
+                raise ShapeError(f"the mask {inputs[3]} does not fit scores of {scores}", port="mask")
+        return q.with_shape(*q.shape[:3], v.shape[3])
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        kwargs: dict[str, Any] = {}
+        if len(inputs) == 4:
+            kwargs["attn_mask"] = TorchInput(3)
+        if self.causal:
+            kwargs["is_causal"] = True
+        if self.scale:
+            kwargs["scale"] = self.scale
+        path = "torch.nn.functional.scaled_dot_product_attention"
+        return TorchCall(path, (TorchInput(0), TorchInput(1), TorchInput(2)), kwargs)
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        scale = self.scale or inputs[0].dim(3) ** -0.5
+        mask = OnnxInput(3) if len(inputs) == 4 else None
+        causal = (inputs[0].dim(2), inputs[1].dim(2)) if self.causal else None
+        return attended(OnnxInput(0), OnnxInput(1), OnnxInput(2), scale, mask=mask, causal=causal)
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        _, heads, queries, size = inputs[0].concrete()
+        return 2 * heads * queries * inputs[1].dim(2) * (size + inputs[2].dim(3))
+
+    def summary(self) -> str:
+        return "causal" if self.causal else ""

@@ -1,0 +1,34 @@
+"""Gated recurrent unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from designer.operators.api import (
+    BATCH,
+    Category,
+    Example,
+    TensorType,
+)
+from designer.operators.library.recurrent._recurrent import Recurrent
+
+
+class Gru(
+    Recurrent, type="gru", title="GRU", category=Category.RECURRENT, synonyms=("gated recurrent unit", "recurrent")
+):
+    """A recurrent layer with two gates: what to forget and what to take over. Smaller than an LSTM."""
+
+    module = "torch.nn.GRU"
+    onnx_op = "GRU"
+    gates = (1, 0, 2)  # torch: reset, update, new; ONNX: update, reset, new
+
+    examples = (
+        Example((TensorType((BATCH, 5, 3)),), {"hidden": 4}),
+        Example(
+            (TensorType((BATCH, 4, 3)),), {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5}, "deep"
+        ),
+        Example((TensorType((BATCH, 4, 3)),), {"hidden": 2, "apply_bias": False, "bidirectional": True}, "both ways"),
+    )
+
+    def onnx_attributes(self) -> dict[str, Any]:
+        return {"linear_before_reset": 1}

@@ -1,0 +1,41 @@
+"""The plain recurrent network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from designer.operators.api import (
+    BATCH,
+    Category,
+    Example,
+    TensorType,
+    param,
+)
+from designer.operators.library.recurrent._recurrent import Recurrent
+
+
+class Rnn(Recurrent, type="rnn", title="RNN", category=Category.RECURRENT, synonyms=("recurrent", "elman")):
+    """Each step combines its input with the state before it: h = tanh(W x + b + R h + c)."""
+
+    module = "torch.nn.RNN"
+    onnx_op = "RNN"
+
+    nonlinearity: str = param(default="tanh", choices=("tanh", "relu"), doc="The function at the end of each step.")
+    examples = (
+        Example((TensorType((BATCH, 5, 3)),), {"hidden": 4}),
+        Example(
+            (TensorType((BATCH, 4, 3)),), {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5}, "deep"
+        ),
+        Example(
+            (TensorType((BATCH, 4, 3)),),
+            {"hidden": 2, "nonlinearity": "relu", "apply_bias": False, "bidirectional": True},
+            "both ways",
+        ),
+    )
+
+    def kwargs(self, x: TensorType) -> dict[str, Any]:
+        made = super().kwargs(x)
+        return {**made, "nonlinearity": self.nonlinearity} if self.nonlinearity != "tanh" else made
+
+    def onnx_attributes(self) -> dict[str, Any]:
+        return {"activations": ("Tanh" if self.nonlinearity == "tanh" else "Relu",) * (2 if self.bidirectional else 1)}
