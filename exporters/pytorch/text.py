@@ -95,6 +95,8 @@ def module_text(data: TorchModule) -> str:
 def tensor_text(data: TorchParameter) -> str:
     """The initial values of a tensor that the module holds."""
     shape = literal(data.shape)
+    if data.uniform:
+        return f"torch.empty({shape}).uniform_({literal(-data.uniform)}, {literal(data.uniform)})"
     if data.values is None:
         return f"torch.zeros({shape})"
     if isinstance(data.values, int | float):

@@ -227,6 +227,8 @@ def _literal(value: Any) -> Any:
 def _initial(data: TorchParameter) -> torch.Tensor:
     import torch
 
+    if data.uniform:
+        return torch.empty(data.shape).uniform_(-data.uniform, data.uniform)
     if data.values is None:
         return torch.zeros(data.shape)
     tensor = torch.tensor(data.values, dtype=torch.float32)
