@@ -13,17 +13,18 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor, QGuiApplication
 
 from app.ui import theme
 from app.ui.canvas import clipboard
 from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.frames import FrameItem
 from app.ui.context import Context
 from app.ui.document import Document
 from designer.graph import commands
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
+from designer.graph.model import Frame, Layer, Source
 from designer.operators.api import Category
 from designer.operators.registry import default_registry
 
@@ -290,3 +291,18 @@ def test_the_inspected_layer_is_marked_also_after_a_rename(qtbot, context):
     context.inspect_requested.emit("cat")
     assert not canvas.projection["encoder"].look.inspected
     assert canvas.projection["cat"].look.inspected
+
+
+def test_comment_frames_follow_the_document(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    document = context.document
+    frame = Frame("f", "Encoder", "reads the picture", "#4080c0", (-32, -64, 640, 256))
+    document.do(lambda g: commands.set_frame(g, "f", frame))
+    (item,) = (i for i in canvas.viewer.scene().items() if isinstance(i, FrameItem))
+    assert item.frame == frame
+    canvas.viewer.viewport().grab()  # it can be painted
+    start = kit.at(canvas, QPointF(-16, 150))  # gestures go through it
+    kit.drag(canvas, start, start + QPoint(300, -200))
+    assert "input" in context.selection
+    document.undo()
+    assert not [i for i in canvas.viewer.scene().items() if isinstance(i, FrameItem)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from NodeGraphQt.base.graph import NodeGraph
 from PySide6.QtCore import QPointF
 
+from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook, node_look
 from app.ui.canvas.node import LayerItem, LayerNode
@@ -14,6 +15,7 @@ from app.ui.canvas.ports import PortDot
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document import Document
 from designer.graph.edits import ChangeSet
+from designer.graph.model import Frame
 
 
 class LayerGraph(NodeGraph):  # type: ignore[misc]
@@ -34,6 +36,7 @@ class Projection:
         self.inspected = ""  # the layer that the Channel Inspector shows
         self._nodes: dict[str, LayerNode] = {}
         self._links: dict[tuple[str, int], LinkItem] = {}
+        self._frames: dict[str, FrameItem] = {}
 
     def __getitem__(self, layer: str) -> LayerItem:
         return self._nodes[layer].item
@@ -57,6 +60,7 @@ class Projection:
         for name in list(self._nodes):
             self._remove(name)
         self._links.clear()
+        self._show_frames(list(self._frames), {})
         self.inspected = ""
         self.document = document
         if document is None:
@@ -65,6 +69,7 @@ class Projection:
             self._add(name)
         for name in document.graph.layers:
             self._wire(name)
+        self._show_frames(list(document.graph.frames), document.graph.frames)
 
     def apply(self, change: ChangeSet) -> None:
         """Follow one change."""
@@ -85,6 +90,7 @@ class Projection:
             again.update(n for n in document.graph.consumers(name) if n in self._nodes)
         for name in again:
             self._wire(name)
+        self._show_frames(change.frames, document.graph.frames)
 
     def refresh(self, names: Iterable[str]) -> None:
         """Show another inferred state of these layers."""
@@ -150,6 +156,15 @@ class Projection:
         for link in item.links():
             link.redraw()
         return {name, *(n for n in self._document().graph.consumers(name) if n in self._nodes)}
+
+    def _show_frames(self, ids: Iterable[str], frames: Mapping[str, Frame]) -> None:
+        for frame_id in ids:
+            old = self._frames.pop(frame_id, None)
+            if old is not None:
+                self.viewer.scene().removeItem(old)
+            if frame_id in frames:
+                self._frames[frame_id] = FrameItem(frames[frame_id])
+                self.viewer.scene().addItem(self._frames[frame_id])
 
     # --- links -----------------------------------------------------------------------------------------------
 
