@@ -15,8 +15,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+try:
+    import numpy as np
+    from numpy.typing import NDArray
+except ModuleNotFoundError:
+    print("gpu-check: this Python lacks numpy: use one that has torch and numpy (make gpu-check PYTHON=...)")
+    sys.exit(2)
 
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -45,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return check(options)
     except ImportError as error:
         print(
-            f"gpu-check: this Python lacks {error.name}: use one that has torch and numpy (PYTHON=... make gpu-check)"
+            f"gpu-check: this Python lacks {error.name}: use one that has torch and numpy (make gpu-check PYTHON=...)"
         )
     except DiagnosticError as error:
         for diagnostic in error.diagnostics:

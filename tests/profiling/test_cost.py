@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from designer.graph.inference import Inference
 from designer.profiling.cost import cost_table
 
 
@@ -59,3 +62,29 @@ def test_flops_equal_torchs_counter(small_inference, small_weights):
         with FlopCounterMode(display=False) as counter:
             compiled.run_torch([torch.zeros(batch, 3, 24, 32)])
         assert counter.get_total_flops() == cost_table(small_inference, batch=batch).total().flops
+
+
+@pytest.mark.parametrize("name", ["denoiser", "dncnn", "oidn_like"])
+def test_flops_of_the_samples_equal_torchs_counter(name, profiling_registry):
+    """On torch's meta device: shapes only, nothing is computed."""
+    pytest.importorskip("torch")
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from designer.files.document import parse_document
+    from designer.operators.deploy import deploy
+    from designer.operators.torch_program import build_program
+    from designer.profiling.timing import whole_part
+    from designer.runtime.engines.torch_engine import Interpreter, build_module
+
+    data = (Path(__file__).resolve().parents[2] / "samples" / f"{name}.xml").read_bytes()
+    inference = Inference(deploy(parse_document(data).graph, profiling_registry), profiling_registry)
+    part, wanted, inputs = whole_part(inference)
+    program = build_program(inference, part.layers, part.feeds, wanted)
+    module = build_module(program).to("meta")
+    feeds = [torch.zeros(inference.states[n].outputs[0].concrete(1), device="meta") for n in inputs]
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        Interpreter(module, program)(feeds)
+    total = cost_table(inference).total()
+    assert counter.get_total_flops() == total.flops
+    assert sum(p.numel() for p in module.parameters()) == total.parameters

@@ -31,11 +31,11 @@ sys.meta_path.insert(0, Blocker())
 """
 
 
-def gpu_check(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def gpu_check(tmp_path: Path, *arguments: str, block: str = "") -> subprocess.CompletedProcess[str]:
     """Run the check in a process where everything but torch and numpy cannot be imported."""
     site = tmp_path / "site"
     site.mkdir(exist_ok=True)
-    (site / "sitecustomize.py").write_text(BLOCKER)
+    (site / "sitecustomize.py").write_text(BLOCKER.replace("BLOCKED = {", f'BLOCKED = {{"{block}", '))
     environment = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(tmp_path),
@@ -96,6 +96,14 @@ def test_without_a_gpu_it_says_what_to_do(tmp_path):
     assert "finds no CUDA device" in done.stdout
     assert "--device cpu" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("missing", ["torch", "numpy"])
+def test_a_python_that_lacks_something_is_told_so(tmp_path, missing):
+    done = gpu_check(tmp_path, "--device", "cpu", "--out", str(tmp_path), block=missing)
+    assert done.returncode == 2
+    assert f"lacks {missing}" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def test_an_unreadable_document_is_told(tmp_path):

@@ -261,6 +261,23 @@ def test_a_record_with_layers_of_another_network_is_shown(context, logger, table
     assert context.selection == ()
 
 
+def test_a_file_of_gpu_check_with_two_runs_is_opened(context, logger, table, record, tmp_path):
+    from dataclasses import replace
+
+    machine = Machine("Test CPU", 8, "NVIDIA Test", versions={"cuda": "13.0"})
+    runs = [
+        replace(record, machine=machine, options={**record.options, "device": "cuda", "precision": p, "layout": layout})
+        for p, layout in (("fp32", "nchw"), ("fp16", "nhwc"))
+    ]
+    path = tmp_path / "gpu-test-2026-01-01.json"
+    save_records(path, runs)
+    assert profiling_of(context).open_file(path)
+    shown = [[logger.model.index(r, c).data() for c in range(logger.model.columnCount())] for r in range(2)]
+    assert ["NVIDIA Test" in row for row in shown] == [True, True]
+    assert [row[6:8] for row in shown] == [["fp32", "nchw"], ["fp16", "nhwc"]]
+    assert shown[0][-1] == path.name
+
+
 # --- bars -------------------------------------------------------------------------------------------------------
 
 
