@@ -48,7 +48,8 @@ def panel(qtbot, context):
     panel.resize(700, 400)
     panel.show()
     qtbot.waitExposed(panel)
-    qtbot.waitUntil(lambda: "class tiny" in panel.source())
+    qtbot.waitUntil(lambda: not panel._busy and not panel._stale, timeout=20_000)
+    assert "class tiny" in panel.source(), panel._empty.text()
     return panel
 
 
@@ -125,3 +126,20 @@ def test_words_strings_and_comments_are_coloured(qapp):
     assert role_at(2, 11) == theme.color("comment")
     assert role_at(3, 8) == theme.color("number")
     assert role_at(3, 4) is None
+
+
+def test_a_panel_that_goes_while_code_is_written_leaves_quietly(qtbot, context):
+    panel = CodeViewPanel(context)
+    qtbot.addWidget(panel)
+    panel.show()
+    assert panel._busy
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "11"}}))
+    panel.deleteLater()
+    qtbot.wait(1)
+
+
+def test_edits_while_code_is_written_are_not_lost(qtbot, panel, context):
+    for features in range(40, 46):
+        context.document.do(lambda g, f=features: set_params(g, {"conv_0": {"features": str(f)}}))
+        panel._order_text()
+    qtbot.waitUntil(lambda: "45" in panel.source())

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QPushButton
 
@@ -61,6 +61,17 @@ def test_switching_changes_the_palette_and_tells(qtbot, qapp):
     assert qapp.palette().color(QPalette.ColorRole.Window) != dark
     assert not theme.is_dark()
     theme.apply(qapp, "system")
+
+
+def test_the_theme_follows_the_system(qapp):
+    theme.apply(qapp, "system")
+    assert theme.is_dark()  # no desktop says anything here
+    hints = qapp.styleHints()
+    hints.setColorScheme(Qt.ColorScheme.Light)
+    followed = hints.colorScheme() is Qt.ColorScheme.Light
+    assert theme.is_dark() is not followed
+    hints.unsetColorScheme()
+    assert theme.is_dark()
 
 
 def test_an_icon_follows_the_theme(qtbot, qapp):

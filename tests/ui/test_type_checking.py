@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLineEdit, QTableView, QToolButton
 
 from app.ui.context import Context
@@ -131,3 +131,11 @@ def test_reader_and_inference_do_not_report_twice():
     told = Diagnostic("bad-parameter", "wrong", layer="a")
     other = Diagnostic("note", "well", Severity.INFO)
     assert unique([other, read, told]) == (read, other)
+
+
+def test_a_click_on_a_header_sorts(qtbot, panel):
+    header = panel.findChild(QTableView, "type_checking.findings").horizontalHeader()
+    spot = QPoint(header.sectionViewportPosition(1) + 5, header.height() // 2)
+    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+    names = [layer for _, layer in rows(panel)]
+    assert names == sorted(names)

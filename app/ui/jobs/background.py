@@ -3,11 +3,38 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
+from functools import lru_cache
 
+import shiboken6
 from PySide6.QtCore import QObject, Signal
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+
+class _Mailbox(QObject):
+    """Carries answers into the window's thread.
+
+    Threads emit on this object, which lives as long as the process: emitting on one that the window deletes meanwhile
+    would end the program.
+    """
+
+    arrived = Signal(object, bool, object)  # weak reference to a Background, whether it went well, answer
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived.connect(self._deliver)
+
+    def _deliver(self, address: object, well: bool, answer: object) -> None:
+        background = address() if isinstance(address, weakref.ref) else None
+        if isinstance(background, Background) and shiboken6.isValid(background):  # type: ignore[no-untyped-call]
+            (background.done if well else background.failed).emit(answer)
+
+
+@lru_cache(maxsize=1)
+def _mailbox() -> _Mailbox:
+    return _Mailbox()
 
 
 class Background(QObject):
@@ -28,7 +55,8 @@ class Background(QObject):
         """Begin; one piece of work at a time."""
         if self.running:
             raise RuntimeError("the last piece of work is not finished")
-        self._thread = threading.Thread(target=self._run, args=(work,), name="layerwright-background", daemon=True)
+        job = (work, _mailbox(), weakref.ref(self))
+        self._thread = threading.Thread(target=_run, args=job, name="layerwright-background", daemon=True)
         self._thread.start()
 
     def wait(self) -> None:
@@ -36,15 +64,16 @@ class Background(QObject):
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, work: Callable[[], object]) -> None:
-        try:
-            result = work()
-        except DiagnosticError as error:
-            self.failed.emit(error.diagnostics)
-        except Exception as error:  # whatever it is must reach the person, not die with the thread
-            finding = Diagnostic(
-                "unexpected", f"{type(error).__name__}: {error}", remedy="report this, with what you did before"
-            )
-            self.failed.emit((finding,))
-        else:
-            self.done.emit(result)
+
+def _run(work: Callable[[], object], mailbox: _Mailbox, address: weakref.ref[Background]) -> None:
+    try:
+        result = work()
+    except DiagnosticError as error:
+        mailbox.arrived.emit(address, False, error.diagnostics)
+    except Exception as error:  # whatever it is must reach the person, not die with the thread
+        finding = Diagnostic(
+            "unexpected", f"{type(error).__name__}: {error}", remedy="report this, with what you did before"
+        )
+        mailbox.arrived.emit(address, False, (finding,))
+    else:
+        mailbox.arrived.emit(address, True, result)

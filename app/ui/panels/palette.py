@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import QMimeData, QSize, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -76,6 +76,11 @@ class PalettePanel(QWidget):
         self._search.returnPressed.connect(self._add_current)
         self._tree = OperatorTree()
         self._search.below = self._tree
+        metrics = self._tree.fontMetrics()
+        self._row = QSize(0, max(16, metrics.height()) + 4)
+        widest = max((metrics.horizontalAdvance(cls.title) for cls in context.registry), default=0)
+        beside = 2 * self._tree.indentation() + self._tree.verticalScrollBar().sizeHint().width() + 32
+        self._tree.setMinimumWidth(min(widest + beside, 320))  # no name is cut
         self._tree.itemActivated.connect(self._activate)
         self._tree.itemCollapsed.connect(lambda item: self._closed.add(item.text(0)))
         self._tree.itemExpanded.connect(lambda item: self._closed.discard(item.text(0)))
@@ -125,7 +130,7 @@ class PalettePanel(QWidget):
         if query:
             found = search(registry, query, self._recent)
             self._tree.setRootIsDecorated(False)
-            self._tree.addTopLevelItems([_item(cls) for cls in found])
+            self._tree.addTopLevelItems([_item(cls, self._row) for cls in found])
             first = self._tree.topLevelItem(0)
             if first is not None:
                 self._tree.setCurrentItem(first)
@@ -145,13 +150,14 @@ class PalettePanel(QWidget):
 
     def _group(self, title: str, members: Iterable[type[Operator]], category: Category | None = None) -> None:
         head = QTreeWidgetItem([title])
+        head.setSizeHint(0, self._row)
         head.setFlags(Qt.ItemFlag.ItemIsEnabled)
         font = self.font()
         font.setBold(True)
         head.setFont(0, font)
         if category is None:
             head.setIcon(0, theme.icon("history", "muted"))
-        head.addChildren([_item(cls) for cls in members])
+        head.addChildren([_item(cls, self._row) for cls in members])
         self._tree.addTopLevelItem(head)
         head.setExpanded(title not in self._closed)
 
@@ -185,8 +191,9 @@ class _SearchField(QLineEdit):
             super().keyPressEvent(event)
 
 
-def _item(cls: type[Operator]) -> QTreeWidgetItem:
+def _item(cls: type[Operator], size: QSize) -> QTreeWidgetItem:
     item = QTreeWidgetItem([cls.title])
+    item.setSizeHint(0, size)
     item.setIcon(0, theme.category_icon(cls.category))
     item.setData(0, _TYPE_ROLE, cls.type)
     item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{cls.title}, {cls.category.value}")

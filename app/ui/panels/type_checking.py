@@ -172,7 +172,6 @@ class TypeCheckingPanel(QWidget):
         table.setModel(self._rows)
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        table.setSortingEnabled(True)
         table.setShowGrid(False)
         table.setWordWrap(True)
         table.setTabKeyNavigation(False)
@@ -187,7 +186,9 @@ class TypeCheckingPanel(QWidget):
         for column in (3, 4):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         header.sectionResized.connect(lambda *_: self._fit.start())
-        table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+        header.setResizeContentsPrecision(64)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # as given, errors first, until a header is clicked
+        table.setSortingEnabled(True)
         table.clicked.connect(self._reveal)
         table.activated.connect(self._reveal)
         copy = QShortcut(QKeySequence(QKeySequence.StandardKey.Copy), table)
