@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.ui.window import MainWindow
 
 ENDINGS = (".xml", ".nv-neural-model")
 
@@ -52,8 +59,17 @@ def run_window(path: Path | None) -> int:
     theme.apply(app, mode if mode in ("dark", "light") else "system")
     window = MainWindow(default_registry(), settings)
     window.show()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program at once
+    sys.excepthook = partial(_tell, window)
     QTimer.singleShot(0, window, lambda: window.begin(path))
     return app.exec()
+
+
+def _tell(window: MainWindow, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Our own mistake must not pass in silence: the details go to the terminal, a sentence to the person."""
+    sys.__excepthook__(kind, error, trace)
+    text = f"Something went wrong inside the program ({kind.__name__}: {error}). Save your work and report this."
+    window.context.message.emit("error", text)
 
 
 if __name__ == "__main__":

@@ -363,3 +363,11 @@ def test_framing(canvas):
     canvas.frame_all()
     shown = canvas.viewer.mapToScene(canvas.viewer.viewport().rect()).boundingRect()
     assert all(shown.contains(canvas.projection[n].box()) for n in canvas.projection.layers)
+
+
+def test_far_out_a_press_on_a_node_moves_it(canvas):
+    canvas.viewer.zoom_by(0.15 / canvas.viewer.zoom)
+    item = canvas.projection["free"]
+    start = kit.at(canvas, item.pos() + QPointF(4, 30))  # where its input port is
+    kit.drag(canvas, start, start + QPoint(30, 20))
+    assert document(canvas).graph["free"].position != (320, 160)

@@ -498,3 +498,12 @@ def test_a_sample_is_never_written_to(window, tmp_path, monkeypatch):
     window.context.document.do(lambda g: commands.remove_layers(g, ["noise_0"], heal=True))
     assert not window.files.save()
     assert path.read_bytes() == before
+
+
+def test_a_mistake_of_ours_is_told(window, capsys):
+    from app.main import _tell
+
+    error = KeyError("x")
+    _tell(window, type(error), error, None)
+    assert "KeyError" in window.status.currentMessage()
+    assert "KeyError" in capsys.readouterr().err

@@ -37,6 +37,7 @@ OPERATOR_MIME = "application/x-layerwright-operator"
 EXTENT = 4_000_000.0  # the canvas reaches this far in each direction
 MARGIN = 2.0 * GRID  # around what is framed
 ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
+PORT_ZOOM = 0.25  # below this scale a press never means a port: it is too small to be aimed at
 CACHE_KILOBYTES = 128 * 1024  # painted nodes are kept as pixmaps; Qt's default of 10 MiB holds about 100 nodes
 
 Hit = PortDot | LayerItem | LinkItem
@@ -84,9 +85,11 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         link: LinkItem | None = None
         for item in self.items(QRect(point - QPoint(2, 2), point + QPoint(2, 2))):
             if isinstance(item, PortDot):
-                return item
-            if isinstance(item, LayerItem) and node is None and item.box().contains(self.mapToScene(point)):
-                node = item
+                if self.zoom >= PORT_ZOOM:
+                    return item
+            elif isinstance(item, LayerItem):
+                if node is None and item.box().contains(self.mapToScene(point)):
+                    node = item
             elif isinstance(item, LinkItem) and link is None:
                 link = item
         return node or link
