@@ -63,6 +63,7 @@ class Worker:
         self._weights_path: Path | None = None
         self._seed: int | None = None
         self._needed: dict[Any, Any] = {}
+        self._captured: dict[str, Array] = {}  # as handed over last
 
     @property
     def session(self) -> Session:
@@ -90,6 +91,7 @@ class Worker:
 
     def _open(self, number: Any, params: Params) -> dict[str, Any]:
         self._session = None
+        self._captured = {}
         registry = default_registry()
         graph, found = _parsed(params)
         path, seed = params.get("weights"), params.get("seed")
@@ -153,14 +155,21 @@ class Worker:
         names = params.get("capture") or []
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise BadRequestError("'capture' must be a list of texts")
+        held = params.get("have") or []  # captures of the last run that the window still has
+        if not isinstance(held, list):
+            raise BadRequestError("'have' must be a list of texts")
         sources = [Source.parse(name) for name in names]
         result = self.session.run(sources, _Progress(self._tell, number))
+        captured = {name: result.captures[source] for name, source in zip(names, sources, strict=True)}
+        same = [name for name in captured if name in held and self._captured.get(name) is captured[name]]
         outputs, captures = self._handed_over(
-            result.outputs, {name: result.captures[source] for name, source in zip(names, sources, strict=True)}
+            result.outputs, {name: array for name, array in captured.items() if name not in same}
         )
+        self._captured = captured
         return {
             "outputs": outputs,
             "captures": captures,
+            "same": same,
             "steps": [
                 {"layers": list(s.layers), "engine": s.engine, "milliseconds": s.milliseconds, "cached": s.cached}
                 for s in result.steps

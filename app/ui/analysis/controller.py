@@ -52,6 +52,7 @@ class AnalysisController(QObject):
         self._active = False
         self._in_flight = False
         self._opening = False  # what is in flight is `open`
+        self._fresh = False  # `result` is of the network that the engine has open
         self._epoch = 0  # another document, another epoch: late replies are dropped
         self._session = -1  # the engine's session that holds our network
         self._update = False
@@ -312,7 +313,7 @@ class AnalysisController(QObject):
         }
         self._dirty_inputs = set(self.input_layers())
         self._send_start("Starting the engine …" if not self.engine.running else "Preparing the network …")
-        self._opening = True
+        self._opening, self._fresh = True, False
         epoch = self._epoch
         self.engine.request("open", params, lambda r: self._opened(epoch, r), lambda e: self._failed(epoch, e))
         self._session = self.engine.session
@@ -357,8 +358,12 @@ class AnalysisController(QObject):
         self._wanted = False
         since = self._since
         capture = [self._capture] if self._capture and Source.parse(self._capture).layer in document.graph else []
+        have = [name for name in capture if self.result is not None and name in self.result.captures and self._fresh]
         engine.request(
-            "run", {"capture": capture}, lambda r: self._done(epoch, since, r), lambda e: self._failed(epoch, e)
+            "run",
+            {"capture": capture, "have": have},
+            lambda r: self._done(epoch, since, r),
+            lambda e: self._failed(epoch, e),
         )
 
     def _send_input(self, layer: str, path: Path) -> None:
@@ -385,12 +390,15 @@ class AnalysisController(QObject):
             return
         outputs = {str(k): self.engine.take(h) for k, h in (reply.get("outputs") or {}).items()}
         captures = {str(k): self.engine.take(h) for k, h in (reply.get("captures") or {}).items()}
+        for name in reply.get("same") or ():
+            if self.result is not None:
+                captures[name] = self.result.captures[name]
         if epoch != self._epoch:
             return
         if self._batch_errors:
             self._failed(epoch, tuple(self._batch_errors))
             return
-        self._in_flight = False
+        self._in_flight, self._fresh = False, True
         steps, spent = steps_of(reply.get("steps")), float(reply.get("milliseconds", 0.0))
         latency = (perf_counter() - since) * 1000
         self.result = AnalysisResult(outputs, captures, steps, spent, latency, str(reply.get("note") or ""))  # type: ignore[arg-type]

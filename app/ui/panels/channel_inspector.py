@@ -193,6 +193,8 @@ class ChannelInspectorPanel(QWidget):
     def _show_result(self) -> None:
         result = self._analysis.result
         tensor = result.captures.get(self._source) if result is not None else None
+        if self._tensor is not None and (tensor is self._tensor or not self.isVisible()):
+            return  # the same values, or nobody looks: showing it asks again
         if tensor is not None and result is not None:
             self._tensor = tensor
             self._data = as_channels(tensor)

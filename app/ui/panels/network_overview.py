@@ -15,6 +15,7 @@ from app.ui.analysis.result import RunStep
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.widgets.empty_state import EmptyState
+from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 
@@ -82,14 +83,20 @@ class NetworkOverviewPanel(QWidget):
     def _on_document(self, document: Document) -> None:
         if self._document is not None:
             self._document.changed.disconnect(self._on_change)
+            self._document.states_changed.disconnect(self._outdate)
         self._document = document
         document.changed.connect(self._on_change)
+        document.states_changed.connect(self._outdate)
         self._revision += 1
         self._show()
 
-    def _on_change(self, change: object) -> None:
-        if getattr(change, "computed", None) or getattr(change, "removed", None):
-            self._revision += 1
+    def _on_change(self, change: ChangeSet) -> None:
+        if change.added or change.removed or change.rewired:
+            self._outdate()
+
+    def _outdate(self) -> None:
+        """Types or shapes may be others; a slider's values leave them as they are."""
+        self._revision += 1
 
     def _show(self) -> None:
         result = self._analysis.result
