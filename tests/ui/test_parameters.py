@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QTableWidget, QToolButton
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QLineEdit, QTableWidget, QToolButton
 
 from app.ui.context import Context
 from app.ui.document import Document
@@ -288,3 +288,16 @@ def test_deleting_the_layer_empties_the_panel(panel, context):
     assert "Select a layer" in panel._empty.text()
     assert panel._empty.isVisible()
     assert context.selection == ()
+
+
+def test_tab_goes_down_the_panel(qtbot, panel, context):
+    context.select(("input_0",))
+    context.select(("conv_0",))
+    qtbot.waitUntil(field(panel, "features").isVisible)
+    field(panel, "name", QLineEdit).setFocus()
+    visited = []
+    while len(visited) < 60 and (not visited or visited[-1] != "parameters.activation"):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        visited.append(QApplication.focusWidget().objectName())
+    order = ["features", "kernel.width", "kernel.height", "stride.width", "padding", "apply_bias", "activation"]
+    assert [v for v in visited if v in {f"parameters.{n}" for n in order}] == [f"parameters.{n}" for n in order]

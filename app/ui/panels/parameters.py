@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -187,6 +188,7 @@ class ParametersPanel(QWidget):
         if signature != self._built:
             self._build(layers)
             self._built = signature
+            self._order_tabs()
         self._show_head(layers, other_layers)
         self._show_values(layers)
         if other_layers:
@@ -222,6 +224,16 @@ class ParametersPanel(QWidget):
             index = self._activation.findData(kind)
             self._activation.setPlaceholderText(f"{kind} (unknown)" if index < 0 else "")
             self._activation.setCurrentIndex(index)
+
+    def _order_tabs(self) -> None:
+        """Tab goes down the panel, although the rows are made after the fields around them."""
+        stops: list[QWidget] = [self._help, self._name.line]
+        for rows, after in ((self._operator_rows, self._activation), (self._activation_rows, None)):
+            for row in rows.rows.values() if rows is not None else ():
+                stops += row.tab_stops()
+            stops += [after] if after is not None else []
+        for first, second in pairwise(stops):
+            QWidget.setTabOrder(first, second)
 
     def _replace(
         self,

@@ -24,25 +24,25 @@ class NameField(QWidget):
         super().__init__(parent)
         self._rule = rule
         self._model = ""
-        self._line = _Line()
-        self._line.setObjectName(name)
-        self._line.setAccessibleName(label)
+        self.line = _Line()
+        self.line.setObjectName(name)
+        self.line.setAccessibleName(label)
         self._message = Message(f"{name}.message")
-        self.setFocusProxy(self._line)
+        self.setFocusProxy(self.line)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
-        layout.addWidget(self._line)
+        layout.addWidget(self.line)
         layout.addWidget(self._message)
-        self._line.textEdited.connect(self._check)
-        self._line.editingFinished.connect(self._finish)
-        self._line.escaped.connect(lambda: self.show_name(self._model))
+        self.line.textEdited.connect(self._check)
+        self.line.editingFinished.connect(self._finish)
+        self.line.escaped.connect(lambda: self.show_name(self._model))
 
     def show_name(self, name: str) -> None:
         """Show the model's name and forget the draft."""
         self._model = name
-        if self._line.text() != name:
-            self._line.setText(name)
+        if self.line.text() != name:
+            self.line.setText(name)
         self._message.tell("")
 
     @property
@@ -54,7 +54,7 @@ class NameField(QWidget):
         self._message.tell(sentence(broken) if broken else "")
 
     def _finish(self) -> None:
-        text = self._line.text()
+        text = self.line.text()
         if text != self._model and not self._message.text():
             self.renamed.emit(text)
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWi
 from app.ui import theme
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import ParamEditor
+from app.ui.widgets.size_field import SizeField
 from designer.operators.params import ParamError, Parameter, Value
 
 
@@ -89,6 +90,12 @@ class ParamRow(QObject):
         """Forget text that was not committed: another layer is shown now."""
         self.editor.set_text(self._model)
         self._check_model()
+
+    def tab_stops(self) -> list[QWidget]:
+        """What Tab visits, in order."""
+        inner = self.editor.inner
+        fields: list[QWidget] = list(inner.fields) if isinstance(inner, SizeField) else [inner]
+        return [*fields, self._reset, self._help]
 
     def set_visible(self, on: bool) -> None:
         for widget in (self._label, self.editor, self._reset, self._help):
