@@ -211,5 +211,5 @@ def assert_onnx_agrees(case: Case, *, examples: bool = True) -> None:
         assert len(got) == len(expected)
         for ours, theirs in zip(got, expected, strict=True):
             assert ours.dtype == theirs.numpy().dtype
-            assert not examples or np.isfinite(theirs.numpy()).mean() > 0.4, "the example does not compute numbers"
+            assert not examples or np.isfinite(theirs.numpy()).mean() > 0.2, "the example does not compute numbers"
             np.testing.assert_allclose(ours, theirs.numpy(), rtol=2e-5, atol=2e-5)

@@ -1,0 +1,77 @@
+"""A function of every value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    Operator,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchCall,
+    TorchExpr,
+    image,
+    param,
+    scalar,
+)
+
+_FUNCTIONS = {
+    "abs": ("torch.abs", "Abs"),
+    "neg": ("torch.neg", "Neg"),
+    "exp": ("torch.exp", "Exp"),
+    "log": ("torch.log", "Log"),
+    "sqrt": ("torch.sqrt", "Sqrt"),
+    "reciprocal": ("torch.reciprocal", "Reciprocal"),
+    "square": ("torch.square", ""),
+    "sign": ("torch.sign", "Sign"),
+    "floor": ("torch.floor", "Floor"),
+    "ceil": ("torch.ceil", "Ceil"),
+    "round": ("torch.round", "Round"),
+    "clip": ("torch.clamp", "Clip"),
+    "erf": ("torch.erf", "Erf"),
+    "sin": ("torch.sin", "Sin"),
+    "cos": ("torch.cos", "Cos"),
+}
+
+
+class Unary(
+    Operator,
+    type="unary",
+    title="Unary",
+    category=Category.ELEMENT_WISE,
+    synonyms=(*_FUNCTIONS, "negate", "clamp", "function"),
+):
+    """Apply a function to every value. Halves are rounded to the even neighbour."""
+
+    inputs = (Port("x", dtypes=FLOATS),)
+
+    function: str = param(default="abs", choices=tuple(_FUNCTIONS), doc="What is done to every value.")
+    low: float = param(default=0.0, visible_when=("function", "clip"), doc="Smallest value that clip leaves.")
+    high: float = param(default=1.0, visible_when=("function", "clip"), doc="Largest value that clip leaves.")
+    examples = tuple(Example((image(2, 3, 4),), {"function": name}, name) for name in _FUNCTIONS)
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if self.function == "clip" and self.low > self.high:
+            raise ShapeError(f"the lower bound {self.low:g} is above the upper bound {self.high:g}", remedy="swap them")
+        return inputs[0]
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        kwargs = {"min": self.low, "max": self.high} if self.function == "clip" else {}
+        return TorchCall(_FUNCTIONS[self.function][0], kwargs=kwargs)
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        if self.function == "square":
+            return OnnxNode("Mul", (OnnxInput(0), OnnxInput(0)))
+        if self.function == "clip":
+            return OnnxNode("Clip", (OnnxInput(0), scalar(self.low), scalar(self.high)))
+        return OnnxNode(_FUNCTIONS[self.function][1])
+
+    def summary(self) -> str:
+        return f"clip {self.low:g}..{self.high:g}" if self.function == "clip" else self.function
