@@ -8,17 +8,18 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QTableWidget, QToolButton
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QTableWidget, QToolButton, QWidget
 
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.files import Files
 from app.ui.panels.network_settings import NetworkSettingsPanel
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.number_field import NumberField
 from designer.files.document import save_document
-from designer.files.settings import Settings, save_settings, settings_path
+from designer.files.settings import Settings, read_settings, save_settings, settings_path
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -183,3 +184,28 @@ def test_without_a_document_it_says_what_will_stand_here(qtbot):
     panel = NetworkSettingsPanel(Context(default_registry()))
     qtbot.addWidget(panel)
     assert panel._empty.text().startswith("Open or create")
+
+
+def test_changed_settings_are_saved_beside_the_document(qtbot, context, tmp_path):
+    path = tmp_path / "net.xml"
+    save_document(small_graph(), path)
+    window = QWidget()
+    qtbot.addWidget(window)
+    files = Files(window, context, QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
+    assert files.open(path)
+    context.document.change_settings(iterations=33, weights=str(tmp_path / "weights"))
+    assert read_settings(settings_path(path)).settings.iterations == 33
+    assert files.open(path)
+    assert context.document.settings.weights == str(tmp_path / "weights")
+    assert files.save_to(tmp_path / "copy.xml")
+    assert read_settings(settings_path(tmp_path / "copy.xml")).settings.iterations == 33
+
+
+def test_settings_of_a_new_document_wait_for_its_first_saving(qtbot, context, tmp_path):
+    window = QWidget()
+    qtbot.addWidget(window)
+    files = Files(window, context, QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
+    files.new()
+    context.document.change_settings(threads=2)
+    assert files.save_to(tmp_path / "new.xml")
+    assert read_settings(settings_path(tmp_path / "new.xml")).settings.threads == 2
