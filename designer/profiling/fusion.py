@@ -43,7 +43,8 @@ def groups(original: Sequence[Node], optimised: Sequence[Node], layers: Sequence
     """Kernels of `optimised` by the layers they run, in running order; every kernel is in exactly one group."""
     members = set(layers)
     maker = {value: node for node in original for value in node.outputs}
-    stands_for = [_values(node, maker) for node in optimised]
+    by_name = {node.name: node for node in original}
+    stands_for = [_values(node, maker, by_name) for node in optimised]
     kept = {value for values in stands_for for value in values}
     owner: dict[str, int] = {}  # name of an original node -> kernel that runs it
     for index, node in enumerate(optimised):
@@ -60,7 +61,7 @@ def groups(original: Sequence[Node], optimised: Sequence[Node], layers: Sequence
     return _merge(optimised, ran, home)
 
 
-def _values(node: Node, maker: Mapping[str, Node]) -> list[str]:
+def _values(node: Node, maker: Mapping[str, Node], by_name: Mapping[str, Node]) -> list[str]:
     """The original values that a kernel writes."""
     if node.op in _LAYOUT:
         return []
@@ -68,6 +69,8 @@ def _values(node: Node, maker: Mapping[str, Node]) -> list[str]:
     blocked = _BLOCKED.sub("", node.name)
     if not found and blocked != node.name and blocked in maker:
         found = [blocked]
+    if not found and node.name in by_name:  # moved Transposes rename values and keep the names of nodes
+        found = list(by_name[node.name].outputs)
     return found
 
 

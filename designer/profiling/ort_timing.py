@@ -65,23 +65,28 @@ def sample_onnxruntime(
 
 
 def samples(events: Sequence[Mapping[str, Any]], found: Sequence[KernelGroup], warmup: int) -> list[Sample]:
-    """Sum the kernels' times of each run by group. Kernels without layers become a sample of their own, named by kernel."""
+    """Sum the kernels' times of each run by group; the last sample, without layers, has the kernels of no group."""
     by_kernel = {name: index for index, group in enumerate(found) for name in group.kernels}
-    result = [Sample(g.layers, [], ", ".join(g.ops)) for g in found]
-    sums = [0.0] * len(found)
+    strange: dict[str, None] = {}
+    sums = [0.0] * (len(found) + 1)
+    times: list[list[float]] = [[] for _ in sums]
     run = 0
     for event in events:
-        if event.get("cat") == "Node" and str(event.get("name", "")).endswith("_kernel_time"):
-            index = by_kernel.get(str(event["name"]).removesuffix("_kernel_time"))
-            if index is not None:
-                sums[index] += float(event["dur"]) * 1e-6
-        elif event.get("name") == "model_run":
+        name = str(event.get("name", ""))
+        if event.get("cat") == "Node" and name.endswith("_kernel_time"):
+            kernel = name.removesuffix("_kernel_time")
+            index = by_kernel.get(kernel, len(found))
+            if index == len(found):
+                strange[kernel] = None
+            sums[index] += float(event["dur"]) * 1e-6
+        elif name == "model_run":
             if run >= warmup:
-                for index, total in enumerate(sums):
-                    result[index].seconds.append(total)
-            sums = [0.0] * len(found)
+                for series, total in zip(times, sums, strict=True):
+                    series.append(total)
+            sums = [0.0] * len(sums)
             run += 1
-    return [s for s in result if s.layers]
+    result = [Sample(g.layers, series, ", ".join(g.ops)) for g, series in zip(found, times, strict=False)]
+    return [*result, Sample((), times[-1], ", ".join(strange))]
 
 
 def _nodes(nodes: Sequence[Any]) -> list[Node]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, str], None]
 WARMUP = 2
 SEED = 0
+NOTEWORTHY = 0.01  # part of the time
 
 
 def profile(
@@ -119,8 +121,11 @@ def profile_network(
         inference, part, wanted, weights, options, values, iterations, warmup, tick("whole network"), tick("layers")
     )
     if peaks is None:
+        if progress is not None:
+            progress(done, total, "measuring the machine's peaks")
         peaks = machine_peaks(options, store)
     tick("peaks")()
+    samples = _attributed(samples, notes)
     table = cost_table(inference, precision=options.precision, batch=batch)
     gpu: str = ""
     extra: dict[str, str] = {}
@@ -221,6 +226,17 @@ def _measure(
         whole_tick()
     samples = sample_onnxruntime(inference, part, wanted, weights, options, values, iterations, warmup, layer_tick)
     return whole, samples
+
+
+def _attributed(samples: list[Sample], notes: list[str]) -> list[Sample]:
+    """Samples that belong to layers; the time of others becomes a note, so that it is not lost in silence."""
+    other = [s for s in samples if not s.layers and s.seconds]
+    rest = sum(median(s.seconds) for s in other)
+    total = sum(median(s.seconds) for s in samples if s.seconds)
+    if total > 0 and rest / total > NOTEWORTHY:
+        names = ", ".join(dict.fromkeys(s.what for s in other))
+        notes.append(f"{100 * rest / total:.0f} % of the steps' time is in kernels of no layer: {names}")
+    return [s for s in samples if s.layers]
 
 
 def machine_peaks(options: RunOptions, store: Path | None = None) -> Peaks:

@@ -96,6 +96,17 @@ def test_transposes_at_the_border_belong_to_what_they_convert_for():
     assert kernels(found) == {("a",): ["x/to_nchw", "a/Conv", "a/nhwc/to_nhwc"]}
 
 
+def test_values_renamed_by_moved_transposes_are_found_by_the_kernels_name():
+    original = [
+        Node("Transpose", "n/Transpose", ("x",), ("n/Transpose:y",)),
+        Node("Sqrt", "n/Sqrt", ("n/Transpose:y",), ("n/Sqrt:y",)),
+        Node("Transpose", "n/Transpose_1", ("n/Sqrt:y",), ("n",)),
+        Node("Sigmoid", "s/Sigmoid", ("n",), ("s",)),
+    ]
+    optimised = [Node("Sqrt", "n/Sqrt", ("x",), ("n/Sqrt",)), Node("Sigmoid", "s/Sigmoid", ("n/Sqrt",), ("s",))]
+    assert kernels(groups(original, optimised, ("n", "s"))) == {("n",): ["n/Sqrt"], ("s",): ["s/Sigmoid"]}
+
+
 def test_times_are_summed_by_run_and_warm_up_is_dropped():
     found = [KernelGroup(("a",), ["k1", "k2"], ["Conv", "ReorderOutput"])]
     run = [
@@ -104,6 +115,9 @@ def test_times_are_summed_by_run_and_warm_up_is_dropped():
         {"cat": "Node", "name": "other_kernel_time", "dur": 99},
         {"cat": "Session", "name": "model_run", "dur": 20},
     ]
-    (sample,) = samples([*run, *run, *run], found, warmup=1)
+    sample, rest = samples([*run, *run, *run], found, warmup=1)
     assert sample.seconds == pytest.approx([1.5e-5, 1.5e-5])
     assert sample.what == "Conv, ReorderOutput"
+    assert rest.layers == ()
+    assert rest.seconds == pytest.approx([9.9e-5, 9.9e-5])
+    assert rest.what == "other"

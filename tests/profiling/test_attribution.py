@@ -1,0 +1,66 @@
+"""Every operator of the library, profiled on both engines: its time is found under its own name."""
+
+from __future__ import annotations
+
+import pytest
+
+from designer.files.weights import Weights, fill_missing, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.types import DataType
+from designer.operators.api import Example, Operator, Role
+from designer.operators.registry import load
+from designer.profiling.figures import measured
+from designer.profiling.peaks import Peaks
+from designer.profiling.timing import profile_network
+from designer.runtime.api import RunOptions
+
+REGISTRY = load(entry_points=False)
+PEAKS = Peaks(
+    measured(100e9, "FLOP/s"),
+    measured(80e9, "B/s"),
+    measured(20e9, "B/s"),
+    1 << 20,
+    measured(0.5, "%"),
+    "2026-01-01T00:00:00+00:00",
+    "torch",
+    "fp32",
+    1,
+)
+
+
+def network_of(cls: type[Operator], example: Example) -> Inference | None:
+    """Inputs, the operator, a sigmoid and an output; None where an image cannot be fed or the result is no number."""
+    if not example.inputs or any(t.rank != 4 or t.dtype is not DataType.FLOAT32 for t in example.inputs):
+        return None
+    images = [t.image() for t in example.inputs]
+    layers = [Layer(f"in{i}", "input", params={"dims": f"{m.w}x{m.h}x{m.c}"}) for i, m in enumerate(images)]
+    sources = tuple(Source(layer.name) for layer in layers)
+    layers.append(Layer("the operator", cls.type, inputs=sources, params=cls(**example.params).texts()))
+    end = Layer("end", "activation", inputs=(Source("the operator"),), activation=ActivationSpec("sigmoid"))
+    inference = Inference(Graph([*layers, end, Layer("out", "output", inputs=(Source("end"),))]), REGISTRY)
+    return None if inference.diagnostics() else inference
+
+
+@pytest.mark.parametrize("cls", [c for c in REGISTRY if c.role is Role.COMPUTE], ids=lambda c: c.type)
+def test_no_time_is_lost(cls):
+    networks = [n for n in (network_of(cls, example) for example in cls.examples) if n is not None]
+    if not networks:
+        pytest.skip("no example of images")
+    for inference in networks:
+        weights = fill_missing(Weights(), required_weights(inference), 0)
+        for engine in ("onnxruntime", "torch"):
+            options = RunOptions(engine=engine, threads=1)
+            try:
+                record = profile_network(inference, REGISTRY, weights, options, {}, 1, warmup=0, peaks=PEAKS)
+            except DiagnosticError as error:
+                if error.diagnostics[0].code not in ("not-in-onnx", "not-in-torch"):
+                    raise
+                continue
+            layers = {n for g in record.groups for n in g.layers}
+            assert "end" in layers
+            if inference.read("the operator").operator.weights(inference.states["the operator"].inputs):
+                assert "the operator" in layers  # what has no weights may be nothing but its input to the engine
+            assert not any("no layer" in note for note in record.notes)
