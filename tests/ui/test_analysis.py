@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 from collections.abc import Iterator
@@ -16,52 +17,22 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QSlider, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.controller import AnalysisController, analysis_of
 from app.ui.analysis.image_view import ImageView
 from app.ui.analysis.result import Phase
-from app.ui.context import Context
-from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.analysis import AnalysisPanel
 from designer.files.document import write_document
 from designer.graph.commands import remove_layers, set_params
-from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
-from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
-WAIT = 30000
 
 
-def small_network(hidden: int = 0) -> Graph:
-    """input -> noise -> (a hidden convolution) -> convolution -> mix with the noisy picture -> output."""
-    registry = default_registry()
-
-    def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
-        cls = registry.get(kind)
-        assert cls is not None
-        sources = tuple(Source(i) for i in inputs)
-        return Layer(name, kind, inputs=sources, params={**cls().texts(all=False), **params})
-
-    return Graph(
-        [
-            layer("input_0", "input", dims="24x16x3", tiling="0"),
-            layer("noise_0", "noise", "input_0", scale="0.1"),
-            *([layer("conv_h", "convolution", "noise_0", features=str(hidden), kernel="5x5")] if hidden else []),
-            layer("conv_0", "convolution", "conv_h" if hidden else "noise_0", features="3", kernel="3x3"),
-            layer("mix_0", "mix", "conv_0", "noise_0"),
-            layer("output_0", "output", "mix_0"),
-        ]
-    )
-
-
-def picture(folder: Path, name: str = "picture.png", size: tuple[int, int] = (24, 16)) -> Path:
-    from designer.runtime.images import write_image
-
-    rng = np.random.default_rng(1)
-    path = folder / name
-    write_image(path, rng.random((1, 3, size[1], size[0]), np.float32))
-    return path
+_spec = importlib.util.spec_from_file_location("analysis_kit", Path(__file__).with_name("analysis_kit.py"))
+assert _spec is not None
+assert _spec.loader is not None
+kit = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(kit)
+WAIT, picture, small_network = kit.WAIT, kit.picture, kit.small_network
 
 
 @pytest.fixture(scope="module")
@@ -71,30 +42,15 @@ def engine(qapp: QApplication) -> Iterator[EngineClient]:
     client.close()
 
 
-class Bench:
+class Bench(kit.Launched):
     """A panel on a document, with shorthands for what a person does."""
 
     def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
-        self.qtbot = qtbot
-        self.context = Context(default_registry())
-        self.context.engine = engine
+        super().__init__(qtbot, engine)
         self.panel = AnalysisPanel(self.context)
         qtbot.addWidget(self.panel)
         self.panel.resize(900, 600)
         self.panel.show()
-        self.analysis: AnalysisController = analysis_of(self.context)
-
-    def open(self, graph: Graph) -> Document:
-        document = Document(graph, self.context.registry)
-        self.context.set_document(document)
-        return document
-
-    def launch_random(self) -> None:
-        self.analysis.launch_random()
-        self.wait(Phase.READY)
-
-    def wait(self, phase: Phase) -> None:
-        self.qtbot.waitUntil(lambda: self.analysis.phase is phase, timeout=WAIT)
 
     def click(self, name: str) -> None:
         self.qtbot.mouseClick(self.find(QPushButton, name), Qt.MouseButton.LeftButton)

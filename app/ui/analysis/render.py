@@ -39,7 +39,7 @@ PALETTES = tuple(_SIGNED)
 def palette(name: str) -> Pixels:
     """256 colours for values -1..1; entry 128 is zero."""
     anchors = np.array(_SIGNED[name], np.float64)
-    at = np.concatenate([np.linspace(0, 128, 129)[:-1] / 256, np.linspace(128, 255, 128) / 254 - 128 / 254 + 0.5])
+    at = 0.5 + 0.5 * np.clip((np.arange(256) - 128) / 127, -1, 1)
     places = np.linspace(0, 1, len(anchors))
     rgb = np.stack([np.interp(at, places, anchors[:, k]) for k in range(3)], axis=1)
     levels = np.rint(rgb * 255).astype(np.uint32)

@@ -1,0 +1,73 @@
+"""A small network with its pictures, for the tests of the analysis panels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.controller import AnalysisController, analysis_of
+from app.ui.analysis.result import Phase
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.jobs.engine import EngineClient
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+WAIT = 30000
+
+
+def small_network(hidden: int = 0) -> Graph:
+    """input -> noise -> (a hidden convolution) -> convolution -> mix with the noisy picture -> output."""
+    registry = default_registry()
+
+    def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
+        cls = registry.get(kind)
+        assert cls is not None
+        sources = tuple(Source(i) for i in inputs)
+        return Layer(name, kind, inputs=sources, params={**cls().texts(all=False), **params})
+
+    return Graph(
+        [
+            layer("input_0", "input", dims="24x16x3", tiling="0"),
+            layer("noise_0", "noise", "input_0", scale="0.1"),
+            *([layer("conv_h", "convolution", "noise_0", features=str(hidden), kernel="5x5")] if hidden else []),
+            layer("conv_0", "convolution", "conv_h" if hidden else "noise_0", features="3", kernel="3x3"),
+            layer("mix_0", "mix", "conv_0", "noise_0"),
+            layer("output_0", "output", "mix_0"),
+        ]
+    )
+
+
+def picture(folder: Path, name: str = "picture.png", size: tuple[int, int] = (24, 16)) -> Path:
+    """A file of random pixels, width x height."""
+    from designer.runtime.images import write_image
+
+    rng = np.random.default_rng(1)
+    path = folder / name
+    write_image(path, rng.random((1, 3, size[1], size[0]), np.float32))
+    return path
+
+
+class Launched:
+    """A context whose analysis can be run."""
+
+    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
+        self.qtbot = qtbot
+        self.context = Context(default_registry())
+        self.context.engine = engine
+        self.analysis: AnalysisController = analysis_of(self.context)
+
+    def open(self, graph: Graph) -> Document:
+        document = Document(graph, self.context.registry)
+        self.context.set_document(document)
+        return document
+
+    def launch_random(self) -> None:
+        self.analysis.launch_random()
+        self.wait(Phase.READY)
+
+    def wait(self, phase: Phase) -> None:
+        self.qtbot.waitUntil(lambda: self.analysis.phase is phase, timeout=WAIT)

@@ -1,0 +1,223 @@
+"""The Channel Inspector: a layer's tensor as a grid, colours, magnify, one channel alone, the value under the cursor."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QApplication, QComboBox, QSlider
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.channel_grid import ChannelGrid, Look
+from app.ui.analysis.features import FeatureView
+from app.ui.analysis.render import as_channels, block_mean, palette, picture_pixels, signed_pixels, to_bytes
+from app.ui.jobs.engine import EngineClient
+from app.ui.panels.channel_inspector import ChannelInspectorPanel
+from designer.graph.commands import rename_layer, set_params
+
+pytestmark = pytest.mark.gui
+
+_spec = importlib.util.spec_from_file_location("analysis_kit", Path(__file__).with_name("analysis_kit.py"))
+assert _spec is not None
+assert _spec.loader is not None
+kit = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(kit)
+
+
+@pytest.fixture(scope="module")
+def engine(qapp: QApplication) -> Iterator[EngineClient]:
+    client = EngineClient()
+    yield client
+    client.close()
+
+
+class Bench(kit.Launched):
+    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
+        super().__init__(qtbot, engine)
+        self.panel = ChannelInspectorPanel(self.context)
+        qtbot.addWidget(self.panel)
+        self.panel.resize(800, 500)
+        self.panel.show()
+
+    @property
+    def grid(self) -> ChannelGrid:
+        return self.panel.grid
+
+    def inspect(self, layer: str, channels: int) -> None:
+        self.context.inspect_requested.emit(layer)
+        self.qtbot.waitUntil(lambda: self.grid.channels == channels, timeout=kit.WAIT)
+
+    def captured(self, layer: str) -> np.ndarray:
+        assert self.analysis.result is not None
+        return self.analysis.result.captures[layer]
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
+    made = Bench(qtbot, engine)
+    made.open(kit.small_network(8))
+    made.analysis.set_input("input_0", kit.picture(tmp_path))
+    made.launch_random()
+    return made
+
+
+def test_colours_of_signed_values() -> None:
+    values = np.array([[-1.0, -0.5, 0.0, 0.5, 1.0, 9.0, np.nan]], np.float32)
+    colours = [QColor(int(p)).getRgb()[:3] for p in signed_pixels(values, "green / red")[0]]
+    assert colours[0] == (255, 0, 0)
+    assert colours[2] == (0, 0, 0)
+    assert colours[4] == colours[5] == (0, 255, 0)
+    assert colours[6] == (0, 0, 0)
+    assert colours[1][0] in range(126, 130)
+    assert colours[3][1] in range(126, 130)
+    assert [c[:1] for c in colours[3:5]] == [(0,), (0,)]
+    shifted = signed_pixels(values[:, :1], "green / red", gain=2.0, shift=1.5)
+    assert QColor(int(shifted[0, 0])).green() == 255
+    for name in ("orange / blue", "gray", "viridis"):
+        assert len(set(palette(name).tolist())) > 100
+
+
+def test_pictures_are_rounded_and_clipped() -> None:
+    plane = np.array([[-0.1, 0.0, 0.5, 1.0, 1.7]], np.float32)
+    assert to_bytes(plane).tolist() == [[0, 0, 128, 255, 255]]
+    rgb = np.stack([np.full((2, 2), v, np.float32) for v in (1.0, 0.5, 0.0)])
+    assert QColor(int(picture_pixels(rgb)[0, 0])).getRgb()[:3] == (255, 128, 0)
+    assert QColor(int(picture_pixels(rgb[:1])[1, 1])).getRgb()[:3] == (255, 255, 255)
+
+
+def test_block_mean_and_ranks() -> None:
+    data = np.arange(2 * 5 * 7, dtype=np.float32).reshape(2, 5, 7)
+    expected = data[:, :4, :6].reshape(2, 2, 2, 3, 2).mean(axis=(2, 4))
+    assert np.allclose(block_mean(data, 2), expected)
+    assert as_channels(np.zeros((1, 3, 4, 5), np.float32)).shape == (3, 4, 5)  # type: ignore[union-attr]
+    assert as_channels(np.zeros((2, 4, 5), np.float32)).shape == (2, 4, 5)  # type: ignore[union-attr]
+    assert as_channels(np.zeros((1, 10), np.float32)) is None
+
+
+def test_a_hidden_layer_is_captured_and_shown(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    assert bench.captured("conv_h").shape == (1, 8, 16, 24)
+    assert "conv_h   1 x 8 x 16 x 24" in bench.panel.status_text
+    assert bench.grid.grab().toImage().size().width() > 0
+
+
+def test_input_and_output_are_tensors_too(bench: Bench) -> None:
+    bench.inspect("input_0", 3)
+    bench.inspect("conv_h", 8)
+    bench.inspect("output_0", 3)
+    assert np.array_equal(bench.captured("output_0"), bench.analysis.result.outputs["output_0"])
+
+
+def test_the_layer_is_chosen_from_the_list(bench: Bench) -> None:
+    box = bench.panel.findChild(QComboBox, "channel_inspector.layer")
+    assert box is not None
+    assert [box.itemText(i) for i in range(box.count())][:3] == ["input_0", "noise_0", "conv_h"]
+    bench.qtbot.keyClicks(box.lineEdit(), "conv_h")
+    bench.qtbot.keyClick(box, Qt.Key.Key_Return)
+    bench.qtbot.waitUntil(lambda: bench.grid.channels == 8, timeout=kit.WAIT)
+
+
+def test_the_value_under_the_cursor_is_told_with_its_place(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    rect = bench.grid.tile_rect(2)
+    place = rect.topLeft()
+    place.setX(place.x() + rect.width() * 20.5 / 24)
+    place.setY(place.y() + rect.height() * 4.5 / 16)
+    bench.qtbot.mouseMove(bench.grid.viewport(), place.toPoint())
+    value = float(bench.captured("conv_h")[0, 2, 4, 20])
+    assert f"channel 2  x 20  y 4   {value:.3g}" in bench.panel.status_text
+    assert "min" in bench.panel.status_text
+
+
+def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    middle = bench.grid.tile_rect(3).center().toPoint()
+    bench.qtbot.mouseClick(bench.grid.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+    view = bench.panel.view
+    assert view.isVisible()
+    assert view.image is not None
+    assert (view.image.width(), view.image.height()) == (24, 16)
+    bench.qtbot.mouseMove(view, view.place_of(7.5, 2.5).toPoint())
+    assert f"channel 3  x 7  y 2   {float(bench.captured('conv_h')[0, 3, 2, 7]):.3g}" in bench.panel.status_text
+    bench.qtbot.keyClick(view, Qt.Key.Key_Right)
+    assert bench.panel._large == 4
+    bench.qtbot.keyClick(view, Qt.Key.Key_Escape)
+    assert bench.grid.isVisible()
+    assert bench.grid.current == 4
+    bench.qtbot.keyClick(bench.grid, Qt.Key.Key_Return)
+    assert view.isVisible()
+
+
+def test_magnify_and_shift_change_the_colours(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    before = bench.grid.grab().toImage()
+    gain = bench.panel.findChild(QSlider, "channel_inspector.gain")
+    assert gain is not None
+    gain.setFocus()
+    bench.qtbot.keyClick(gain, Qt.Key.Key_PageUp)
+    assert bench.panel.bar.look.gain > 1.5
+    assert bench.grid.grab().toImage() != before
+    reset = bench.panel.findChild(object, "channel_inspector.reset")
+    bench.qtbot.mouseClick(reset, Qt.MouseButton.LeftButton)
+    assert bench.panel.bar.look == Look()
+
+
+def test_it_follows_a_slider_and_what_did_not_change_is_not_sent_again(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    held, first = bench.captured("conv_h"), bench.analysis.result
+    bench.context.document.do(lambda g: set_params(g, {"mix_0": {"amount": "0.25"}}))
+    bench.qtbot.waitUntil(lambda: bench.analysis.result is not first, timeout=kit.WAIT)
+    assert bench.captured("conv_h") is held
+    bench.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": "0.5"}}))
+    bench.qtbot.waitUntil(lambda: bench.captured("conv_h") is not held, timeout=kit.WAIT)
+    assert not np.array_equal(bench.captured("conv_h"), held)
+
+
+def test_a_renamed_layer_stays_inspected_and_a_hidden_panel_asks_for_nothing(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    bench.context.document.do(lambda g: rename_layer(g, "conv_h", "first"))
+    assert bench.panel.source == "first"
+    assert bench.analysis.capture == "first"
+    bench.panel.hide()
+    assert bench.analysis.capture == ""
+    bench.panel.show()
+    assert bench.analysis.capture == "first"
+
+
+def test_many_channels_scroll_and_only_visible_ones_are_computed(qtbot: QtBot) -> None:
+    grid = ChannelGrid("grid", "Channels")
+    qtbot.addWidget(grid)
+    grid.resize(500, 300)
+    grid.show_data(np.random.default_rng(0).standard_normal((1024, 32, 32)).astype(np.float32))
+    with qtbot.waitExposed(grid):
+        grid.show()
+    qtbot.waitUntil(lambda: len(grid._tiles) > 0)
+    assert 0 < len(grid._tiles) < 40
+    qtbot.keyClick(grid, Qt.Key.Key_End)
+    assert grid.current == 1023
+    assert grid.verticalScrollBar().value() == grid.verticalScrollBar().maximum()
+    rect = grid.tile_rect(1023)
+    assert grid.channel_at(rect.center()) == 1023
+    assert grid.viewport().rect().contains(rect.center().toPoint())
+
+
+def test_features_are_bars(qtbot: QtBot) -> None:
+    view = FeatureView("features", "Values")
+    qtbot.addWidget(view)
+    view.resize(400, 200)
+    view.show_values(np.linspace(-1, 1, 10, dtype=np.float32)[None])
+    view.show()
+    seen: list[object] = []
+    view.probed.connect(seen.append)
+    qtbot.mouseMove(view, view.rect().center())
+    assert seen[-1] in (4, 5)
+    assert not view.grab().isNull()
+    view.show_values(np.random.default_rng(0).standard_normal(5000).astype(np.float32))
+    assert not view.grab().isNull()

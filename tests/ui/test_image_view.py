@@ -1,0 +1,125 @@
+"""The picture view: zoom at the cursor, pan, fit, one to one, the split line, empty and dimmed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.image_view import ImageView, Split
+from app.ui.analysis.render import picture_pixels, to_image
+
+pytestmark = pytest.mark.gui
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> ImageView:
+    made = ImageView("test.picture", "Picture", "nothing yet")
+    qtbot.addWidget(made)
+    made.resize(400, 300)
+    made.show_image(to_image(picture_pixels(np.random.default_rng(0).random((3, 100, 200), np.float32))))
+    made.show()
+    return made
+
+
+def wheel(view: ImageView, place: QPointF, notches: int) -> None:
+    event = QWheelEvent(
+        place,
+        QPointF(view.mapToGlobal(place.toPoint())),
+        QPoint(),
+        QPoint(0, 120 * notches),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(view, event)
+
+
+def test_a_picture_is_fitted_and_stays_fitted_when_resized(view: ImageView) -> None:
+    assert view.zoom == pytest.approx(2.0)
+    view.resize(200, 300)
+    assert view.zoom == pytest.approx(1.0)
+
+
+def test_the_wheel_zooms_at_the_cursor(view: ImageView) -> None:
+    place = view.place_of(150, 20)
+    pixel = view.pixel_at(place)
+    wheel(view, place, 4)
+    assert view.zoom == pytest.approx(2 * 1.25**4)
+    after = view.pixel_at(place)
+    assert pixel is not None
+    assert after is not None
+    assert abs(after[0] - pixel[0]) <= 1
+    assert abs(after[1] - pixel[1]) <= 1
+    for _ in range(40):
+        wheel(view, place, 3)
+    assert view.zoom == 64.0
+
+
+def test_dragging_pans_and_a_click_is_no_drag(view: ImageView, qtbot: QtBot) -> None:
+    view.one_to_one()
+    before = view.place_of(0, 0)
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 150))
+    qtbot.mouseMove(view, QPoint(230, 140))
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=QPoint(230, 140))
+    moved = view.place_of(0, 0) - before
+    assert (round(moved.x()), round(moved.y())) == (30, -10)
+    with qtbot.waitSignal(view.clicked):
+        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 150))
+
+
+def test_pixels_have_hard_edges_and_exact_places(view: ImageView) -> None:
+    pixels = np.zeros((3, 2, 2), np.float32)
+    pixels[:, 0, 1] = 1
+    view.show_image(to_image(picture_pixels(pixels)))
+    picture = view.grab().toImage()
+    ratio = view.devicePixelRatioF()
+    inside = view.place_of(1.02, 0.98) * ratio
+    outside = view.place_of(0.98, 0.98) * ratio
+    assert picture.pixelColor(inside.toPoint()).lightness() == 255
+    assert picture.pixelColor(outside.toPoint()).lightness() == 0
+
+
+def test_keys(view: ImageView, qtbot: QtBot) -> None:
+    view.activateWindow()
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    assert view.zoom == 1.0
+    qtbot.keyClick(view, Qt.Key.Key_Plus)
+    assert view.zoom == 1.25
+    qtbot.keyClick(view, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
+    assert view.zoom == pytest.approx(2.0)
+
+
+def test_the_split_line_is_taken_hold_of_only_where_it_is(view: ImageView, qtbot: QtBot) -> None:
+    view.set_split(Split.HORIZONTAL, 0.5)
+    on = view.place_of(30, 50).toPoint()
+    moved: list[float] = []
+    view.split_moved.connect(moved.append)
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=on)
+    qtbot.mouseMove(view, view.place_of(30, 75).toPoint())
+    with qtbot.waitSignal(view.split_released):
+        qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=on)
+    assert moved == [pytest.approx(0.75, abs=0.01)]
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=view.place_of(30, 20).toPoint())
+    qtbot.mouseMove(view, view.place_of(30, 40).toPoint())
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=view.place_of(30, 40).toPoint())
+    assert len(moved) == 1
+
+
+def test_dimmed_is_darker_and_a_note_stands_on_it(view: ImageView) -> None:
+    view.show_image(to_image(picture_pixels(np.ones((3, 40, 40), np.float32))))
+    place = view.rect().center()
+    bright = view.grab().toImage().pixelColor(place * view.devicePixelRatioF()).lightness()
+    view.set_dimmed(True)
+    view.set_note("random weights (seed 0)")
+    assert view.grab().toImage().pixelColor(place * view.devicePixelRatioF()).lightness() < bright
+    view.show_image(None)
+    assert view.pixel_at(QPointF(10, 10)) is None
+    assert not view.grab().isNull()
