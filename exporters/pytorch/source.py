@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import cast
 
@@ -154,14 +154,15 @@ def module_source(module: Module, name: str) -> str:
 
 
 def _docstring(module: Module) -> list[str]:
-    names = module.program.inputs
-    lines = [f"    {names[source]}: {_shape(module, source)}" for source in module.inputs]
-    returned = [f"    {_type_text(module, source)}" for source in module.outputs]
-    return ['    """Inputs:', *lines, "", "    Returns:", *returned, '    """'] if lines else ['    """A module."""']
-
-
-def _type_text(module: Module, source: Source) -> str:
-    return f"{module.program.outputs[source]}: {_shape(module, source)}"
+    """What `forward` takes and returns. Sizes are those of the drawing; most networks take others too."""
+    inputs = [f"        {module.program.inputs[source]}: {_shape(module, source)}" for source in module.inputs]
+    several = len(module.outputs) != 1
+    names = {s: quoted(str(s)) if several else module.program.outputs[s] for s in module.outputs}
+    outputs = [f"        {names[source]}: {_shape(module, source)}" for source in module.outputs]
+    lines = ['    """The layers of the network in running order.', ""]
+    if inputs:
+        lines += ["    Args:", *inputs, ""]
+    return [*lines, "    Returns:", *outputs, '    """']
 
 
 def _shape(module: Module, source: Source) -> str:
@@ -220,8 +221,7 @@ def _forward(module: Module) -> list[str]:
     lines = [
         f"    def forward(self, {arguments}) -> {returns}:" if arguments else f"    def forward(self) -> {returns}:"
     ]
-    steps = _aligned([_step(step) for step in program.steps])
-    lines += [f"        {line}" for line in steps]
+    lines += [f"        {_step(step)}" for step in program.steps]
     if not several:
         only = module.outputs[0]
         note = "" if str(only) == program.outputs[only] else f"  # {str(only)!r}"
@@ -230,9 +230,6 @@ def _forward(module: Module) -> list[str]:
     return [*lines, "        return {", *entries, "        }"]
 
 
-def _step(step: Step) -> tuple[str, str]:
-    return f"{step.target} = {expression(step.value)}", str(step.type) if step.type is not None else ""
-
-
-def _aligned(lines: Sequence[tuple[str, str]]) -> list[str]:
-    return [f"{code}  # {comment}" if comment else code for code, comment in lines]
+def _step(step: Step) -> str:
+    code = f"{step.target} = {expression(step.value)}"
+    return f"{code}  # {step.type}" if step.type is not None else code
