@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -10,8 +10,7 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from app.ui import theme
-from app.ui.document import Document
-from designer.graph.diagnostics import Severity
+from designer.graph.diagnostics import Diagnostic, Severity
 
 INFO_MS, WARNING_MS = 6_000, 20_000
 
@@ -53,7 +52,7 @@ class StatusBar(QStatusBar):
         self._engine.setAccessibleName("Engine")
         for widget in (self._progress, self._stop, self._engine, self.problems):
             self.addPermanentWidget(widget)
-        self.show_problems(None)
+        self.show_problems(())
 
     def say(self, severity: str, text: str) -> None:
         """Show a message; warnings and errors stay longer."""
@@ -74,9 +73,8 @@ class StatusBar(QStatusBar):
         palette.setColor(QPalette.ColorRole.WindowText, theme.color("text"))
         self.setPalette(palette)
 
-    def show_problems(self, document: Document | None) -> None:
+    def show_problems(self, found: Sequence[Diagnostic]) -> None:
         """Count the document's findings."""
-        found = document.diagnostics() if document is not None else ()
         errors = sum(1 for d in found if d.severity is Severity.ERROR)
         warnings = sum(1 for d in found if d.severity is Severity.WARNING)
         parts = [_count(errors, "error")] if errors else []

@@ -121,6 +121,7 @@ class MainWindow(QMainWindow):
 
     def _fill(self, menu: QMenu, entries: tuple[Entry, ...]) -> None:
         menu.setToolTipsVisible(True)
+        menu.setObjectName(menu.objectName() or f"menu.{menu.title().replace('&', '').replace(' ', '_').lower()}")
         for entry in entries:
             if entry is None:
                 menu.addSeparator()
@@ -142,6 +143,9 @@ class MainWindow(QMainWindow):
                 bar.addSeparator()
             else:
                 bar.addAction(self.actions_[entry])
+                button = bar.widgetForAction(self.actions_[entry])
+                button.setObjectName(f"toolbar.{entry}")
+                button.setAccessibleName(self.actions_[entry].text().replace("&", "").rstrip("."))
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, bar)
 
     def _connect(self) -> None:
@@ -199,14 +203,15 @@ class MainWindow(QMainWindow):
         """Bring title, actions and the problem count up to date."""
         self._refresh_timer.stop()
         document = self.context.document if self.context.has_document else None
-        self.actions_.refresh(self._state(document))
-        self.status.show_problems(document)
+        found = document.diagnostics() if document is not None else ()
+        self.actions_.refresh(self._state(document, sum(1 for d in found if d.severity is Severity.ERROR)))
+        self.status.show_problems(found)
         self.setWindowModified(document is not None and not document.history.is_clean)
         if document is not None:
             sample = document.path is not None and is_sample(document.path)
             self.setWindowTitle(f"{document.title}[*]{' (sample)' if sample else ''} - Layerwright")
 
-    def _state(self, document: Document | None) -> State:
+    def _state(self, document: Document | None, errors: int) -> State:
         if document is None:
             return State()
         engine = self.context.engine
@@ -219,7 +224,7 @@ class MainWindow(QMainWindow):
             redo=document.history.redo_title,
             modified=not document.history.is_clean,
             can_paste=clipboard.can_paste(),
-            errors=sum(1 for d in document.diagnostics() if d.severity is Severity.ERROR),
+            errors=errors,
             busy=engine is not None and engine.busy,
         )
 
