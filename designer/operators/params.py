@@ -1,7 +1,8 @@
 """Typed parameters of operators and their canonical text.
 
 A declaration's field gets its type from the annotation and everything else from `param(...)`. Supported types: bool,
-int, float, str, Size2D, Size3D, tuple[int, ...] (written `1,2,3`) and `Size2D | None` (empty text is None).
+int, float, str, Size2D, Size3D, tuple[int, ...] (written `1,2,3`), tuple[float, ...] (written `0.5,1.0`) and
+`Size2D | None` (empty text is None).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from designer.graph.types import Size2D, Size3D
 
-Value = bool | int | float | str | Size2D | Size3D | tuple[int, ...] | None
+Value = bool | int | float | str | Size2D | Size3D | tuple[int, ...] | tuple[float, ...] | None
 T = TypeVar("T")
 
 
@@ -66,7 +67,7 @@ class Parameter:
     """One declared parameter: what the property editor, the reference page and the reader need."""
 
     name: str
-    kind: str  # "bool", "int", "float", "str", "choice", "size2d", "size3d", "ints", "size2d?"
+    kind: str  # "bool", "int", "float", "str", "choice", "size2d", "size3d", "ints", "floats", "size2d?"
     default: Value
     info: ParamInfo
 
@@ -115,7 +116,7 @@ def format_value(value: Value) -> str:
     if isinstance(value, float):
         return format_float(value)
     if isinstance(value, tuple):
-        return ",".join(str(v) for v in value)
+        return ",".join(format_value(v) for v in value)
     return str(value)
 
 
@@ -146,6 +147,7 @@ _KINDS: dict[Any, str] = {
     Size2D: "size2d",
     Size3D: "size3d",
     tuple[int, ...]: "ints",
+    tuple[float, ...]: "floats",
     Size2D | None: "size2d?",
 }
 _INT = re.compile(r"[+-]?\d{1,18}\Z")
@@ -176,6 +178,12 @@ def _ints(text: str) -> tuple[int, ...]:
     return tuple(_int(part) for part in text.split(","))
 
 
+def _floats(text: str) -> tuple[float, ...]:
+    if not text.strip():
+        return ()
+    return tuple(_float(part) for part in text.split(","))
+
+
 def _size(parse: Callable[[str], T]) -> Callable[[str], T]:
     def read(text: str) -> T:
         try:
@@ -195,6 +203,7 @@ _PARSERS: dict[str, Callable[[str], Value]] = {
     "size2d": _size(Size2D.parse),
     "size3d": _size(Size3D.parse),
     "ints": _ints,
+    "floats": _floats,
     "size2d?": lambda text: _size(Size2D.parse)(text) if text.strip() else None,
 }
 

@@ -53,6 +53,9 @@ def value_of(parameter: Parameter, small: bool) -> st.SearchStrategy[Any]:
             return st.one_of(st.none(), st.builds(Size2D, number, number))
         case "size3d":
             return st.builds(Size3D, number, number, number)
+        case "floats":
+            low = parameter.info.min if parameter.info.min is not None else -10.0
+            return st.lists(st.floats(low, 10.0, allow_subnormal=False), max_size=5).map(tuple)
         case "ints":
             return st.lists(number, max_size=5).map(tuple)
     return st.just(parameter.default)

@@ -1,0 +1,77 @@
+"""Between colour spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    OnnxInput,
+    OnnxNode,
+    OnnxValue,
+    Operator,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchExpr,
+    TorchInput,
+    image,
+    param,
+)
+from designer.operators.formula import Formula, OnnxFormula, Part, TorchFormula
+from designer.operators.library.data._colour import SPACES, channels_of, from_rgb, to_rgb
+
+
+class ColorConversion(
+    Operator,
+    type="colorconversion",
+    title="Color conversion",
+    category=Category.DATA,
+    synonyms=("rgb", "bgr", "ycbcr", "yuv", "gray", "grayscale", "hsv", "lab", "linear", "srgb", "colour"),
+):
+    """Convert an image between colour spaces.
+
+    RGB means the values that pictures store (sRGB, 0..1); linear RGB is proportional to light. YCbCr is that of JPEG with
+    all three in 0..1; hue, saturation and value lie in 0..1; L*a*b* is CIE's with the white D65 (L* in 0..100). Gray is
+    0.299 R + 0.587 G + 0.114 B.
+    """
+
+    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+
+    source: str = param(default="rgb", choices=SPACES, doc="Colour space of the input.")
+    target: str = param(default="ycbcr", choices=SPACES, doc="Colour space of the output.")
+    examples = (
+        *(Example((image(3, 4, 5),), {"target": space}, f"rgb to {space}") for space in SPACES[1:]),
+        *(
+            Example((image(channels_of(space), 4, 5),), {"source": space, "target": "rgb"}, f"{space} to rgb")
+            for space in SPACES[1:]
+        ),
+        Example((image(3, 4, 5),), {"source": "lab", "target": "ycbcr"}, "lab to ycbcr"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        x = inputs[0].image()
+        wanted = channels_of(self.source)
+        if x.c != wanted:
+            raise ShapeError(
+                f"{self.source} has {wanted} channel{'' if wanted == 1 else 's'}, the input has {x.c}",
+                port="x",
+                remedy="choose the input's colour space, or pick channels with a selector",
+            )
+        return inputs[0].with_dim(1, channels_of(self.target))
+
+    def _formula(self, f: Formula, x: Part) -> Part:
+        return x if self.source == self.target else from_rgb(f, to_rgb(f, x, self.source), self.target)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        made: TorchExpr = self._formula(TorchFormula(), TorchInput(0))
+        return made
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        made: OnnxValue = self._formula(OnnxFormula(), OnnxInput(0))
+        return OnnxNode("Identity") if self.source == self.target else made
+
+    def summary(self) -> str:
+        return f"{self.source} to {self.target}".replace("_", " ")

@@ -1,0 +1,82 @@
+"""Bright light on a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log1p
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    OnnxInput,
+    OnnxValue,
+    Operator,
+    Port,
+    TensorType,
+    TorchExpr,
+    TorchInput,
+    image,
+    param,
+)
+from designer.operators.formula import Formula, OnnxFormula, Part, TorchFormula
+
+METHODS = ("reinhard", "exponential", "logarithmic", "aces", "clip")
+
+
+class ToneMap(
+    Operator,
+    type="tone_map",
+    title="Tone map",
+    category=Category.DATA,
+    synonyms=("hdr", "exposure", "gamma", "reinhard", "aces", "filmic"),
+):
+    """Bring light of any strength into 0..1: times the exposure, through a curve, then to the power 1 / gamma.
+
+    Values below 0 count as 0. The curves are x / (1 + x), 1 - exp(-x), log(1 + mu x) / log(1 + mu), a fit of the
+    film curve ACES, and plain clipping.
+    """
+
+    inputs = (Port("x", dtypes=FLOATS),)
+
+    method: str = param(default="reinhard", choices=METHODS, doc="The curve.")
+    exposure: float = param(default=1.0, min=1e-6, max=1e6, doc="Factor in front of the curve.")
+    mu: float = param(
+        default=5000.0, min=1e-3, max=1e9, visible_when=("method", "logarithmic"), doc="Bend of the logarithmic curve."
+    )
+    gamma: float = param(default=1.0, min=0.1, max=10.0, step=0.1, doc="The result is raised to the power 1 / gamma.")
+    examples = (
+        *(Example((image(3, 4, 5),), {"method": method, "exposure": 2.0}, method) for method in METHODS),
+        Example((image(3, 4, 5),), {"gamma": 2.2}, "with gamma"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return inputs[0]
+
+    def _formula(self, f: Formula, x: Part) -> Part:
+        light = f.mul(f.maximum(x, 0.0), self.exposure)
+        match self.method:
+            case "reinhard":
+                result = f.div(light, f.add(light, 1.0))
+            case "exponential":
+                result = f.sub(1.0, f.exp(f.mul(light, -1.0)))
+            case "logarithmic":
+                result = f.div(f.log(f.add(f.mul(light, self.mu), 1.0)), log1p(self.mu))
+            case "aces":
+                top = f.mul(light, f.add(f.mul(light, 2.51), 0.03))
+                bottom = f.add(f.mul(light, f.add(f.mul(light, 2.43), 0.59)), 0.14)
+                result = f.minimum(f.div(top, bottom), 1.0)
+            case _:
+                result = f.minimum(light, 1.0)
+        return result if self.gamma == 1 else f.power(result, 1 / self.gamma)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        made: TorchExpr = self._formula(TorchFormula(), TorchInput(0))
+        return made
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        made: OnnxValue = self._formula(OnnxFormula(), OnnxInput(0))
+        return made
+
+    def summary(self) -> str:
+        return self.method
