@@ -15,12 +15,12 @@ from PySide6.QtWidgets import (
     QLabel,
     QMenu,
     QPushButton,
-    QSizePolicy,
     QToolButton,
     QWidget,
 )
 
 from app.ui import theme
+from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.inputs import FILTER, THUMBNAIL, photographs, thumbnail
 
 
@@ -44,8 +44,7 @@ class InputRow(QFrame):
         self._picture.setObjectName(f"analysis.input.{layer}.thumbnail")
         self._picture.setAccessibleName(f"Thumbnail for {layer}")
         name = QLabel(f"<b>{layer}</b>")
-        self._file = QLabel()
-        self._file.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._file = ElidedLabel()
         self._file.setObjectName(f"analysis.input.{layer}.file")
         self._size = QLabel()
         self._size.setFont(theme.mono_font())

@@ -55,7 +55,8 @@ class LayerOptions(QGroupBox):
         self.shape: Shape = (layer, operator.type, operator.options())  # other controls need another widget
         self._rows: list[_Row] = []
         self._form = QFormLayout(self)
-        self._form.setContentsMargins(8, 8, 8, 8)
+        self._form.setContentsMargins(8, 4, 8, 4)
+        self._form.setVerticalSpacing(4)
         self._form.setLabelAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._problem = QLabel()
         self._problem.setObjectName(f"analysis.{layer}.problem")
@@ -226,6 +227,7 @@ class OptionsArea(QWidget):
         self._groups: dict[str, LayerOptions] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(4)
         self._empty = QLabel("Options of Noise, Mix and other analysis layers stand here. Add one from the palette.")
         self._empty.setWordWrap(True)
         self._empty.setForegroundRole(QPalette.ColorRole.PlaceholderText)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.ui import theme
+from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.features import FeatureView
 from app.ui.analysis.image_view import ImageView, Split
 from app.ui.analysis.render import as_channels, number, picture_pixels, signed_pixels, to_image
@@ -36,8 +37,7 @@ class OutputView(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.features)
-        self._probe = _label(f"{name}.probe", "Value under the cursor")
-        self._probe.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._probe = _label(f"{name}.probe", "Value under the cursor", elided=True)
         self._zoom = _label(f"{name}.zoom", "Zoom")
         bar = QHBoxLayout()
         bar.setContentsMargins(0, 0, 0, 0)
@@ -110,8 +110,8 @@ class OutputView(QWidget):
         self._probe.setText(f"x {x}  y {y}   {'  '.join(texts)}{more}")
 
 
-def _label(name: str, title: str) -> QLabel:
-    label = QLabel()
+def _label(name: str, title: str, *, elided: bool = False) -> QLabel:
+    label = ElidedLabel() if elided else QLabel()
     label.setObjectName(name)
     label.setAccessibleName(title)
     label.setFont(theme.mono_font())

@@ -13,7 +13,7 @@ from app.ui.analysis.result import RunStep
 from designer.operators.api import Category
 
 Index = QModelIndex | QPersistentModelIndex
-HEADERS = ("Layer", "Time (ms)", "Run", "Output", "Type", "Engine")
+HEADERS = ("Layer", "ms", "Run", "Output", "Type", "Engine")
 LAYER, TIME, STATE, SHAPE, TYPE, ENGINE = range(6)
 
 

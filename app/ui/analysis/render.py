@@ -41,9 +41,9 @@ def palette(name: str) -> Pixels:
     anchors = np.array(_SIGNED[name], np.float64)
     at = 0.5 + 0.5 * np.clip((np.arange(256) - 128) / 127, -1, 1)
     places = np.linspace(0, 1, len(anchors))
-    rgb = np.stack([np.interp(at, places, anchors[:, k]) for k in range(3)], axis=1)
-    levels = np.rint(rgb * 255).astype(np.uint32)
-    table: Pixels = np.uint32(0xFF000000) | levels[:, 0] << 16 | levels[:, 1] << 8 | levels[:, 2]
+    table: Pixels = np.full(256, 0xFF000000, np.uint32)
+    for k in range(3):
+        table |= np.rint(np.interp(at, places, anchors[:, k]) * 255).astype(np.uint32) << np.uint32(16 - 8 * k)
     table.setflags(write=False)
     return table
 

@@ -10,10 +10,8 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QGroupBox,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
-    QSizePolicy,
     QSplitter,
     QTabWidget,
     QVBoxLayout,
@@ -22,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from app.ui import theme
 from app.ui.analysis.controller import analysis_of
+from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.image_view import Split
 from app.ui.analysis.input_row import InputRow, dropped_file
 from app.ui.analysis.notice import Notice
@@ -50,6 +49,7 @@ class AnalysisPanel(QWidget):
         self._context = context
         self._analysis = analysis_of(context)
         self._document: Document | None = None
+        self._arranged = False  # picture and controls have got their first shares of the room
         self._inputs: dict[str, InputRow] = {}
         self._outputs: dict[str, OutputView] = {}
         self._build()
@@ -75,10 +75,9 @@ class AnalysisPanel(QWidget):
         self._stop.setAccessibleName("Stop the analysis")
         self._stop.setToolTip("Give up the run: the engine is ended and starts afresh with the next launch")
         self._stop.clicked.connect(self._analysis.stop)
-        self._status = QLabel()
+        self._status = ElidedLabel()
         self._status.setObjectName("analysis.status")
         self._status.setAccessibleName("Status of the analysis")
-        self._status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         bar = QHBoxLayout()
         bar.addWidget(self._launch)
         bar.addWidget(self._stop)
@@ -99,10 +98,12 @@ class AnalysisPanel(QWidget):
         self._tabs.setTabBarAutoHide(True)
         self._inputs_box = QGroupBox("Inputs")
         self._inputs_column = QVBoxLayout(self._inputs_box)
+        self._inputs_column.setContentsMargins(8, 4, 8, 4)
         self._options = OptionsArea()
         controls = QWidget()
         column = QVBoxLayout(controls)
         column.setContentsMargins(0, 0, 4, 0)
+        column.setSpacing(4)
         column.addWidget(self._inputs_box)
         column.addWidget(self._options)
         column.addStretch(1)
@@ -130,10 +131,11 @@ class AnalysisPanel(QWidget):
         super().resizeEvent(event)
         wide = event.size().width() >= WIDE
         orientation = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
-        if self._split.orientation() is not orientation:
+        if self._split.orientation() is not orientation or not self._arranged:
+            self._arranged = True
             self._split.setOrientation(orientation)
             total = event.size().width() if wide else event.size().height()
-            self._split.setSizes([total - 340, 340] if wide else [total * 3 // 5, total * 2 // 5])
+            self._split.setSizes([total - 340, 340] if wide else [total * 11 // 20, total * 9 // 20])
 
     # --- document ----------------------------------------------------------------------------------------------
 
@@ -222,7 +224,6 @@ class AnalysisPanel(QWidget):
         elif phase is Phase.IDLE:
             message = "Not launched"
         self._status.setText("" if problem else message)
-        self._status.setToolTip(self._status.text())
         self._stop.setEnabled(phase is Phase.RUNNING and (result is None or self._analysis.stale))
         self._launch.setEnabled(self._context.has_document)
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.ui import theme
 from app.ui.analysis.channel_grid import ChannelGrid, Look
 from app.ui.analysis.controller import analysis_of
+from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.features import FeatureView
 from app.ui.analysis.image_view import ImageView
 from app.ui.analysis.inspector_bar import InspectorBar
@@ -76,11 +77,10 @@ class ChannelInspectorPanel(QWidget):
         self._stack = QStackedWidget()
         for page in (self._empty, self.grid, self._large_page(), self.features):
             self._stack.addWidget(page)
-        self._status = QLabel()
+        self._status = ElidedLabel()
         self._status.setObjectName("channel_inspector.probe")
         self._status.setAccessibleName("Value under the cursor")
         self._status.setFont(theme.mono_font())
-        self._status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._status.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)
@@ -116,7 +116,7 @@ class ChannelInspectorPanel(QWidget):
             button.setAutoRaise(True)
             button.clicked.connect(action)
             row.addWidget(button)
-        self._large_title = QLabel()
+        self._large_title = ElidedLabel()
         self._large_title.setObjectName("channel_inspector.large_title")
         row.addWidget(self._large_title, 1)
         column = QVBoxLayout(page)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QStackedWidget, QTreeView, QVBoxLayout, QWidget
 
 from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.overview_model import LAYER, LayerInfo, OverviewModel
+from app.ui.analysis.overview_model import LAYER, STATE, TIME, LayerInfo, OverviewModel
 from app.ui.analysis.result import RunStep
 from app.ui.context import Context
 from app.ui.document import Document
@@ -41,6 +41,7 @@ class NetworkOverviewPanel(QWidget):
         self.tree.setAccessibleName("Steps of the inference")
         self.tree.setModel(self.model)
         self.tree.setUniformRowHeights(True)
+        self.tree.setIndentation(14)
         self.tree.setAlternatingRowColors(True)
         self.tree.setExpandsOnDoubleClick(False)
         self.tree.setEditTriggers(QTreeView.EditTrigger.NoEditTriggers)
@@ -118,6 +119,9 @@ class NetworkOverviewPanel(QWidget):
             self.tree.expandAll()
             for section in range(self.model.columnCount()):
                 self.tree.resizeColumnToContents(section)
+            digits = self.fontMetrics().horizontalAdvance("0000000")  # later figures may be longer than the first
+            for section in (TIME, STATE):
+                self.tree.setColumnWidth(section, max(digits, self.tree.columnWidth(section)))
         note = f"  ·  {result.note}" if result.note else ""
         self._summary.setText(f"{result.summary()}{note}")
         self._stack.setCurrentIndex(1)
