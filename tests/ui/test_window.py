@@ -552,3 +552,32 @@ def test_every_widget_has_a_name(window):
     window.context.select(("conv",))
     left = unnamed(window)
     assert not left, "\n".join(left)
+
+
+def test_keys_of_the_canvas(window):
+    document = window.context.document
+    document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
+    document.do(lambda g: commands.add_layer(g, Layer("b", "identity", (3200, 1600), (Source("a"),))))
+    window.context.select(("b",))
+    window._refresh()
+    viewer = window.canvas.viewer
+    press(window, "F")
+    assert window.canvas.projection["b"].sceneBoundingRect().contains(viewer.visible_centre())
+    press(window, "Home")
+    shown = viewer.mapToScene(viewer.viewport().rect()).boundingRect()
+    assert all(shown.contains(window.canvas.projection[name].box()) for name in ("a", "b"))
+    press(window, "Ctrl+C")
+    window._refresh()
+    press(window, "Ctrl+V")
+    assert document.graph["b_0"].inputs == ()
+    window._refresh()
+    press(window, "Ctrl+Shift+V")
+    assert document.graph["b_1"].inputs == (Source("a"),)
+    window._refresh()
+    press(window, "Ctrl+X")
+    assert "b_1" not in document.graph
+    link = window.canvas.projection.link("b", 0)
+    viewer.select_link(link)
+    window._refresh()
+    press(window, "Del")
+    assert document.graph["b"].inputs == ()
