@@ -23,6 +23,7 @@ from designer.files.document import save_document
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import ChangeSet
 from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import Source
@@ -68,7 +69,11 @@ class Tour:
         network = open_network(samples.path("denoiser.xml"))
         history = History(network.graph)
         inference = Inference(network.graph, network.registry)
-        history.subscribe(lambda change: None if inference.update(change) else None)
+
+        def follow(change: ChangeSet) -> None:
+            inference.update(change)
+
+        history.subscribe(follow)
         layer = network.graph["conv_enc_2"]
         before = inference.states["conv_enc_2"].outputs
         history.commit(commands.set_params(network.graph, {layer.name: {"features": "56"}}))

@@ -15,7 +15,16 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QModelIndex, QObject, QPoint, QPointF, QRect, Qt, Signal
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QFileDialog, QLineEdit, QMenu, QSlider, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QFileDialog,
+    QLineEdit,
+    QMenu,
+    QScrollArea,
+    QSlider,
+    QWidget,
+)
 
 from app.ui.window import MainWindow
 
@@ -144,6 +153,19 @@ class Player:
             moves += ["mousemove", place.x(), place.y(), "sleep", 0.12]
         self.xdo(*moves, "mouseup", 1)
 
+    def scroll_to(self, widget: QWidget) -> None:
+        """Turn the wheel over the scroll area around `widget` until all of it can be seen."""
+        area = self.gui(lambda: _scroll_area(widget))
+        if area is None:
+            return
+        for _ in range(40):
+            if self.gui(lambda: widget.visibleRegion().boundingRect() == widget.rect()):
+                return
+            below = self.gui(lambda: widget.mapTo(area, QPoint(0, 0)).y() > area.height() / 2)
+            corner = self.gui(lambda: area.viewport().mapToGlobal(QPoint(4, area.viewport().height() - 4)))
+            self.xdo("mousemove", corner.x(), corner.y(), "click", 5 if below else 4)
+        raise AssertionError(f"'{widget.objectName()}' cannot be scrolled into view")
+
     def drag_slider(self, slider: QSlider, by: int) -> None:
         """Take the handle and pull it `by` pixels."""
         from PySide6.QtWidgets import QStyle, QStyleOptionSlider
@@ -156,6 +178,7 @@ class Player:
             )
             return slider.mapToGlobal(rectangle.center())
 
+        self.scroll_to(slider)
         start = self.gui(handle)
         self.drag(start, start + QPoint(by, 0))
 
@@ -238,8 +261,15 @@ class Player:
     def connect(self, producer: str, consumer: str, index: int = 0) -> None:
         """Pull a link from an output to an input."""
         projection = self.window.canvas.projection
-        start = self.on_canvas(lambda: projection[producer].outputs[0].centre())
-        self.drag(start, self.on_canvas(lambda: projection[consumer].inputs[index].centre()))
+        start = self.on_canvas(projection[producer].outputs[0].centre)
+        self.drag(start, self.on_canvas(projection[consumer].inputs[index].centre))
+
+
+def _scroll_area(widget: QWidget) -> QScrollArea | None:
+    parent = widget.parentWidget()
+    while parent is not None and not isinstance(parent, QScrollArea):
+        parent = parent.parentWidget()
+    return parent
 
 
 def has_display() -> bool:

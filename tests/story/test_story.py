@@ -157,6 +157,8 @@ def reload_weights(player: Player, weights: Path) -> None:
     player.gui(lambda: player.window.docks.show("network_settings"))
     player.write(player.line("network_settings.weights"), str(weights))
     player.wait(lambda: context.document.settings.weights == str(weights))
+    player.write(player.line("network_settings.iterations"), "3")
+    player.wait(lambda: context.document.settings.iterations == 3)
     player.shoot("network_settings")
 
 
@@ -189,7 +191,7 @@ def inspect(player: Player) -> None:
     player.click_at(place, times=2)
     layer = player.find(QWidget, "channel_inspector.layer")
     player.wait(lambda: "conv_2s" in str(layer.property("currentText")))
-    player.wait(lambda: not context.analysis.stale)
+    player.wait(lambda: any(source.layer == "conv_2s" for source in context.analysis.result.captures), 60)
     player.shoot("channel_inspector")
 
 
