@@ -63,16 +63,16 @@ def run_network(request: RunRequest) -> Iterator[str]:
     weights = load_weights_for(network, weights_location(request.document, request.weights), request.seed)
     session = Session(network.graph, network.registry, weights, request.options)
     for name, path in request.inputs.items():
-        array, picture = read_tensor(path)
-        session.set_input(name, array, picture=picture)
+        session.set_input_file(name, path)
     sources = {Source.parse(name): path for name, path in request.captures.items()}
     result = session.run(capture=tuple(sources))
     times = [result.milliseconds]
     for _ in range(request.iterations - 1):
         session.invalidate()
         times.append(session.run(capture=tuple(sources)).milliseconds)
-    if result.weights_note:
-        yield f"note: {result.weights_note}"
+    for note in (result.weights_note, result.note):
+        if note:
+            yield f"note: {note}"
     for name, path in request.outputs.items():
         write_tensor(path, result.outputs[name])
         yield f"{name} -> {path}  {_shape(result.outputs[name])}"
@@ -80,15 +80,6 @@ def run_network(request: RunRequest) -> Iterator[str]:
         write_tensor(path, result.captures[source])
         yield f"{source} -> {path}  {_shape(result.captures[source])}"
     yield f"{request.options.engine} {request.options.precision}: median {median(times):.1f} ms of {len(times)}"
-
-
-def read_tensor(path: Path) -> tuple[NDArray[np.float32], bool]:
-    """An `.npy` file as it is, or a picture as 1 x C x H x W in 0..1; the second value tells whether it was a picture."""
-    from designer.runtime.images import read_image, read_npy
-
-    if path.suffix.lower() == ".npy":
-        return read_npy(path), False
-    return read_image(path), True
 
 
 def write_tensor(path: Path, array: NDArray[np.float32]) -> None:

@@ -191,7 +191,7 @@ def inspect(player: Player) -> None:
     player.click_at(place, times=2)
     layer = player.find(QWidget, "channel_inspector.layer")
     player.wait(lambda: "conv_2s" in str(layer.property("currentText")))
-    player.wait(lambda: any(source.layer == "conv_2s" for source in context.analysis.result.captures), 60)
+    player.wait(lambda: "conv_2s" in context.analysis.result.captures, 60)
     player.shoot("channel_inspector")
 
 
