@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from designer.graph.types import TensorType
+
 
 class TorchExpr:
     """Base of everything that yields a tensor (or a tuple of tensors) in `forward`."""
@@ -34,6 +36,18 @@ class TorchModule(TorchExpr):
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     args: tuple[Any, ...] = (TorchInput(0),)
     name: str = ""
+
+
+@dataclass(frozen=True)
+class TorchSource(TorchModule):
+    """A submodule whose class a person wrote: `path` names it in `text`, `positional` and `kwargs` are what it is made with.
+
+    The engine runs it only where the person agreed to `text`, and checks its results against the types in `outputs`.
+    """
+
+    text: str = ""
+    positional: tuple[Any, ...] = ()
+    outputs: tuple[TensorType, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,10 +121,50 @@ def children(expr: Any) -> Iterator[Any]:
 
 
 def walk(expr: Any) -> Iterator[Any]:
-    """`expr` and all its sub-expressions, parents first."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    """`expr` and all its sub-expressions, parents first; an expression that is shared comes once."""
+    seen: set[int] = set()
+    waiting = [expr]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, TorchExpr):
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+        yield node
+        waiting.extend(reversed(tuple(children(node))))
+
+
+def uses(expr: Any) -> dict[int, int]:
+    """How often each sub-expression's value is needed, by identity, when shared expressions are computed once.
+
+    An item of a value is not computed by itself: its uses are uses of the value.
+    """
+    found: dict[int, int] = {}
+    order: list[TorchExpr] = []
+    done: set[int] = set()
+
+    def visit(node: Any) -> None:
+        for child in children(node):
+            if not isinstance(child, TorchExpr):
+                visit(child)
+            elif id(child) not in done:
+                done.add(id(child))
+                visit(child)
+                order.append(child)
+
+    def count(node: Any, times: int) -> None:
+        for child in children(node):
+            if isinstance(child, TorchExpr):
+                found[id(child)] = found.get(id(child), 0) + times
+            else:
+                count(child, times)
+
+    root = (expr,)
+    visit(root)
+    count(root, 1)
+    for node in reversed(order):  # parents before children
+        count(node, found[id(node)] if isinstance(node, TorchItem) else 1)
+    return found
 
 
 def modules(expr: Any) -> list[TorchModule]:
@@ -124,4 +178,5 @@ def modules(expr: Any) -> list[TorchModule]:
 
 def uses_input(expr: Any, index: int = 0) -> int:
     """How often `expr` reads input `index`."""
-    return sum(1 for node in walk(expr) if isinstance(node, TorchInput) and node.index == index)
+    counts = uses(expr)
+    return sum(counts[id(n)] for n in walk(expr) if isinstance(n, TorchInput) and n.index == index)

@@ -26,6 +26,8 @@ from designer.operators.torch_data import (
     TorchModule,
     TorchParameter,
     modules,
+    uses,
+    uses_input,
     walk,
 )
 
@@ -188,7 +190,7 @@ class _Walker:
             types = (state.before_activation,)
             ends = _expressions(read.activation, types, name)
             argument = resolved[0]
-            if not isinstance(argument, Local) and _uses(ends, TorchInput()) > 1:
+            if not isinstance(argument, Local) and uses_input(tuple(ends)) > 1:
                 argument = self._step(name, self._local(f"{self.layer_locals[name]}_linear"), argument, types[0])
             attribute = f"{self.names[name]}_activation"
             prefix = read.activation.weight_prefix
@@ -233,6 +235,7 @@ class _Walker:
         for weight in operator.weights(types):
             key = held.get(weight.torch) or f"{attribute}.{weight.torch}"
             self.weights.append(BoundWeight(layer, prefix + weight.name, key, weight))
+        counts = uses(tuple(roots))
         shared: dict[int, tuple[Any, TorchExpr]] = {}  # by identity; the node is kept so that its id stays its own
 
         def resolve(node: Any) -> Any:
@@ -249,7 +252,7 @@ class _Walker:
             if id(node) in shared:
                 return shared[id(node)][1]
             made = renamed(node)
-            if _uses(roots, node) > 1 and not isinstance(node, TorchItem):
+            if counts[id(node)] > 1 and not isinstance(node, TorchItem):
                 made = self._step(layer, self._local(f"{self.layer_locals[layer]}_part"), made)
                 shared[id(node)] = (node, made)
             return made
@@ -328,13 +331,6 @@ def _modules(layer: str, roots: Sequence[TorchExpr]) -> list[TorchModule]:
     if len(set(names)) != len(names) or (len(names) > 1 and "" in names):
         raise DiagnosticError(_bad_data(layer, "several of its modules have the same name"))
     return found
-
-
-def _uses(roots: Sequence[TorchExpr], node: TorchExpr) -> int:
-    """How often `node` occurs in `roots`: the same object, or any input of that number."""
-    if isinstance(node, TorchInput):
-        return sum(1 for other in walk(tuple(roots)) if other == node)
-    return sum(1 for other in walk(tuple(roots)) if other is node)
 
 
 def _unique(base: str, taken: set[str], reserved: frozenset[str] = frozenset()) -> str:
