@@ -274,6 +274,49 @@ def test_a_killed_engine_is_explained_the_document_is_whole_and_restart_goes_on(
     assert bench.label("analysis.notice.text") == ""
 
 
+def test_an_engine_that_dies_at_rest_is_told_too(bench: Bench, tmp_path: Path, engine: EngineClient) -> None:
+    document = bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    os.kill(engine.pid, signal.SIGKILL)
+    bench.wait(Phase.FAILED)
+    document.do(lambda g: set_params(g, {"mix_0": {"amount": "0.75"}}))
+    assert document.graph["mix_0"].params["amount"] == "0.75"
+    assert not engine.running
+    bench.click("analysis.notice.restart")
+    bench.wait(Phase.READY)
+
+
+def test_another_panel_may_use_the_engine_in_between(bench: Bench, tmp_path: Path, engine: EngineClient) -> None:
+    document = bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    first = bench.output()
+    other = write_document(small_network(4)).decode()
+    engine.request("open", {"document": other, "weights": None, "seed": 3})
+    document.do(lambda g: set_params(g, {"mix_0": {"amount": "0.75"}}))
+    bench.qtbot.waitUntil(lambda: not np.array_equal(bench.output(), first), timeout=WAIT)
+    document.undo()
+    bench.qtbot.waitUntil(lambda: np.array_equal(bench.output(), first), timeout=WAIT)
+
+
+def test_a_restless_slider_ends_on_its_last_value(bench: Bench, tmp_path: Path) -> None:
+    document = bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path, size=(200, 100)))
+    bench.launch_random()
+    for step in range(60):
+        document.do(lambda g, s=step: set_params(g, {"mix_0": {"amount": f"{s / 100}"}}, merge_key="drag"))
+        if step % 7 == 0:
+            bench.qtbot.wait(1)
+    bench.wait(Phase.READY)
+    last = bench.output()
+    bench.click("analysis.launch")
+    bench.qtbot.waitUntil(lambda: bench.output() is not last, timeout=WAIT)
+    assert np.array_equal(bench.output(), last)
+    document.undo()
+    assert document.graph["mix_0"].params["amount"] == "0.5"
+
+
 def test_stop_ends_a_run_and_launch_goes_on(bench: Bench, tmp_path: Path) -> None:
     bench.open(small_network(64))
     bench.analysis.set_input("input_0", picture(tmp_path, size=(768, 768)))

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QKeySequence, QWheelEvent
+from PySide6.QtWidgets import QApplication, QMainWindow
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.image_view import ImageView, Split
@@ -95,6 +95,23 @@ def test_keys(view: ImageView, qtbot: QtBot) -> None:
     assert view.zoom == 1.25
     qtbot.keyClick(view, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
     assert view.zoom == pytest.approx(2.0)
+
+
+def test_its_keys_go_before_the_window_s_shortcuts(qtbot: QtBot, view: ImageView) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    told: list[bool] = []
+    action = window.addAction("Another", QKeySequence("Ctrl+1"), lambda: told.append(True))
+    assert action.shortcut() == QKeySequence("Ctrl+1")
+    window.setCentralWidget(view)
+    window.resize(400, 300)
+    with qtbot.waitExposed(window):
+        window.show()
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    assert view.zoom == 1.0
+    assert not told
+    window.takeCentralWidget()
 
 
 def test_the_split_line_is_taken_hold_of_only_where_it_is(view: ImageView, qtbot: QtBot) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QImage,
     QKeyEvent,
-    QKeySequence,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QResizeEvent,
-    QShortcut,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
@@ -65,9 +65,13 @@ class ImageView(QWidget):
         self._drag: QPointF | None = None
         self._dragging_split = False
         self._moved = False
-        for keys, action in (("Ctrl+0", self.fit), ("Ctrl+1", self.one_to_one)):
-            shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(action)
+        control, plain = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
+        self._keys: dict[tuple[Qt.Key, Qt.KeyboardModifier], Callable[[], None]] = {
+            (Qt.Key.Key_0, control): self.fit,
+            (Qt.Key.Key_1, control): self.one_to_one,
+        }
+        for key, factor in ((Qt.Key.Key_Plus, STEP), (Qt.Key.Key_Equal, STEP), (Qt.Key.Key_Minus, 1 / STEP)):
+            self._keys[key, plain] = partial(self._zoom_by, factor)
 
     # --- what is shown -----------------------------------------------------------------------------------------
 
@@ -256,12 +260,30 @@ class ImageView(QWidget):
         else:
             self.fit()
 
+    def add_key(self, key: Qt.Key, action: Callable[[], None]) -> None:
+        """Do `action` when `key` is pressed on the picture."""
+        self._keys[key, Qt.KeyboardModifier.NoModifier] = action
+
+    def event(self, event: QEvent) -> bool:
+        """While the picture has the keyboard its own keys go before the window's shortcuts of the same name."""
+        if event.type() is QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent) and self._action(event):
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        factor = {Qt.Key.Key_Plus: STEP, Qt.Key.Key_Equal: STEP, Qt.Key.Key_Minus: 1 / STEP}.get(Qt.Key(event.key()))
-        if factor is None:
+        action = self._action(event)
+        if action is None:
             super().keyPressEvent(event)
         else:
-            self.set_zoom(self.zoom * factor)
+            action()
+
+    def _action(self, event: QKeyEvent) -> Callable[[], None] | None:
+        modifiers = event.modifiers() & ~(Qt.KeyboardModifier.KeypadModifier | Qt.KeyboardModifier.ShiftModifier)
+        return self._keys.get((Qt.Key(event.key()), modifiers))
+
+    def _zoom_by(self, factor: float) -> None:
+        self.set_zoom(self.zoom * factor)
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.ui import theme
@@ -88,14 +88,10 @@ class ChannelInspectorPanel(QWidget):
         column.addWidget(self.bar)
         column.addWidget(self._stack, 1)
         column.addWidget(self._status)
-        for key, action in (
-            ("Esc", self.shrink),
-            ("Backspace", self.shrink),
-            ("Left", lambda: self._walk(-1)),
-            ("Right", lambda: self._walk(1)),
-        ):
-            shortcut = QShortcut(QKeySequence(key), self.view, context=Qt.ShortcutContext.WidgetShortcut)
-            shortcut.activated.connect(action)
+        self.view.add_key(Qt.Key.Key_Escape, self.shrink)
+        self.view.add_key(Qt.Key.Key_Backspace, self.shrink)
+        self.view.add_key(Qt.Key.Key_Left, lambda: self._walk(-1))
+        self.view.add_key(Qt.Key.Key_Right, lambda: self._walk(1))
 
     def _large_page(self) -> QWidget:
         page = QWidget()
