@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QApplication, QComboBox, QSlider
+from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QSlider
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.channel_grid import ChannelGrid, Look
@@ -221,3 +221,12 @@ def test_features_are_bars(qtbot: QtBot) -> None:
     assert not view.grab().isNull()
     view.show_values(np.random.default_rng(0).standard_normal(5000).astype(np.float32))
     assert not view.grab().isNull()
+
+
+def test_every_control_has_a_name_for_people_and_for_tests(qtbot: QtBot, engine: EngineClient) -> None:
+    panel = Bench(qtbot, engine).panel
+    for kind in (QAbstractButton, QSlider, QComboBox, QAbstractSpinBox, ChannelGrid, FeatureView):
+        for widget in panel.findChildren(kind):
+            if widget.isVisibleTo(panel) or isinstance(widget, ChannelGrid):
+                assert widget.objectName().startswith("channel_inspector."), widget
+                assert widget.accessibleName(), widget.objectName()

@@ -52,6 +52,7 @@ class InputRow(QFrame):
         self._size.setObjectName(f"analysis.input.{layer}.size")
         self._problem = QLabel()
         self._problem.setWordWrap(True)
+        self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's colour of errors
         self._problem.setObjectName(f"analysis.input.{layer}.problem")
         self._problem.setAccessibleName(f"Problem of the picture for {layer}")
         self._problem.hide()
@@ -101,9 +102,6 @@ class InputRow(QFrame):
             self._size.setText(size)
         if fed:
             self._size.setToolTip(f"fed as {' x '.join(map(str, fed))}")
-        palette = self._problem.palette()
-        palette.setColor(QPalette.ColorRole.WindowText, theme.color("error"))
-        self._problem.setPalette(palette)
         self._problem.setText(problem)
         self._problem.setVisible(bool(problem))
 

@@ -34,6 +34,9 @@ class Notice(QFrame):
         column.addWidget(self._label)
         column.addLayout(self._buttons)
         self._made: dict[str, QPushButton] = {}
+        self._role: theme.RoleName = "error"
+        theme.changes().changed.connect(self._colour)
+        self._colour()
         self.hide()
 
     @property
@@ -52,14 +55,18 @@ class Notice(QFrame):
 
     def say(self, text: str, role: theme.RoleName = "error", buttons: tuple[str, ...] = ()) -> None:
         """Show `text` with these buttons; an empty text hides the line."""
-        palette = self.palette()
-        palette.setColor(QPalette.ColorRole.Window, theme.color("raised"))
-        self.setPalette(palette)
-        palette.setColor(QPalette.ColorRole.WindowText, theme.color(role))
-        self._label.setPalette(palette)
+        self._role = role
+        self._colour()
         mark = {"error": "Problem: ", "warning": "Attention: "}.get(role, "")
         self._label.setText(f"{mark}{text}" if text else "")
         self._label.setAccessibleName(self._label.text())
         for key, button in self._made.items():
             button.setVisible(key in buttons)
         self.setVisible(bool(text))
+
+    def _colour(self) -> None:
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Window, theme.color("raised"))
+        self.setPalette(palette)
+        palette.setColor(QPalette.ColorRole.WindowText, theme.color(self._role))
+        self._label.setPalette(palette)

@@ -62,6 +62,7 @@ class LayerOptions(QGroupBox):
         self._problem.setObjectName(f"analysis.{layer}.problem")
         self._problem.setAccessibleName(f"Problem of {layer}")
         self._problem.setWordWrap(True)
+        self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's colour of errors
         for option in operator.options():
             self._add(option)
         self._form.addRow(self._problem)
@@ -85,10 +86,6 @@ class LayerOptions(QGroupBox):
     def _say(self, text: str) -> None:
         self._problem.setText(text)
         self._problem.setVisible(bool(text))
-        if text:
-            palette = self._problem.palette()
-            palette.setColor(self._problem.foregroundRole(), theme.color("error"))
-            self._problem.setPalette(palette)
 
     # --- one control -------------------------------------------------------------------------------------------
 

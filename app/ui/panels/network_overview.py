@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
@@ -15,9 +14,9 @@ from app.ui.analysis.result import RunStep
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.widgets.empty_state import EmptyState
-from designer.graph.edits import ChangeSet
-from designer.graph.graph import Graph
+from designer.graph.edits import ChangeSet, Edit
 from designer.graph.inference import Inference
+from designer.graph.model import Layer
 
 
 class NetworkOverviewPanel(QWidget):
@@ -173,13 +172,14 @@ class _Tree(QTreeView):
 def layer_infos(document: Document, fed: dict[str, tuple[int, ...]]) -> dict[str, LayerInfo]:
     """Type and output shape of every layer at the size of what was fed, which may not be the document's size."""
     graph = document.graph
-    sized = []
-    for layer in graph:
-        shape = fed.get(layer.name, ())
-        if len(shape) == 4 and "dims" in layer.params:
-            layer = replace(layer, params={**layer.params, "dims": f"{shape[3]}x{shape[2]}x{shape[1]}"})
-        sized.append(layer)
-    inference = Inference(Graph(sized), document.registry)
+    sizes: dict[str, tuple[Layer | None, Layer | None]] = {}
+    for name, shape in fed.items():
+        layer = graph.get(name)
+        if layer is not None and len(shape) == 4 and "dims" in layer.params:
+            sizes[name] = (layer, layer.with_param("dims", f"{shape[3]}x{shape[2]}x{shape[1]}"))
+    sized = graph.copy()
+    sized.apply(Edit("Size", sizes))
+    inference = Inference(sized, document.registry)
     infos = {}
     for layer in graph:
         cls = document.registry.get(layer.type)
