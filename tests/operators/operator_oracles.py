@@ -14,7 +14,8 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.types import DataType, TensorType
-from designer.operators.api import Activation, Example, Operator, Role
+from designer.operators.api import Activation, Example, Operator, Role, TorchSource
+from designer.operators.code_text import digest
 from designer.operators.registry import Read, Registry, load
 from designer.operators.torch_program import Program, build_program
 from designer.runtime.api import Part
@@ -135,7 +136,8 @@ class Runner(torch.nn.Module):
 
     def __init__(self, program: Program) -> None:
         super().__init__()
-        self.inner = build_module(program)
+        sources = [a.content.text for a in program.attributes if isinstance(a.content, TorchSource)]
+        self.inner = build_module(program, [digest(text) for text in sources])  # our own examples
         self.program = program
 
     def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:

@@ -1,0 +1,85 @@
+"""A sequence without knowing where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    DataType,
+    Example,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchCall,
+    TorchExpr,
+    TorchInput,
+    TorchItem,
+    TorchMethod,
+    TorchModule,
+    param,
+)
+from designer.operators.library.training._loss import LOSS_EXCEPTIONS, Loss
+from designer.operators.shapes import known
+
+_META = "torch has no CTC on meta tensors; a worked example is in the tests"
+
+
+class CtcLoss(
+    Loss,
+    type="ctc_loss",
+    title="CTC loss",
+    synonyms=("connectionist temporal classification", "speech", "handwriting", "ocr"),
+):
+    """Minus the logarithm of the probability that the steps spell the target, wherever its symbols lie.
+
+    x is N x steps x classes, scores before the softmax; the target is N x symbols, none of them the blank. Lengths that
+    are not connected are the full ones.
+    """
+
+    inputs = (
+        Port("x", rank=3, dtypes=FLOATS, doc="N x steps x classes, scores before the softmax."),
+        Port("target", rank=2, dtypes=(DataType.INT64,), doc="N x symbols."),
+        Port("steps", rank=1, dtypes=(DataType.INT64,), optional=True, doc="How many steps of each sample count."),
+        Port("symbols", rank=1, dtypes=(DataType.INT64,), optional=True, doc="How many symbols each target has."),
+    )
+    exceptions: ClassVar[Mapping[str, str]] = {**LOSS_EXCEPTIONS, "meta": _META, "flops": _META, "random": _META}
+
+    blank: int = param(default=0, min=0, max=1_000_000, doc="The class that stands for no symbol.")
+    zero_infinity: bool = param(default=False, doc="Count targets that cannot be spelled as 0 rather than infinity.")
+    examples = (
+        Example((TensorType((BATCH, 9, 5)), TensorType((BATCH, 3), DataType.INT64)), {"blank": 4}),
+        Example(
+            (
+                TensorType((BATCH, 9, 5)),
+                TensorType((BATCH, 3), DataType.INT64),
+                *(TensorType((BATCH,), DataType.INT64),) * 2,
+            ),
+            {"blank": 2, "reduction": "sum", "zero_infinity": True},
+            "with lengths",
+        ),
+    )
+
+    def check(self, inputs: Sequence[TensorType]) -> None:
+        x, target = inputs[:2]
+        steps, classes = known(x, 1), known(x, 2)
+        if self.blank >= classes:
+            raise ShapeError(f"the blank {self.blank} is none of the {classes} classes", port="x")
+        if known(target, 1, "target") > steps:
+            raise ShapeError(f"{target.dim(1)} symbols cannot be spelled in {steps} steps", port="target")
+        for port, other in zip(("target", "steps", "symbols"), inputs[1:], strict=False):
+            if other.shape[0] != x.shape[0]:
+                raise ShapeError(f"{port} {other} has another batch than x {x}", port=port)
+
+    def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        shares = TorchCall("torch.log_softmax", (TorchInput(0),), {"dim": 2})
+        first = TorchItem(TorchInput(1), (slice(None), 0))
+        lengths: list[TorchExpr] = [
+            TorchInput(index) if len(inputs) > index else TorchCall("torch.full_like", (first, full))
+            for index, full in ((2, inputs[0].dim(1)), (3, inputs[1].dim(1)))
+        ]
+        kwargs = {"blank": self.blank, "reduction": self.reduction, "zero_infinity": self.zero_infinity}
+        arguments = (TorchMethod("transpose", shares, (0, 1)), TorchInput(1), *lengths)
+        return TorchModule("torch.nn.CTCLoss", kwargs, arguments)

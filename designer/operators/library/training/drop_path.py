@@ -1,0 +1,57 @@
+"""Random samples of zeros while training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    Category,
+    Example,
+    OnnxNode,
+    OnnxValue,
+    Operator,
+    Port,
+    TensorType,
+    TorchCall,
+    TorchExpr,
+    TorchInput,
+    TorchItem,
+    TorchModule,
+    image,
+    param,
+)
+
+
+class DropPath(
+    Operator,
+    type="drop_path",
+    title="Drop path",
+    category=Category.TRAINING,
+    synonyms=("stochastic depth", "droppath", "residual dropout"),
+):
+    """While training, set whole samples to zero at random and enlarge the others; afterwards it changes nothing.
+
+    At the end of a residual branch it leaves the branch out for some samples.
+    """
+
+    inputs = (Port("x", rank=(2, 3, 4, 5), dtypes=FLOATS),)
+
+    probability: float = param(default=0.1, min=0.0, max=1.0, step=0.05, doc="Share of samples that become zero.")
+    examples = (Example((image(),)), Example((TensorType((BATCH, 5)),), {"probability": 0.5}, "table"))
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return inputs[0]
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        first = (slice(None), *(slice(None, 1) for _ in range(inputs[0].rank - 1)))
+        ones = TorchCall("torch.ones_like", (TorchItem(TorchInput(0), first),))
+        kept = TorchModule("torch.nn.Dropout", {"p": self.probability}, (ones,))
+        return TorchCall("torch.mul", (TorchInput(0), kept))
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        return OnnxNode("Identity")
+
+    def summary(self) -> str:
+        return f"{self.probability:g}"

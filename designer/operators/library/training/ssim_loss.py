@@ -1,0 +1,84 @@
+"""Structure that agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+
+from designer.operators.api import (
+    FLOATS,
+    Example,
+    Port,
+    ShapeError,
+    TensorType,
+    TorchCall,
+    TorchExpr,
+    TorchInput,
+    TorchItem,
+    TorchMethod,
+    TorchParameter,
+    image,
+    param,
+)
+from designer.operators.library.training._loss import Loss
+
+
+class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural similarity", "ssim", "perceptual")):
+    """1 - SSIM: compares brightness, contrast and structure in small windows, weighted by a Gaussian."""
+
+    inputs = (Port("x", rank=4, dtypes=FLOATS), Port("target", rank=4, dtypes=FLOATS))
+
+    window: int = param(default=11, min=1, max=63, unit="pixels", doc="Side of the windows, an odd number.")
+    sigma: float = param(default=1.5, min=0.05, max=100.0, unit="pixels", doc="Width of the Gaussian.")
+    peak: float = param(default=1.0, min=1e-6, max=1e6, doc="Range of the values.")
+    examples = (
+        Example((image(3, 13, 12), image(3, 13, 12))),
+        Example((image(2, 6, 7),) * 2, {"window": 3, "weight": 0.2, "reduction": "sum"}, "small windows"),
+    )
+
+    def check(self, inputs: Sequence[TensorType]) -> None:
+        super().check(inputs)
+        x = inputs[0].image()
+        if self.window % 2 == 0:
+            raise ShapeError(f"the window must be odd, not {self.window}", remedy=f"use {self.window + 1}")
+        if x.h < self.window or x.w < self.window:
+            raise ShapeError(
+                f"a window of {self.window}x{self.window} does not fit an image of {x.w}x{x.h}",
+                port="x",
+                remedy="use a smaller window",
+            )
+
+    def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        channels = inputs[0].image().c
+        kernel = TorchParameter("window", (1, 1, self.window, self.window), self._gaussian(), False, False)
+        filters = TorchMethod("expand", kernel, (channels, -1, -1, -1))
+        x, target = TorchInput(0), TorchInput(1)
+
+        def call(name: str, *args: TorchExpr | float) -> TorchExpr:
+            return TorchCall(f"torch.{name}", args)
+
+        all_five = TorchCall(
+            "torch.cat", ((x, target, call("square", x), call("square", target), call("mul", x, target)),)
+        )
+        means = TorchCall("torch.nn.functional.conv2d", (all_five, filters), {"groups": channels})
+        parts = TorchCall("torch.chunk", (means, 5))
+        mean_x, mean_t, square_x, square_t, product = (TorchItem(parts, index) for index in range(5))
+        c1, c2 = (0.01 * self.peak) ** 2, (0.03 * self.peak) ** 2
+        both = call("mul", mean_x, mean_t)
+        energy = call("add", call("square", mean_x), call("square", mean_t))
+        covariance = call("sub", product, both)
+        variance = call("sub", call("add", square_x, square_t), energy)
+        top = call("mul", call("add", call("mul", both, 2), c1), call("add", call("mul", covariance, 2), c2))
+        bottom = call("mul", call("add", energy, c1), call("add", variance, c2))
+        return self.reduced(call("rsub", call("div", top, bottom), 1.0))
+
+    def _gaussian(self) -> tuple[float, ...]:
+        half = self.window // 2
+        curve = [exp(-0.5 * (place / self.sigma) ** 2) for place in range(-half, half + 1)]
+        total = sum(curve) ** 2
+        return tuple(a * b / total for a in curve for b in curve)
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        x = inputs[0].image()
+        places = (x.h - self.window + 1) * (x.w - self.window + 1)
+        return 2 * 5 * self.window**2 * x.c * places
