@@ -140,3 +140,20 @@ def test_dimmed_is_darker_and_a_note_stands_on_it(view: ImageView) -> None:
     view.show_image(None)
     assert view.pixel_at(QPointF(10, 10)) is None
     assert not view.grab().isNull()
+
+
+def test_an_output_layer_may_show_a_part() -> None:
+    from app.ui.analysis.output_view import shown_part
+    from designer.graph.types import Size3D
+    from designer.operators.registry import default_registry
+
+    cls = default_registry().get("output")
+    assert cls is not None
+    array = np.arange(4 * 6 * 8, dtype=np.float32).reshape(1, 4, 6, 8)
+    whole, start = shown_part(array, cls())
+    assert whole.shape == array.shape
+    assert start == (0, 0)
+    part, start = shown_part(array, cls(width=3, height=2, channels=1, offset=Size3D(4, 1, 2)))
+    assert np.array_equal(part, array[:, 2:3, 1:3, 4:7])
+    assert start == (4, 1)
+    assert shown_part(array, cls(offset=Size3D(100, 100, 100)))[0].shape == (1, 1, 1, 1)

@@ -14,6 +14,7 @@ from app.ui.analysis.features import FeatureView
 from app.ui.analysis.image_view import ImageView, Split
 from app.ui.analysis.render import as_channels, number, picture_pixels, signed_pixels, to_image
 from app.ui.analysis.result import Array
+from designer.graph.types import Size3D
 
 EMPTY = "The network's output stands here. Launch Analysis runs it."
 
@@ -32,6 +33,7 @@ class OutputView(QWidget):
         self.setAccessibleName(f"Output {layer}")
         self._array: Array | None = None
         self._tensor = False
+        self._offset = (0, 0)
         self.view = ImageView(f"{name}.picture", f"Picture of {layer}", EMPTY)
         self.features = FeatureView(f"{name}.values", f"Values of {layer}")
         self._stack = QStackedWidget()
@@ -62,8 +64,10 @@ class OutputView(QWidget):
     def probe_text(self) -> str:
         return self._probe.text()
 
-    def show_array(self, array: Array | None, kind: str = "image", note: str = "") -> None:
-        """Show a result, N x C x H x W or of another rank; None clears."""
+    def show_array(self, array: Array | None, operator: object = None, note: str = "") -> None:
+        """Show a result, N x C x H x W or of another rank, as its output layer's operator says; None clears."""
+        kind = getattr(operator, "analysis_view", "image")
+        array, self._offset = shown_part(array, operator)
         self._array = array
         self._tensor = kind == "tensor"
         self.view.set_note(note)
@@ -107,7 +111,25 @@ class OutputView(QWidget):
         names = "RGBA" if 3 <= channels.shape[0] <= 4 else ""
         texts = [f"{names[i] + ' ' if names else ''}{number(v)}" for i, v in enumerate(values)]
         more = " …" if channels.shape[0] > 4 else ""
-        self._probe.setText(f"x {x}  y {y}   {'  '.join(texts)}{more}")
+        self._probe.setText(f"x {x + self._offset[0]}  y {y + self._offset[1]}   {'  '.join(texts)}{more}")
+
+
+def shown_part(array: Array | None, operator: object) -> tuple[Array | None, tuple[int, int]]:
+    """What the output layer's width, height, channels and offset leave of a picture, and the x and y it begins at."""
+    offset = getattr(operator, "offset", None)
+    if array is None or array.ndim != 4 or not isinstance(offset, Size3D):
+        return array, (0, 0)
+    cuts, starts = [slice(None)], []
+    for axis, name, wish in (
+        (1, "channels", offset.channels),
+        (2, "height", offset.height),
+        (3, "width", offset.width),
+    ):
+        start = min(wish, array.shape[axis] - 1)
+        length = int(getattr(operator, name, 0))
+        cuts.append(slice(start, start + length if length else None))
+        starts.append(start)
+    return array[tuple(cuts)], (starts[2], starts[1])
 
 
 def _label(name: str, title: str, *, elided: bool = False) -> QLabel:

@@ -196,9 +196,10 @@ class AnalysisPanel(QWidget):
         result = self._analysis.result
         for layer, view in self._outputs.items():
             array = result.outputs.get(layer) if result is not None else None
-            spec = self._document.graph.get(layer) if self._document is not None else None
-            kind = spec.params.get("analysis_view", "image") if spec is not None else "image"
-            view.show_array(array, kind, result.note if result is not None else "")
+            document = self._document
+            known = document is not None and layer in document.graph
+            operator = document.inference.read(layer).operator if document is not None and known else None
+            view.show_array(array, operator, result.note if result is not None else "")
         self._show_stale(self._analysis.stale)
 
     def _show_stale(self, stale: bool) -> None:
