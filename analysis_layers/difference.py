@@ -1,0 +1,82 @@
+"""How much two tensors differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    Operator,
+    Option,
+    Port,
+    Role,
+    TensorType,
+    image,
+    param,
+)
+from designer.operators.shapes import same_shape
+
+KINDS = ("absolute", "signed", "squared")
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+
+
+class Difference(
+    Operator,
+    type="difference",
+    title="Difference",
+    category=Category.ANALYSIS,
+    role=Role.ANALYSIS,
+    synonyms=("error map", "psnr", "ssim", "compare", "quality"),
+):
+    """A map of the differences of two images of the same size, with PSNR in decibels and SSIM for each image."""
+
+    inputs = (Port("a", rank=4, dtypes=FLOATS), Port("b", rank=4, dtypes=FLOATS))
+    outputs = (
+        Port("y", doc="The map, as large as the images."),
+        Port("psnr", doc="Decibels, N x 1 x 1 x 1."),
+        Port("ssim", doc="1 where both are equal, N x 1 x 1 x 1."),
+    )
+
+    kind: str = param(default="absolute", choices=KINDS, doc="What the map shows: |a - b|, a - b or its square.")
+    gain: float = param(default=1.0, min=0.0, max=1e6, step=0.5, doc="Factor of the map.")
+    peak: float = param(default=1.0, min=1e-6, max=1e6, doc="Range of the values, for PSNR and SSIM.")
+    examples = (
+        Example((image(), image())),
+        Example((image(1, 13, 12), image(1, 13, 12)), {"kind": "signed", "gain": 4.0}, "signed"),
+        Example((image(), image()), {"kind": "squared", "peak": 255.0}, "squared"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        same_shape(inputs[0], inputs[1], "b")
+        figure = inputs[0].with_shape(inputs[0].image().n, 1, 1, 1)
+        return (inputs[0], figure, figure)
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import numpy as np
+
+        from analysis_layers.measures import psnr, ssim
+
+        a, b = inputs
+        error = a - b
+        if self.kind != "signed":
+            error = np.abs(error) if self.kind == "absolute" else np.square(error)
+        shape = (len(a), 1, 1, 1)
+        figures = (psnr(a, b, self.peak).reshape(shape), ssim(a, b, self.peak).reshape(shape))
+        return (error * np.float32(self.gain), *figures)
+
+    def options(self) -> tuple[Option, ...]:
+        return (
+            Option("kind", "choice", "Map", choices=KINDS),
+            Option("gain", "float", "Gain", min=0.0, max=20.0, step=0.5),
+        )
+
+    def summary(self) -> str:
+        return self.kind if self.gain == 1 else f"{self.kind} x {self.gain:g}"

@@ -1,0 +1,79 @@
+"""How values are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    Category,
+    Example,
+    Operator,
+    Option,
+    Port,
+    Role,
+    ShapeError,
+    TensorType,
+    image,
+    param,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+
+
+class Histogram(
+    Operator,
+    type="histogram",
+    title="Histogram",
+    category=Category.ANALYSIS,
+    role=Role.ANALYSIS,
+    synonyms=("distribution", "bins", "range"),
+):
+    """Count how many values lie in each of equal ranges. The tensor passes on unchanged.
+
+    Values below and above count in the first and the last range; what is not a number does not count.
+    """
+
+    inputs = (Port("x", rank=(1, 2, 3, 4, 5), dtypes=FLOATS),)
+    outputs = (Port("y"), Port("shares", doc="Shares of all values that count, N x 1 x 1 x ranges."))
+
+    ranges: int = param(default=64, min=1, max=4096, doc="Number of ranges.")
+    low: float = param(default=0.0, doc="Where the first range begins.")
+    high: float = param(default=1.0, doc="Where the last range ends.")
+    examples = (
+        Example((image(),)),
+        Example((TensorType((BATCH, 5)),), {"ranges": 8, "low": -2.0, "high": 2.0}, "table"),
+    )
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        if self.low >= self.high:
+            raise ShapeError(f"the ranges end at {self.high:g} before they begin at {self.low:g}", remedy="swap them")
+        return (inputs[0], inputs[0].with_shape(inputs[0].shape[0], 1, 1, self.ranges))
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import numpy as np
+
+        x = inputs[0]
+        shares = np.zeros((len(x), 1, 1, self.ranges), np.float32)
+        for sample, values in enumerate(x.reshape(len(x), -1)):
+            finite = values[np.isfinite(values)].astype(np.float64)
+            places = np.floor((finite - self.low) * (self.ranges / (self.high - self.low)))
+            counts = np.bincount(np.clip(places, 0, self.ranges - 1).astype(np.int64), minlength=self.ranges)
+            shares[sample, 0, 0] = counts / max(1, finite.size)
+        return (x, shares)
+
+    def options(self) -> tuple[Option, ...]:
+        return (
+            Option("ranges", "int", "Ranges", min=1, max=256, step=1),
+            Option("low", "float", "From", step=0.1),
+            Option("high", "float", "To", step=0.1),
+        )
+
+    def summary(self) -> str:
+        return f"{self.ranges} · {self.low:g}..{self.high:g}"

@@ -1,0 +1,58 @@
+"""A tensor in five numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from designer.operators.api import (
+    BATCH,
+    FLOATS,
+    Category,
+    Example,
+    Operator,
+    Port,
+    Role,
+    TensorType,
+    image,
+)
+
+FIGURES = ("mean", "deviation", "minimum", "maximum", "share of zeros")
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+
+
+class Statistics(
+    Operator,
+    type="statistics",
+    title="Statistics",
+    category=Category.ANALYSIS,
+    role=Role.ANALYSIS,
+    synonyms=("mean", "deviation", "minimum", "maximum", "sparsity", "dead channels"),
+):
+    """Mean, deviation, minimum, maximum and share of zeros of each sample. The tensor passes on unchanged."""
+
+    inputs = (Port("x", rank=(1, 2, 3, 4, 5), dtypes=FLOATS),)
+    outputs = (Port("y"), Port("figures", doc="N x 1 x 1 x 5 in the order of the description."))
+    examples = (Example((image(),)), Example((TensorType((BATCH, 5)),), name="table"))
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (inputs[0], inputs[0].with_shape(inputs[0].shape[0], 1, 1, len(FIGURES)))
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import numpy as np
+
+        flat = inputs[0].reshape(len(inputs[0]), -1)
+        with np.errstate(all="ignore"):
+            found = (
+                flat.mean(axis=1, dtype=np.float64),
+                flat.std(axis=1, dtype=np.float64),
+                flat.min(axis=1),
+                flat.max(axis=1),
+                (flat == 0).mean(axis=1),
+            )
+        return (inputs[0], np.stack(found, axis=1).astype(np.float32).reshape(len(flat), 1, 1, len(FIGURES)))

@@ -1,0 +1,87 @@
+"""An alarm for values that must not be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    Operator,
+    Option,
+    Port,
+    Role,
+    ShapeError,
+    TensorType,
+    image,
+    param,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+
+
+class Watch(
+    Operator,
+    type="watch",
+    title="Watch",
+    category=Category.ANALYSIS,
+    role=Role.ANALYSIS,
+    synonyms=("assert", "nan", "infinity", "overflow", "guard", "alarm"),
+):
+    """Stop the run when a value is not finite, or outside the bounds. Otherwise the tensor passes on unchanged."""
+
+    inputs = (Port("x", dtypes=FLOATS),)
+
+    finite: bool = param(default=True, doc="Stop at infinite values and at what is not a number.")
+    bounds: bool = param(default=False, doc="Stop at values outside the bounds.")
+    low: float = param(default=-1e4, visible_when=("bounds", True), doc="Smallest value allowed.")
+    high: float = param(default=1e4, visible_when=("bounds", True), doc="Largest value allowed.")
+    examples = (Example((image(),)), Example((image(),), {"bounds": True, "low": -50.0, "high": 50.0}, "bounds"))
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if self.bounds and self.low > self.high:
+            raise ShapeError(f"the lower bound {self.low:g} is above the upper bound {self.high:g}", remedy="swap them")
+        return inputs[0]
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import numpy as np
+
+        x = inputs[0]
+        if self.finite and not np.isfinite(x).all():
+            self._stop(x, ~np.isfinite(x), "is not finite")
+        if self.bounds:
+            with np.errstate(invalid="ignore"):
+                outside = (x < self.low) | (x > self.high)
+            if outside.any():
+                self._stop(x, outside, f"is outside {self.low:g}..{self.high:g}")
+        return (x,)
+
+    def _stop(self, x: Array, bad: NDArray[np.bool_], what: str) -> None:
+        import numpy as np
+
+        place = tuple(int(index) for index in np.argwhere(bad)[0])
+        many = int(bad.sum())
+        others = f", and {many - 1} more" if many > 1 else ""
+        raise DiagnosticError(
+            Diagnostic(
+                "watch-stopped",
+                f"the value {float(x[place]):g} at {place} {what}{others}",
+                remedy="look at the layers before it, or change the bounds of the watch",
+            )
+        )
+
+    def options(self) -> tuple[Option, ...]:
+        return (
+            Option("finite", "bool", "Stop at infinite values"),
+            Option("bounds", "bool", "Stop outside the bounds"),
+        )
+
+    def summary(self) -> str:
+        return f"{self.low:g}..{self.high:g}" if self.bounds else "finite"

@@ -1,0 +1,72 @@
+"""What a network does without some channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    Operator,
+    Option,
+    Port,
+    Role,
+    ShapeError,
+    TensorType,
+    image,
+    param,
+)
+from designer.operators.shapes import known
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+
+
+class ZeroEmbed(
+    Operator,
+    type="zero_embed",
+    title="Zero embed",
+    category=Category.ANALYSIS,
+    role=Role.ANALYSIS,
+    synonyms=("ablation", "mute channels", "zero channels", "solo"),
+):
+    """Set channels to zero, to see what the network does without them; or all others, to see what these alone do."""
+
+    inputs = (Port("x", rank=(2, 3, 4, 5), dtypes=FLOATS),)
+
+    channels: tuple[int, ...] = param(default=(0,), min=0, max=1_000_000, doc="Numbers of the channels, from 0 on.")
+    keep_only: bool = param(default=False, doc="Keep these channels and set the others to zero.")
+    examples = (Example((image(4),), {"channels": (1, 3)}), Example((image(4),), {"keep_only": True}, "one alone"))
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        count = known(inputs[0], 1)
+        for channel in self.channels:
+            if channel >= count:
+                raise ShapeError(
+                    f"there is no channel {channel} among {count}", port="x", remedy="choose a smaller one"
+                )
+        return inputs[0]
+
+    def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        import numpy as np
+
+        chosen = list(self.channels)
+        if self.keep_only:
+            result = np.zeros_like(inputs[0])
+            result[:, chosen] = inputs[0][:, chosen]
+        else:
+            result = inputs[0].copy()
+            result[:, chosen] = 0
+        return (result,)
+
+    def options(self) -> tuple[Option, ...]:
+        return (Option("channels", "text", "Channels"), Option("keep_only", "bool", "Keep only these"))
+
+    def summary(self) -> str:
+        shown = ",".join(str(channel) for channel in self.channels[:8])
+        return f"{'only ' if self.keep_only else 'without '}{shown}"
