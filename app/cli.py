@@ -38,9 +38,30 @@ def main() -> None:
     except DiagnosticError as error:
         show(error.diagnostics)
         raise SystemExit(1) from None
+    except BrokenPipeError:
+        raise SystemExit(1) from None  # who read our output is gone: there is nobody to tell
+    except (OSError, MemoryError) as error:
+        show((_of_the_system(error),))
+        raise SystemExit(1) from None
     except KeyboardInterrupt:
         err.print("stopped")
         raise SystemExit(130) from None
+
+
+def _of_the_system(error: OSError | MemoryError) -> Diagnostic:
+    """A refusal of the system that no part has turned into a finding of its own."""
+    if isinstance(error, MemoryError):
+        return Diagnostic(
+            "out-of-memory",
+            "the memory of the machine was not enough",
+            remedy="use a smaller picture or network, or close other programs",
+        )
+    place = f"{error.filename}: " if error.filename else ""
+    return Diagnostic(
+        "system",
+        f"{place}{error.strerror or error}",
+        remedy="check that the place exists, may be used, and has space; then try again",
+    )
 
 
 def show(diagnostics: tuple[Diagnostic, ...]) -> None:

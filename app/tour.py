@@ -19,6 +19,7 @@ import samples
 from app.opening import Network, load_weights_for, open_network, weights_location
 from app.page import Page
 from app.profiling import by_saving
+from designer.files.atomic import make_folder
 from designer.files.document import save_document
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph import commands
@@ -212,8 +213,7 @@ class Tour:
 
 def run_tour(folder: Path, console: Console, *, steps: int) -> Path:
     """Play the tour into `folder`; returns the page."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tour = Tour(folder, console, steps)
+    tour = Tour(make_folder(folder), console, steps)
     with tour.chapter("Design"):
         tour.design()
     with tour.chapter("Export a PyTorch project"):

@@ -51,6 +51,15 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     _sync_folder(target.parent)
 
 
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder at `path`, made with its parents if need be. Raises DiagnosticError ("cannot-save")."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _refused(Path(path), error) from error
+    return Path(path)
+
+
 def _existing_mode(target: Path) -> int | None:
     """The rights of an existing file that may be replaced; None when there is none."""
     try:
@@ -86,6 +95,7 @@ _REMEDIES = {
     errno.EROFS: "choose a folder on a disk that can be written to",
     errno.ENOENT: "choose a folder that exists",
     errno.ENOTDIR: "choose a folder that exists",
+    errno.EEXIST: "choose a folder; there is a file of that name",
     errno.EISDIR: "choose a file name",
     errno.ENAMETOOLONG: "choose a shorter name",
 }

@@ -13,7 +13,7 @@ import numpy as np
 
 from designer.files import limits
 from designer.files.array_files import npy_bytes, read_array, read_header, read_raw
-from designer.files.atomic import write_atomic
+from designer.files.atomic import make_folder, write_atomic
 from designer.files.safetensors_file import read_entries, read_entry, write_safetensors
 from designer.files.torch_file import read_state_dict, read_tensor
 from designer.files.weight_needs import torch_keys
@@ -74,15 +74,7 @@ def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArr
     if path.suffix == ".safetensors":
         write_safetensors(path, {f"{key.layer}.{key.tensor}": array for key, array in weights.items()})
         return
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _refused(
-            "cannot-save",
-            path,
-            f"could not be made: {error.strerror or error}",
-            "choose a folder that you may write to",
-        ) from error
+    make_folder(path)
     stems = file_stems({key.layer for key in weights})
     for key, array in weights.items():
         write_atomic(path / f"{stems[key.layer]}_{key.tensor}.npy", npy_bytes(array))
