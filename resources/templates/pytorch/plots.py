@@ -60,7 +60,8 @@ def curves(log: Path, target: Path) -> None:
 
 def before_after(noisy: torch.Tensor, output: torch.Tensor, original: torch.Tensor, target: Path) -> None:
     """The noisy picture, the network's output and the original side by side (each C x H x W, values in 0..1)."""
-    figure = Figure(figsize=(12, 4.5), layout="constrained")
+    height, width = original.shape[-2:]
+    figure = Figure(figsize=(12, 0.5 + 4 * min(2.0, height / width)), layout="constrained")
     clean = original.clamp(0, 1)
     named = (("Noisy", noisy), ("Network", output), ("Original", original))
     for axis, (name, picture) in zip(figure.subplots(1, 3), named, strict=True):
