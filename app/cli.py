@@ -29,6 +29,14 @@ PrecisionOption = Annotated[str, typer.Option(help="fp32, fp16 or bf16.")]
 LayoutOption = Annotated[str, typer.Option(help="nchw or nhwc.")]
 DeviceOption = Annotated[str, typer.Option(help="cpu or cuda.")]
 ThreadsOption = Annotated[int, typer.Option(help="0: all cores.")]
+TrustOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust-custom",
+        metavar="SHA256|ask",
+        help="Let custom layers run: by the digest of their source, or after showing it and asking.",
+    ),
+]
 
 
 def main() -> None:
@@ -114,6 +122,7 @@ def run(
     device: DeviceOption = "cpu",
     threads: ThreadsOption = 0,
     iterations: Annotated[int, typer.Option(min=1, help="Run so often and tell the median time.")] = 1,
+    trust_custom: TrustOption = None,
 ) -> None:
     """Run a network on pictures or .npy tensors."""
     from app.running import RunRequest, run_network
@@ -129,6 +138,7 @@ def run(
         pairs("--capture", capture),
         options,
         iterations,
+        trust_custom or (),
     )
     for line in run_network(request):
         out.print(line, markup=False, highlight=False)
@@ -193,13 +203,14 @@ def profile(
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",
     threads: ThreadsOption = 0,
+    trust_custom: TrustOption = None,
 ) -> None:
     """Time every operator and compare it with what the machine can do."""
     from app.profiling import profile_network
     from designer.runtime.api import RunOptions
 
     options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
-    for part in profile_network(file, weights, random_weights, json_out, iterations, options):
+    for part in profile_network(file, weights, random_weights, json_out, iterations, options, trust_custom or ()):
         out.print(part)
 
 
@@ -221,10 +232,11 @@ def convert(
 @app.command()
 def operators(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
     """List the operators with their parameters."""
-    from designer.operators.registry import default_registry
+    from designer.operators.registry import default_registry, plugin_folder
 
     registry = default_registry()
     if as_json:
+        show(tuple(registry.diagnostics))
         out.print_json(json.dumps([_operator_dict(cls) for cls in registry]))
         return
     table = Table()
@@ -234,6 +246,7 @@ def operators(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
         table.add_row(cls.type, cls.category.value, ", ".join(p.name for p in cls.parameters))
     out.print(table)
     out.print("attached activations: " + ", ".join(sorted(registry.activations)))
+    out.print(f"plugin folder: {plugin_folder()}", markup=False, highlight=False)
     show(tuple(registry.diagnostics))
 
 

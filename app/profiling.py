@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
 
 from app.opening import load_weights_for, open_network, weights_location
+from app.trusting import with_trust
 from designer.profiling.report import UTILISATION, Group, Record
 from designer.profiling.units import text
 from designer.runtime.api import RunOptions
@@ -21,6 +22,7 @@ def profile_network(
     json_out: Path | None,
     iterations: int,
     options: RunOptions,
+    trust: Sequence[str] = (),
 ) -> Iterator[RenderableType]:
     """Profile at the document's own input size; yields what is to be printed and writes the record to `json_out`."""
     from designer.profiling.report import save_records
@@ -29,6 +31,7 @@ def profile_network(
 
     network = open_network(document)
     tensors = load_weights_for(network, weights_location(document, weights), seed)
+    options = with_trust(network, options, trust)
     record = profile(Session(network.graph, network.registry, tensors, options), iterations)
     yield record.title + (f" - {record.weights_note}" if record.weights_note else "")
     yield operators_table(record)

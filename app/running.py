@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.opening import Network, load_weights_for, open_network, weights_location
+from app.trusting import with_trust
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
@@ -29,6 +30,7 @@ class RunRequest:
     captures: Mapping[str, Path] = field(default_factory=dict)
     options: RunOptions = field(default_factory=RunOptions)
     iterations: int = 1
+    trust: Sequence[str] = ()  # digests of sources that may run, or "ask"
 
 
 def layers_with(network: Network, role: Role) -> list[str]:
@@ -61,7 +63,8 @@ def run_network(request: RunRequest) -> Iterator[str]:
             )
         )
     weights = load_weights_for(network, weights_location(request.document, request.weights), request.seed)
-    session = Session(network.graph, network.registry, weights, request.options)
+    options = with_trust(network, request.options, request.trust)
+    session = Session(network.graph, network.registry, weights, options)
     for name, path in request.inputs.items():
         session.set_input_file(name, path)
     sources = {Source.parse(name): path for name, path in request.captures.items()}

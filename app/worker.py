@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from designer.files.agreements import is_digest
 from designer.files.document import parse_document
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
@@ -27,6 +28,8 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.registry import Registry, default_registry
 from designer.runtime.api import Array, RunOptions
+from designer.runtime.engines.custom_module import check_agreed
+from designer.runtime.network import output_layers
 from designer.runtime.session import Session
 from designer.runtime.shared import Handle, SharedFolder
 
@@ -51,6 +54,20 @@ def whole_of(params: Params, name: str, default: int) -> int:
     if type(value) is not int or value < 0:
         raise BadRequestError(f"'{name}' must be a whole number, 0 or more")
     return value
+
+
+def digests_of(params: Params) -> tuple[str, ...]:
+    """The digests of the sources that the person agreed to run."""
+    found = params.get("agreed") or []
+    if not isinstance(found, list) or not all(isinstance(item, str) and is_digest(item) for item in found):
+        raise BadRequestError("'agreed' must be a list of SHA-256 digests")
+    return tuple(sorted(found))
+
+
+def _check_sources(session: Session) -> None:
+    """Refuse early, and all at once, what the engine would refuse later one by one."""
+    needed = session.inference.graph.upstream(output_layers(session.inference))
+    check_agreed(session.inference, sorted(needed), session.options.agreed)
 
 
 class Worker:
@@ -105,9 +122,12 @@ class Worker:
             text_of(params, "layout", "nchw"),
             text_of(params, "device", "cpu"),
             whole_of(params, "threads", 0),
+            digests_of(params),
         )
         weights, inference = self._load(graph, registry)
-        self._session = Session(graph, registry, weights, options)
+        session = Session(graph, registry, weights, options)
+        _check_sources(session)
+        self._session = session
         return _report(weights, (*found, *registry.diagnostics, *inference.diagnostics()))
 
     def _update(self, number: Any, params: Params) -> dict[str, Any]:
@@ -118,6 +138,7 @@ class Worker:
         session.set_graph(graph)
         if self._needed != before:
             session.set_weights(weights)
+        _check_sources(session)
         return _report(session.weights, (*found, *inference.diagnostics()))
 
     def _load(self, graph: Graph, registry: Registry, known: Weights | None = None) -> tuple[Weights, Inference]:

@@ -6,10 +6,10 @@ import dataclasses
 import inspect
 import re
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 from designer.graph.types import BATCH, DataType, Dim, ShapeError, Size2D, Size3D, Symbol, TensorType
 from designer.operators.onnx_data import (
@@ -32,6 +32,7 @@ from designer.operators.torch_data import (
     TorchModule,
     TorchName,
     TorchParameter,
+    TorchSource,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ __all__ = [
     "DataType",
     "Dim",
     "Example",
+    "Fault",
     "OnnxConstant",
     "OnnxInput",
     "OnnxItem",
@@ -71,6 +73,7 @@ __all__ = [
     "TorchModule",
     "TorchName",
     "TorchParameter",
+    "TorchSource",
     "Weight",
     "image",
     "int64",
@@ -140,6 +143,14 @@ class Weight:
     init: str = "kaiming"
     fan_in: int = 1
     trainable: bool = True
+
+
+class Fault(NamedTuple):
+    """A parameter that breaks a rule of its operator."""
+
+    parameter: str
+    message: str
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +260,10 @@ class Operator:
     def output_ports(self) -> tuple[Port, ...]:
         """The output ports, where they depend on parameters; by default the class's."""
         return self.outputs
+
+    def faults(self) -> Iterable[Fault]:
+        """Rules that parameters break together, or that no bound can say; a layer with faults is not runnable."""
+        return ()
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:
         """Types of the outputs from the types of the inputs; raises ShapeError with the rule that was broken."""

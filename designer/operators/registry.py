@@ -88,6 +88,8 @@ class Registry:
             )
         else:
             operator = build(cls, layer.params, layer.name, found)
+            if operator is not None:
+                found.extend(_faults(operator, layer.name))
         activation: Activation | None = None
         if layer.activation is not None:
             activation = self._activation(layer.activation, layer.name, found)
@@ -153,6 +155,16 @@ def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list
     return None if wrong else cls(**values)
 
 
+def _faults(operator: Operator, layer: str) -> Iterator[Diagnostic]:
+    """What the operator finds wrong about its own parameters; a plugin's mistake in looking becomes a finding too."""
+    try:
+        for parameter, message, remedy in operator.faults():
+            yield Diagnostic("bad-parameter", message, layer=layer, parameter=parameter, remedy=remedy)
+    except Exception as error:
+        message = f"the operator '{operator.type}' failed while it was checked: {type(error).__name__}: {error}"
+        yield Diagnostic("broken-operator", message, layer=layer, remedy="repair the plugin that brings it")
+
+
 def walk(package: str) -> Iterator[ModuleType]:
     """Every module of a package and its sub-packages, imported, in name order."""
     root = importlib.import_module(package)
@@ -210,6 +222,11 @@ def _broken(where: str, error: Exception) -> Diagnostic:
 @lru_cache(maxsize=1)
 def default_registry() -> Registry:
     """The registry of this process, loaded once: library, entry points and the person's plugin folder."""
+    return load([plugin_folder()])
+
+
+def plugin_folder() -> Path:
+    """Where the person's own operators live: every `.py` file in it is read when the program starts."""
     from platformdirs import user_data_path
 
-    return load([user_data_path("layerwright") / "plugins"])
+    return user_data_path("layerwright") / "plugins"

@@ -21,13 +21,17 @@ LAYOUTS = ("nchw", "nhwc")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a network is run. `threads` 0 means all cores of the machine."""
+    """How a network is run. `threads` 0 means all cores of the machine.
+
+    `agreed` are the SHA-256 digests of the sources of custom layers that the person allowed to run.
+    """
 
     engine: str = "onnxruntime"
     precision: str = "fp32"
     layout: str = "nchw"
     device: str = "cpu"
     threads: int = 0
+    agreed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from designer.operators.deploy import deploy
 from designer.operators.registry import Read, Registry
 from designer.operators.torch_data import TorchModule, TorchParameter
 from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program, Step, build_program
+from exporters.pytorch.custom import custom_sources
 from exporters.pytorch.text import expression, module_text, quoted, tensor_text
 
 MAX_VALUES = 4096  # numbers of one constant that are printed into source
@@ -144,12 +145,14 @@ def module_source(module: Module, name: str) -> str:
     """The source of a module as one class called `name`."""
     program = module.program
     body = [*_init(program), "", *_forward(module)]
-    text = "\n".join(body)
+    own = custom_sources(program.attributes, (name,))
+    text = "\n".join([*own, *body])
     imports = ["import torch"]
     if "F." in text:
         imports.append("import torch.nn.functional as F")
     imports.append("from torch import nn")
-    head = [*imports, "", "", f"class {name}(nn.Module):", *_docstring(module), ""]
+    custom = [line for source in own for line in (source.rstrip("\n"), "", "")]
+    head = [*imports, "", "", *custom, f"class {name}(nn.Module):", *_docstring(module), ""]
     return "\n".join([*head, *body]) + "\n"
 
 

@@ -6,7 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from designer.operators.torch_data import TorchCall, TorchItem, TorchMethod, TorchModule, TorchName, TorchParameter
+from designer.operators.torch_data import (
+    TorchCall,
+    TorchItem,
+    TorchMethod,
+    TorchModule,
+    TorchName,
+    TorchParameter,
+    TorchSource,
+)
 from designer.operators.torch_program import Held, Local, Submodule
 
 # How many of a class's first arguments everybody writes without their names.
@@ -75,6 +83,9 @@ def quoted(text: str) -> str:
 
 def module_text(data: TorchModule) -> str:
     """The construction of a module: `nn.Conv2d(3, 32, kernel_size=3, padding=1)`."""
+    if isinstance(data, TorchSource):
+        values = [*map(literal, data.positional), *(f"{key}={literal(value)}" for key, value in data.kwargs.items())]
+        return f"{data.path}({', '.join(values)})"
     defaults = _DEFAULTS.get(data.path, {})
     positional = _POSITIONAL.get(data.path, 0)
     parts = []

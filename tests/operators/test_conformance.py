@@ -162,7 +162,7 @@ def attachable() -> list[Case]:
     for case in COMPUTE:
         if case.activation is None and case.name.startswith(f"{case.operator.type}-0"):
             kind = network(case).types[0]
-            if kind.dtype.is_float:
+            if kind.dtype.is_float and "source" not in case.operator.exceptions:
                 name = "prelu" if kind.rank > 1 and not isinstance(kind.shape[1], Symbol) else "relu"
                 found.append(
                     replace(case, activation=REGISTRY.activations[name](), name=f"{case.operator.type}+{name}")

@@ -183,7 +183,7 @@ def _data(operator: Operator, types: Sequence[TensorType], layer: str) -> tuple[
                 "not-in-onnx",
                 f"'{layer}' ({operator.title}) cannot be expressed in ONNX",
                 layer=layer,
-                remedy="run the network with the torch engine",
+                remedy="run the network with the torch engine, or export it as a PyTorch project",
             )
         ) from None
     except ShapeError as error:
@@ -279,9 +279,10 @@ def build_model(
         outputs.append(_value_info(name, kind, layout))
     graph = helper.make_graph(builder.nodes, inference.graph.name or "network", inputs, outputs, builder.initializers)
     opset = helper.make_opsetid("", OPSET)
+    others = sorted({node.domain for node in builder.nodes} - {"", "ai.onnx"})
     model: ModelProto = helper.make_model(
         graph,
-        opset_imports=[opset],
+        opset_imports=[opset, *(helper.make_opsetid(domain, 1) for domain in others)],
         ir_version=helper.find_min_ir_version_for([opset]),
         producer_name=PRODUCER,
         producer_version=producer_version,

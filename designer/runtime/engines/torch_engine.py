@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +19,11 @@ from designer.operators.torch_data import (
     TorchModule,
     TorchName,
     TorchParameter,
+    TorchSource,
 )
 from designer.operators.torch_program import Held, Local, Program, Submodule, build_program
 from designer.runtime.api import Compiled, Part, RunOptions
+from designer.runtime.engines.custom_module import make_custom
 from designer.runtime.engines.onnx_model import weight
 from designer.runtime.machine import check_options, precision_refused, threads
 
@@ -52,7 +54,7 @@ class TorchEngine:
         import torch
 
         program = build_program(self.inference, part.layers, part.feeds, wanted)
-        module = build_module(program)
+        module = build_module(program, self.options.agreed)
         _bind(module, program, self.weights)
         module.eval().requires_grad_(False)
         dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.options.precision]
@@ -167,8 +169,11 @@ class Interpreter:
         return [values[slot] for slot in self._outputs]
 
 
-def build_module(program: Program) -> torch.nn.Module:
-    """A module with the program's attributes, and torch's own initial values. Its `forward` is not defined."""
+def build_module(program: Program, agreed: Collection[str] = ()) -> torch.nn.Module:
+    """A module with the program's attributes, and torch's own initial values. Its `forward` is not defined.
+
+    `agreed` are the digests of the sources that may be run, see custom_module.py.
+    """
     import torch
 
     module = torch.nn.Module()
@@ -180,6 +185,8 @@ def build_module(program: Program) -> torch.nn.Module:
                 module.register_parameter(attribute.name, torch.nn.Parameter(tensor))
             else:
                 module.register_buffer(attribute.name, tensor, persistent=content.persistent)
+        elif isinstance(content, TorchSource):
+            module.add_module(attribute.name, make_custom(attribute, content, program, agreed))
         elif isinstance(content, TorchModule):
             module.add_module(attribute.name, _module(content))
         else:

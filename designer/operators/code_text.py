@@ -1,0 +1,129 @@
+"""A person's Python as text: what can be said about it without running it.
+
+Only `ast.parse` looks at it here. It is executed by `designer.runtime.engines.custom_module` alone, and only after the person
+agreed to this very text.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+MAX_SOURCE = 200_000  # characters; far above any layer, far below what makes the parser slow
+MAX_LITERALS = 10_000
+PROVIDED = ("torch", "nn", "F")  # names that the text may use without importing them
+
+
+class CodeError(ValueError):
+    """A text breaks a rule; the message names it, `remedy` says what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A text that parses: the classes of its top level, and every name that it binds there."""
+
+    classes: tuple[str, ...]
+    names: frozenset[str]
+
+
+def digest(text: str) -> str:
+    """SHA-256 of the text, by which agreements know it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def parse_code(text: str) -> Code:
+    """The top level of `text`; CodeError names the line that Python cannot read."""
+    if len(text) > MAX_SOURCE:
+        raise CodeError(f"the source has {len(text)} characters, the limit is {MAX_SOURCE}", "move parts to a plugin")
+    tree = _parsed(text, "exec", "the source")
+    assert isinstance(tree, ast.Module)
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            raise CodeError(
+                f"line {node.lineno} of the source imports from __future__, which only the top of a file can",
+                "remove the line",
+            )
+        names.update(_bound(node))
+    return Code(tuple(n.name for n in tree.body if isinstance(n, ast.ClassDef)), frozenset(names))
+
+
+def check_class(text: str, name: str) -> None:
+    """Raise CodeError unless `text` parses and defines the class `name`."""
+    code = parse_code(text)
+    if name not in code.classes:
+        known = ", ".join(code.classes) or "none"
+        raise CodeError(f"the source defines no class '{name[:80]}' (it defines: {known})", "name one of its classes")
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """Names that a statement of the top level binds, imports left out: importing twice does no harm."""
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return {node.name}
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+@lru_cache(maxsize=256)
+def arguments(text: str) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """`1.0, "same", channels=3` as positional and named values; CodeError for anything that is not a plain literal."""
+    rule = 'write plain values as in a call: 3, 0.5, "text", channels=8'
+    if len(text) > MAX_LITERALS:
+        raise CodeError(f"the arguments have {len(text)} characters, the limit is {MAX_LITERALS}", rule)
+    tree = _parsed(f"f({text}\n)", "eval", "the arguments")
+    assert isinstance(tree, ast.Expression)
+    call = tree.body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.end_lineno is None:
+        raise CodeError("the arguments are no list of values", rule)
+    named: dict[str, Any] = {}
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            raise CodeError("the arguments hold **, which is not allowed", rule)
+        named[keyword.arg] = _value(keyword.value, rule)
+    return tuple(_value(item, rule) for item in call.args), named
+
+
+def literal(text: str) -> Any:
+    """One plain value from its text; CodeError for anything else."""
+    rule = 'write a number, a text in quotes, or a list of these: 3, 0.5, "text", [1, 2]'
+    if len(text) > MAX_LITERALS:
+        raise CodeError(f"the value has {len(text)} characters, the limit is {MAX_LITERALS}", rule)
+    tree = _parsed(text.strip(), "eval", "the value")
+    assert isinstance(tree, ast.Expression)
+    return _value(tree.body, rule)
+
+
+def _value(node: ast.expr, rule: str) -> Any:
+    if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool | int | float | str)):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        inner = _value(node.operand, rule)
+        if isinstance(inner, int | float) and not isinstance(inner, bool):
+            return -inner if isinstance(node.op, ast.USub) else inner
+    if isinstance(node, ast.Tuple):
+        return tuple(_value(item, rule) for item in node.elts)
+    if isinstance(node, ast.List):
+        return [_value(item, rule) for item in node.elts]
+    shown = ast.unparse(node)[:60]
+    raise CodeError(f"'{shown}' is not a plain value; nothing is computed here", rule)
+
+
+def _parsed(text: str, mode: str, what: str) -> ast.AST:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in somebody's text is no business of our stderr
+            return ast.parse(text, mode=mode)
+    except SyntaxError as error:
+        where = f"line {error.lineno} of " if error.lineno and mode == "exec" else ""
+        raise CodeError(f"{where}{what}: {error.msg}", "correct the text") from None
+    except (ValueError, RecursionError, MemoryError) as error:  # a null character, nesting without end
+        raise CodeError(f"{what} cannot be read: {str(error) or type(error).__name__}", "correct the text") from None

@@ -1,0 +1,163 @@
+"""An ONNX operator that we do not know, kept whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from designer.operators.api import (
+    Category,
+    DataType,
+    Dim,
+    Example,
+    Fault,
+    OnnxInput,
+    OnnxItem,
+    OnnxNode,
+    OnnxValue,
+    Operator,
+    Port,
+    ShapeError,
+    Symbol,
+    TensorType,
+    image,
+    param,
+)
+from designer.operators.code_text import CodeError, literal
+
+_NO_TORCH = "torch does not know it; only ONNX Runtime may"
+
+
+class Opaque(
+    Operator,
+    type="opaque",
+    title="ONNX operator",
+    category=Category.DEVELOPMENT,
+    synonyms=("onnx node", "unknown", "imported", "foreign"),
+):
+    """Keep an operator of an ONNX file that this program has no layer for.
+
+    It runs where ONNX Runtime knows the operator, and goes into ONNX files as it came. Torch and the PyTorch project cannot
+    have it. What it gives cannot be computed here: declare the shapes of its results, or what follows stays unknown.
+    """
+
+    op_type: str = param(default="Identity", doc="Name of the ONNX operator.")
+    domain: str = param(default="", doc="Its domain; empty for ONNX's own operators.")
+    attributes: str = param(
+        default="", multiline=True, doc="Its attributes, one a line: name=value, with numbers, texts or lists of these."
+    )
+    input_count: int = param(default=1, min=1, max=64, doc="How many tensors it reads.")
+    output_count: int = param(default=1, min=1, max=64, doc="How many tensors it gives.")
+    shapes: str = param(
+        default="",
+        multiline=True,
+        doc="What it gives, one tensor a line, as in N x 3 x 8 x 8 or N x 10 int64.",
+    )
+    examples = (
+        Example((image(),), {"op_type": "LeakyRelu", "attributes": "alpha=0.25", "shapes": "N x 3 x 8 x 8"}),
+        Example(
+            (image(4),),
+            {
+                "op_type": "Split",
+                "attributes": "axis=1\nnum_outputs=2",
+                "output_count": 2,
+                "shapes": "Nx2x8x8\nNx2x8x8",
+            },
+            "several outputs",
+        ),
+        Example(
+            (image(),),
+            {"op_type": "Gelu", "domain": "com.microsoft", "shapes": "N x 3 x 8 x 8"},
+            "another domain",
+        ),
+    )
+    exceptions: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("meta", "state_dict", "flops", "source", "onnx", "random", "onnx_random"), _NO_TORCH
+    )
+
+    def input_ports(self) -> tuple[Port, ...]:
+        return tuple(Port(f"x{n + 1}" if self.input_count > 1 else "x") for n in range(self.input_count))
+
+    def output_ports(self) -> tuple[Port, ...]:
+        return tuple(Port(f"y{n + 1}" if self.output_count > 1 else "y") for n in range(self.output_count))
+
+    def faults(self) -> Iterable[Fault]:
+        if not self.op_type.isidentifier():
+            yield Fault(
+                "op_type", f"'{self.op_type[:60]}' is no name of an ONNX operator", "write it as in the ONNX file"
+            )
+        for parameter, look in (("attributes", attributes_of), ("shapes", types_of)):
+            try:
+                look(getattr(self, parameter))
+            except CodeError as error:
+                yield Fault(parameter, str(error), error.remedy)
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        types = types_of(self.shapes)
+        if len(types) != self.output_count:
+            raise ShapeError(
+                f"what the ONNX operator {self.op_type} gives is not declared: {len(types)} of {self.output_count} shapes",
+                remedy="write one line for each of its outputs, as in N x 3 x 8 x 8",
+                code="shape-not-declared",
+            )
+        return types
+
+    def onnx(self, inputs: Sequence[TensorType]) -> tuple[OnnxValue, ...]:
+        reads = tuple(OnnxInput(index) for index in range(len(inputs)))
+        node = OnnxNode(self.op_type, reads, attributes_of(self.attributes), self.output_count, self.domain)
+        return (node, *(OnnxItem(node, index) for index in range(1, self.output_count)))
+
+    def summary(self) -> str:
+        return (f"{self.domain}.{self.op_type}" if self.domain else self.op_type)[:40]
+
+
+@lru_cache(maxsize=256)
+def attributes_of(text: str) -> Mapping[str, Any]:
+    """The attributes of lines `name=value`."""
+    found: dict[str, Any] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, equals, value = line.partition("=")
+        name = name.strip()
+        if not equals or not name.isidentifier():
+            raise CodeError(f"line {number} of the attributes is no name=value", "write one attribute a line: axis=1")
+        if name in found:
+            raise CodeError(f"line {number} of the attributes names '{name}' again", "remove one of the lines")
+        found[name] = literal(value)
+        items = found[name] if isinstance(found[name], list | tuple) else [found[name]]
+        if isinstance(found[name], list | tuple):
+            found[name] = tuple(found[name])
+        kinds = {float if isinstance(item, float) else type(item) for item in items}
+        if not kinds <= {int, float} and kinds != {str}:
+            raise CodeError(
+                f"line {number} of the attributes: '{name}' is neither numbers nor texts",
+                "write a number, a text in quotes, or a list of one of them",
+            )
+    return found
+
+
+@lru_cache(maxsize=256)
+def types_of(text: str) -> tuple[TensorType, ...]:
+    """The tensor types of lines such as `N x 3 x 8 x 8 int64`; a scalar is the word scalar."""
+    return tuple(_type(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+
+
+def _type(number: int, line: str) -> TensorType:
+    rule = f"write dimensions and, unless float32, one of {', '.join(DataType)}: N x 10 int64"
+    head, _, last = line.rpartition(" ")
+    dtype = DataType.FLOAT32
+    if last in tuple(DataType):
+        line, dtype = head, DataType(last)
+    if line.strip() == "scalar":
+        return TensorType((), dtype)
+    dims: list[Dim] = []
+    for part in (p.strip() for p in line.split("x")):
+        if part.isascii() and part.isdigit() and 0 < len(part) < 10 and int(part) > 0:
+            dims.append(int(part))
+        elif part == "N":
+            dims.append(Symbol(part))
+        else:
+            raise CodeError(f"line {number} of the shapes: '{part[:40]}' is no dimension", rule)
+    return TensorType(tuple(dims), dtype)

@@ -1,0 +1,154 @@
+"""Makes modules from a person's source. This is the only place where such text is executed, after they agreed to it."""
+
+from __future__ import annotations
+
+import traceback
+import zlib
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.types import TensorType
+from designer.operators.code_text import digest
+from designer.operators.torch_data import TorchSource
+from designer.operators.torch_program import Attribute, Program
+
+if TYPE_CHECKING:
+    import torch
+
+
+def check_agreed(inference: Inference, layers: Iterable[str], agreed: Collection[str]) -> None:
+    """Raise DiagnosticError ("not-agreed") for every layer among `layers` whose source is not in `agreed`."""
+    refused = []
+    for name in layers:
+        text = source_of(inference, name)
+        if text is not None and digest(text) not in agreed:
+            refused.append(_not_agreed(name))
+    if refused:
+        raise DiagnosticError(refused)
+
+
+def source_of(inference: Inference, layer: str) -> str | None:
+    """The person's source in a layer, None where it has none."""
+    operator = inference.read(layer).operator
+    text = getattr(operator, "source", None)
+    return text if getattr(operator, "type", "") == "custom" and isinstance(text, str) else None
+
+
+def make_custom(attribute: Attribute, data: TorchSource, program: Program, agreed: Collection[str]) -> torch.nn.Module:
+    """The module that `data` describes. Refuses with "not-agreed" before anything of the text runs.
+
+    Whatever the text raises, here or while it computes, becomes a DiagnosticError that names the line. Learned tensors must
+    be those that the layer declares, so that weights are never made up in silence.
+    """
+    import torch
+
+    layer = attribute.layer
+    if digest(data.text) not in agreed:
+        raise DiagnosticError(_not_agreed(layer))
+    file = f"<source of {layer}>"
+    # The same numbers every time, and the person's own generator untouched, whatever the class draws when it is made.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(zlib.crc32(f"{layer}\0{data.text}".encode("utf-8", "surrogatepass")))
+        made = _guarded(layer, file, "could not be made", lambda: _made(data, file))
+    if not isinstance(made, torch.nn.Module):
+        raise _failed(layer, f"'{data.path}' is no torch.nn.Module", "derive the class from nn.Module")
+    _check_tensors(attribute, made, program)
+    forward, types = made.forward, data.outputs
+
+    def checked(*inputs: torch.Tensor) -> Any:
+        result = _guarded(layer, file, "failed", lambda: forward(*inputs))
+        _check_result(layer, result, types[0], inputs)
+        return result
+
+    made.forward = checked
+    return made
+
+
+def _made(data: TorchSource, file: str) -> Any:
+    import torch
+
+    space: dict[str, Any] = {
+        "__name__": "layerwright_custom",
+        "torch": torch,
+        "nn": torch.nn,
+        "F": torch.nn.functional,
+    }
+    exec(compile(data.text, file, "exec", dont_inherit=True), space)
+    return space[data.path](*data.positional, **data.kwargs)
+
+
+def _guarded(layer: str, file: str, what: str, action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except DiagnosticError:
+        raise
+    except (Exception, SystemExit) as error:  # foreign code may raise anything, and must not end the engine
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+        where = f"line {line} of its source: " if line else ""
+        first = (str(error).strip().splitlines() or [""])[0][:300]
+        reason = f"{type(error).__name__}{': ' if first else ''}{first}"
+        raise _failed(layer, f"{what}: {where}{reason}", "correct the source or the arguments") from error
+
+
+def _check_tensors(attribute: Attribute, module: torch.nn.Module, program: Program) -> None:
+    """The declared tensors are there with their shapes, and no learned tensor is undeclared."""
+    layer, weights = attribute.layer, {bound.key: bound.weight for bound in program.weights}
+    declared = {w.torch: w for key, w in weights.items() if key == f"{attribute.name}.{w.torch}"}
+    state = module.state_dict()
+    for name, weight in declared.items():
+        if name not in state:
+            known = ", ".join(sorted(state)[:8]) or "none"
+            raise _failed(
+                layer, f"the module has no tensor '{name}'", f"declare tensors that it has: {known}", "tensors"
+            )
+        if tuple(state[name].shape) != weight.shape:
+            shown = _shape(state[name].shape)
+            raise _failed(layer, f"its tensor '{name}' has the shape {shown}", "declare that shape", "tensors")
+    missing = [(name, p) for name, p in module.named_parameters() if name not in declared]
+    if missing:
+        lines = "; ".join(f"{name} {_shape(parameter.shape)}".strip() for name, parameter in missing[:8])
+        raise _failed(
+            layer,
+            f"the module has {len(missing)} learned tensor{'s' if len(missing) != 1 else ''} that the layer does not declare",
+            f"add to the tensors, one a line: {lines}{' ...' if len(missing) > 8 else ''}",
+            "tensors",
+        )
+
+
+def _check_result(layer: str, result: Any, kind: TensorType, inputs: tuple[torch.Tensor, ...]) -> None:
+    import torch
+
+    if not isinstance(result, torch.Tensor):
+        raise _failed(layer, f"forward gave {type(result).__name__}, not a tensor", "return one tensor")
+    batch = inputs[0].shape[0] if inputs and inputs[0].dim() else 1
+    if tuple(result.shape) != kind.concrete(batch):
+        raise _failed(
+            layer,
+            f"forward gave a tensor of {_shape(result.shape)}, declared is {_shape(kind.concrete(batch))}",
+            "correct the source, or declare what it gives",
+            "result",
+        )
+    if result.is_floating_point() != kind.dtype.is_float:
+        raise _failed(layer, f"forward gave {result.dtype}, declared is {kind.dtype.value}", "convert it: .float()")
+
+
+def _shape(shape: Iterable[int]) -> str:
+    return "x".join(str(d) for d in shape)
+
+
+def _failed(layer: str, reason: str, remedy: str, parameter: str = "source") -> DiagnosticError:
+    message = f"the custom layer '{layer}': {reason}"
+    return DiagnosticError(Diagnostic("custom-failed", message, layer=layer, parameter=parameter, remedy=remedy))
+
+
+def _not_agreed(layer: str) -> Diagnostic:
+    return Diagnostic(
+        "not-agreed",
+        f"'{layer}' holds Python of its own, which runs only after you agreed to this very text",
+        layer=layer,
+        parameter="source",
+        remedy="read it and agree to it",
+    )

@@ -1,0 +1,50 @@
+"""The sources of custom layers in generated code: word for word, each once, none in the way of another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.operators.code_text import PROVIDED, CodeError, parse_code
+from designer.operators.torch_data import TorchModule, TorchSource
+from designer.operators.torch_program import Attribute
+
+
+def custom_sources(attributes: Iterable[Attribute], taken: Collection[str]) -> list[str]:
+    """The texts of all custom layers. `taken` are names that the generated file needs itself.
+
+    Raises DiagnosticError where two texts define the same name differently: one file can hold only one of them.
+    """
+    owner = dict.fromkeys((*taken, *PROVIDED), "the generated code")
+    texts: dict[str, None] = {}
+    for attribute in attributes:
+        for data in _modules(attribute):
+            if data.text in texts:
+                continue
+            texts[data.text] = None
+            try:
+                names = parse_code(data.text).names
+            except CodeError as error:
+                finding = Diagnostic("bad-parameter", str(error), layer=attribute.layer, remedy=error.remedy)
+                raise DiagnosticError(finding) from None
+            for name in sorted(names):
+                if name in owner:
+                    raise DiagnosticError(_clash(attribute.layer, name, owner[name]))
+                owner[name] = f"another text, of '{attribute.layer}'"
+    return list(texts)
+
+
+def _modules(attribute: Attribute) -> list[TorchSource]:
+    content = attribute.content
+    found = content.values() if isinstance(content, Mapping) else [content]
+    return [data for data in found if isinstance(data, TorchModule) and isinstance(data, TorchSource)]
+
+
+def _clash(layer: str, name: str, owner: str) -> Diagnostic:
+    return Diagnostic(
+        "name-clash",
+        f"the source of '{layer}' defines '{name}', which {owner} defines too",
+        layer=layer,
+        parameter="source",
+        remedy="give it another name in one of them",
+    )
