@@ -22,7 +22,7 @@ from app.ui.analysis.result import Phase
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.analysis import AnalysisPanel
 from designer.files.document import write_document
-from designer.graph.commands import remove_layers, set_params
+from designer.graph.commands import remove_layers, rename_layer, set_params
 
 pytestmark = pytest.mark.gui
 
@@ -315,6 +315,17 @@ def test_a_restless_slider_ends_on_its_last_value(bench: Bench, tmp_path: Path) 
     assert np.array_equal(bench.output(), last)
     document.undo()
     assert document.graph["mix_0"].params["amount"] == "0.5"
+
+
+def test_a_renamed_input_keeps_its_picture(bench: Bench, tmp_path: Path) -> None:
+    document = bench.open(small_network())
+    path = picture(tmp_path)
+    bench.analysis.set_input("input_0", path)
+    bench.launch_random()
+    document.do(lambda g: rename_layer(g, "input_0", "photo"))
+    assert dict(document.settings.input_files) == {"photo": str(path)}
+    bench.qtbot.waitUntil(lambda: "photo" in bench.analysis.input_shapes, timeout=WAIT)
+    bench.wait(Phase.READY)
 
 
 def test_stop_ends_a_run_and_launch_goes_on(bench: Bench, tmp_path: Path) -> None:

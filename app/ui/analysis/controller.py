@@ -9,16 +9,17 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.ui.analysis.changes import Changes
 from app.ui.analysis.inputs import default_picture, layers_of
+from app.ui.analysis.requests import OF_WEIGHT_FILES, blocked, difference, open_params, sentence
 from app.ui.analysis.result import AnalysisResult, Phase, steps_of
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
-from designer.files.document import write_document
 from designer.files.settings import Settings
-from designer.graph.diagnostics import Diagnostic, Severity, errors
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
-from designer.graph.model import Layer, Source
+from designer.graph.model import Source
 from designer.operators.api import Role
 
 DIM_AFTER = 100  # ms without a fresh result after which the old one is shown dimmed
@@ -30,7 +31,7 @@ Findings = tuple[Diagnostic, ...]
 class AnalysisController(QObject):
     """Launches the analysis and follows edits, parameters, pictures and the inspected layer.
 
-    Wishes are gathered in fields (`_update`, `_params`, `_dirty_inputs`, `_wanted`) and sent as one batch ending with `run`
+    Wishes are gathered in fields (`_changes`, `_dirty_inputs`, `_wanted`) and sent as one batch ending with `run`
     when no batch is in flight. So nothing queues up, and results arrive in the order of the wishes.
     """
 
@@ -55,13 +56,12 @@ class AnalysisController(QObject):
         self._fresh = False  # `result` is of the network that the engine has open
         self._epoch = 0  # another document, another epoch: late replies are dropped
         self._session = -1  # the engine's session that holds our network
-        self._update = False
-        self._params: dict[tuple[str, str], str] = {}
-        self._sent: dict[str, dict[str, str]] = {}  # parameters as the worker knows them
+        self._changes = Changes()
+        self._inputs: frozenset[str] = frozenset()  # the input layers; one that only losses read comes and goes
         self._dirty_inputs: set[str] = set()
         self._wanted = False
         self._since = 0.0
-        self._capture = ""
+        self.capture = ""
         self._batch_errors: list[Diagnostic] = []
         self._connected: EngineClient | None = None
         self._document: Document | None = None
@@ -85,11 +85,6 @@ class AnalysisController(QObject):
             engine.crashed.connect(self._on_crash)
             engine.progress.connect(self._on_progress)
         return engine
-
-    @property
-    def active(self) -> bool:
-        """Launched, and neither stopped nor failed: edits are followed."""
-        return self._active
 
     def launch(self) -> None:
         """Run from the start: weights, pictures and the network as they are now."""
@@ -121,10 +116,14 @@ class AnalysisController(QObject):
         self._stopped()
 
     def _stopped(self) -> None:
+        self._halt(Phase.STOPPED, "Stopped. Launch Analysis runs it again.")
+
+    def _halt(self, phase: Phase, message: str) -> None:
+        """Follow nothing until the next launch; what is shown stays, dimmed."""
         self._active = self._in_flight = False
         self._dim.stop()
         self._set_stale(self.result is not None)
-        self._set_phase(Phase.STOPPED, "Stopped. Launch Analysis runs it again.")
+        self._set_phase(phase, message)
 
     def set_input(self, layer: str, path: Path) -> None:
         """Feed a picture or an `.npy` file to an input layer."""
@@ -161,16 +160,12 @@ class AnalysisController(QObject):
 
     def set_capture(self, source: str) -> None:
         """Bring this tensor (`layer` or `layer:port`) with every run; empty: none."""
-        if source == self._capture:
+        if source == self.capture:
             return
-        self._capture = source
+        self.capture = source
         if source and self._active:
             self._wish()
             self._pump()
-
-    @property
-    def capture(self) -> str:
-        return self._capture
 
     # --- following the document --------------------------------------------------------------------------------
 
@@ -179,6 +174,7 @@ class AnalysisController(QObject):
             self._document.changed.disconnect(self._on_change)
             self._document.settings_changed.disconnect(self._on_settings)
         self._document = document
+        self._inputs = frozenset(self.input_layers())
         document.changed.connect(self._on_change)
         document.settings_changed.connect(self._on_settings)
         self._settings = document.settings
@@ -186,7 +182,7 @@ class AnalysisController(QObject):
         self._active = self._wanted = self._in_flight = False
         self._dim.stop()
         self._session = -1
-        self._capture = ""
+        self.capture = ""
         self.result = None
         self.input_errors.clear()
         self.input_shapes.clear()
@@ -201,11 +197,10 @@ class AnalysisController(QObject):
         before, after = self._settings, self._document.settings
         self._settings = after
         assert before is not None
-        files = before.input_files, after.input_files
-        changed = {name for name in files[0].keys() | files[1].keys() if files[0].get(name) != files[1].get(name)}
+        reopen, changed = difference(before, after)
         for name in changed:
             self.input_errors.pop(name, None)
-        if any(getattr(before, name) != getattr(after, name) for name in _OPENED_WITH):
+        if reopen:
             self._session = -1
             if self.phase is Phase.WEIGHTS:
                 self.launch()
@@ -214,46 +209,25 @@ class AnalysisController(QObject):
             self._feed(changed)
 
     def _on_change(self, change: ChangeSet) -> None:
+        assert self._document is not None
         for old, new in change.renamed.items():
-            files = dict(self._document.settings.input_files) if self._document is not None else {}
-            if self._document is not None and old in files:
-                files[new] = files.pop(old)
-                self._document.change_settings(input_files=files)
-            if Source.parse(self._capture).layer == old:
-                self._capture = str(Source(new, Source.parse(self._capture).port))
-        roles = {layer: self._role(layer) for layer in change.added | change.removed | change.reconfigured}
-        if change.removed or any(role is Role.INPUT for role in roles.values()):
-            self._dirty_inputs.update(n for n in roles if roles[n] is Role.INPUT)
+            files = self._document.settings.input_files
+            if old in files:
+                self._document.change_settings(input_files={new if k == old else k: v for k, v in files.items()})
+            if Source.parse(self.capture).layer == old:
+                self.capture = str(Source(new, Source.parse(self.capture).port))
+        known, self._inputs = self._inputs, frozenset(self.input_layers())
+        touched = (change.added | change.reconfigured | (self._inputs - known)) & self._inputs
+        if change.removed or touched or self._inputs != known:
+            self._dirty_inputs |= touched
             self.inputs_changed.emit()
         if not self._active or not (change.computed or change.removed):
             return
-        assert self._document is not None
-        sliders = change.reconfigured if not (change.added or change.removed or change.rewired) else frozenset()
-        if sliders and not self._update and all(self._slide(self._document.graph[name]) for name in sliders):
-            self._wish()
+        self._wish()
+        if self._changes.note(change, self._document):
             self._pump()
         else:
-            self._update = True
-            self._wish()
             self._rest.start()
-
-    def _slide(self, layer: Layer) -> bool:
-        """Note an analysis layer's parameters for `set_param`; False where that does not tell the whole change."""
-        if self._role(layer.name) is not Role.ANALYSIS or layer.activation is not None:
-            return False
-        sent = self._sent.get(layer.name)
-        if sent is None or sent.keys() != layer.params.keys():
-            return False
-        for name, text in layer.params.items():
-            if sent[name] != text:
-                self._params[layer.name, name] = text
-        return True
-
-    def _role(self, layer: str) -> Role | None:
-        if self._document is None or layer not in self._document.graph:
-            return None
-        cls = self._document.registry.get(self._document.graph[layer].type)
-        return cls.role if cls is not None else None
 
     # --- the batch ---------------------------------------------------------------------------------------------
 
@@ -268,61 +242,25 @@ class AnalysisController(QObject):
     def _pump(self) -> None:
         if not self._active or self._in_flight or not self._wanted or self._document is None:
             return
-        reason = self._blocked()
+        reason = blocked(self._document, self.input_path)
         if reason is not None:
             self._dim.stop()
             self._set_stale(self.result is not None)
-            self._set_phase(Phase.BLOCKED, _sentence((reason,)))
+            self._set_phase(Phase.BLOCKED, sentence((reason,)))
             return
         if self._session != self.engine.session:
             self._open(self._document)
         else:
             self._run(self._document)
 
-    def _blocked(self) -> Diagnostic | None:
-        """Why the network cannot be run as it stands."""
-        document = self._document
-        assert document is not None
-        outputs = self.output_layers()
-        if not outputs:
-            return Diagnostic("no-output", "the network has no output layer", remedy="add one and connect it")
-        upstream = document.graph.upstream(outputs)
-        for name in upstream:
-            state = document.inference.states.get(name)
-            found = errors(state.diagnostics) if state is not None else ()
-            if found:
-                return found[0]
-        for name in self.input_layers():
-            if name in upstream and self.input_path(name) is None:
-                return Diagnostic(
-                    "input-missing", f"the input '{name}' has no picture", layer=name, remedy="choose one in Inputs"
-                )
-        return None
-
     def _open(self, document: Document) -> None:
-        settings = document.settings
-        params: dict[str, Any] = {
-            "document": self._text(document),
-            "weights": settings.weights or None,
-            "seed": settings.random_seed,
-            "engine": settings.engine,
-            "precision": settings.precision,
-            "layout": settings.layout,
-            "device": settings.device,
-            "threads": settings.threads,
-        }
+        params = open_params(document.settings, self._changes.opened(document))
         self._dirty_inputs = set(self.input_layers())
         self._send_start("Starting the engine …" if not self.engine.running else "Preparing the network …")
         self._opening, self._fresh = True, False
         epoch = self._epoch
         self.engine.request("open", params, lambda r: self._opened(epoch, r), lambda e: self._failed(epoch, e))
         self._session = self.engine.session
-
-    def _text(self, document: Document) -> str:
-        self._sent = {layer.name: dict(layer.params) for layer in document.graph}
-        self._update = False
-        self._params.clear()
-        return write_document(document.graph).decode()
 
     def _send_start(self, message: str) -> None:
         self._in_flight = True
@@ -343,13 +281,8 @@ class AnalysisController(QObject):
         self._send_start("Running …")
         self._opening = False
         engine, epoch = self.engine, self._epoch
-        if self._update:
-            engine.request("update", {"document": self._text(document)}, None, self._batch_errors.extend)
-        for (layer, name), text in self._params.items():
-            self._sent[layer][name] = text
-            params = {"layer": layer, "param": name, "text": text}
-            engine.request("set_param", params, None, self._batch_errors.extend)
-        self._params.clear()
+        for method, params in self._changes.requests(document):
+            engine.request(method, params, None, self._batch_errors.extend)
         for layer in sorted(self._dirty_inputs & set(self.input_layers())):
             path = self.input_path(layer)
             if path is not None:
@@ -357,7 +290,7 @@ class AnalysisController(QObject):
         self._dirty_inputs.clear()
         self._wanted = False
         since = self._since
-        capture = [self._capture] if self._capture and Source.parse(self._capture).layer in document.graph else []
+        capture = [self.capture] if self.capture and Source.parse(self.capture).layer in document.graph else []
         have = [name for name in capture if self.result is not None and name in self.result.captures and self._fresh]
         engine.request(
             "run",
@@ -377,7 +310,7 @@ class AnalysisController(QObject):
             self._dirty_inputs.add(layer)
             if found[0].code in ("engine-crashed", "cancelled"):
                 return
-            self.input_errors[layer] = _sentence(found)
+            self.input_errors[layer] = sentence(found)
             self.inputs_changed.emit()
 
         self.engine.request("set_input", {"layer": layer, "path": str(path)}, fed, refused)
@@ -427,26 +360,20 @@ class AnalysisController(QObject):
         self._dim.stop()
         self._set_stale(self.result is not None)
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
-        if "weight" in first.code or (self._opening and first.code in _OF_WEIGHT_FILES):
+        if "weight" in first.code or (self._opening and first.code in OF_WEIGHT_FILES):
             self._session = -1
             self._ask_weights(first.message)
             return
         self._session = -1  # what the worker holds is unsure: the next run opens anew
-        self._set_phase(Phase.BLOCKED if self.input_errors else Phase.FAILED, _sentence((first,)))
+        self._set_phase(Phase.BLOCKED if self.input_errors else Phase.FAILED, sentence((first,)))
 
     def _ask_weights(self, why: str) -> None:
-        self._active = False
-        self._dim.stop()
-        self._set_stale(self.result is not None)
-        self._set_phase(Phase.WEIGHTS, f"{why[:1].upper()}{why[1:].rstrip('.')}.")
+        self._halt(Phase.WEIGHTS, f"{why[:1].upper()}{why[1:].rstrip('.')}.")
 
     def _on_crash(self, message: str) -> None:
         if not self._in_flight and not self._active:
             return
-        self._active = self._in_flight = False
-        self._dim.stop()
-        self._set_stale(self.result is not None)
-        self._set_phase(Phase.FAILED, message)
+        self._halt(Phase.FAILED, message)
         self.context.message.emit("error", message)
 
     def _on_progress(self, event: Any) -> None:
@@ -466,23 +393,8 @@ class AnalysisController(QObject):
             self.stale_changed.emit(stale)
 
 
-_OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "weights", "random_seed")
-_OF_WEIGHT_FILES = ("cannot-read", "unknown-format", "wrong-shape", "bad-torch-data", "too-large")
-
-
 def analysis_of(context: Context) -> AnalysisController:
     """The one controller of a window."""
     if context.analysis is None:
         context.analysis = AnalysisController(context)
     return context.analysis
-
-
-def _sentence(found: Findings) -> str:
-    """The first finding for people: place, rule, remedy."""
-    first = found[0]
-    named = (first.layer, Path(first.file).name if first.file else None)
-    where = "".join(f"{name}: " for name in named if name and name not in first.message)
-    message = first.message.rstrip(".")
-    text = f"{where}{message}" if where else f"{message[:1].upper()}{message[1:]}"
-    remedy = first.remedy.rstrip(".")
-    return f"{text}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()

@@ -11,6 +11,7 @@ from PySide6.QtGui import QImage, QImageIOHandler, QImageReader
 from designer.graph.graph import Graph
 from designer.operators.api import Role
 from designer.operators.registry import Registry
+from designer.operators.training_branch import training_branch
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
 FILTER = "Pictures and tensors (*.png *.jpg *.jpeg *.tif *.tiff *.webp *.bmp *.npy);;All files (*)"
@@ -18,13 +19,14 @@ THUMBNAIL = QSize(96, 72)
 
 
 def layers_of(graph: Graph, registry: Registry, role: Role) -> tuple[str, ...]:
-    """Names of the layers of a role, in the document's order."""
+    """Names of the layers of a role that inference has, in the document's order."""
     found = []
     for layer in graph:
         cls = registry.get(layer.type)
         if cls is not None and cls.role is role:
             found.append(layer.name)
-    return tuple(found)
+    training = training_branch(graph, registry)
+    return tuple(name for name in found if name not in training)
 
 
 @lru_cache(maxsize=1)

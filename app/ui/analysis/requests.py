@@ -1,0 +1,67 @@
+"""What the analysis tells the engine, when it may ask at all, and how findings read for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from app.ui.analysis.inputs import layers_of
+from app.ui.document import Document
+from designer.files.settings import Settings
+from designer.graph.diagnostics import Diagnostic, errors
+from designer.operators.api import Role
+
+_OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "weights", "random_seed")
+OF_WEIGHT_FILES = ("cannot-read", "unknown-format", "wrong-shape", "bad-torch-data", "too-large")  # codes of `open`
+
+
+def open_params(settings: Settings, text: str) -> dict[str, Any]:
+    """The parameters of `open` for a document's text."""
+    return {
+        "document": text,
+        "weights": settings.weights or None,
+        "seed": settings.random_seed,
+        "engine": settings.engine,
+        "precision": settings.precision,
+        "layout": settings.layout,
+        "device": settings.device,
+        "threads": settings.threads,
+    }
+
+
+def difference(before: Settings, after: Settings) -> tuple[bool, set[str]]:
+    """Whether the network must be opened anew, and the layers whose input file is another one."""
+    old, new = before.input_files, after.input_files
+    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    return any(getattr(before, name) != getattr(after, name) for name in _OPENED_WITH), changed
+
+
+def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Diagnostic | None:
+    """Why the network cannot be run as it stands."""
+    outputs = layers_of(document.graph, document.registry, Role.OUTPUT)
+    if not outputs:
+        return Diagnostic("no-output", "the network has no output layer", remedy="add one and connect it")
+    upstream = document.graph.upstream(outputs)
+    for name in upstream:
+        state = document.inference.states.get(name)
+        found = errors(state.diagnostics) if state is not None else ()
+        if found:
+            return found[0]
+    for name in layers_of(document.graph, document.registry, Role.INPUT):
+        if name in upstream and input_path(name) is None:
+            return Diagnostic(
+                "input-missing", f"the input '{name}' has no picture", layer=name, remedy="choose one in Inputs"
+            )
+    return None
+
+
+def sentence(found: tuple[Diagnostic, ...]) -> str:
+    """The first finding for people: place, rule, remedy."""
+    first = found[0]
+    named = (first.layer, Path(first.file).name if first.file else None)
+    where = "".join(f"{name}: " for name in named if name and name not in first.message)
+    message = first.message.rstrip(".")
+    text = f"{where}{message}" if where else f"{message[:1].upper()}{message[1:]}"
+    remedy = first.remedy.rstrip(".")
+    return f"{text}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()
