@@ -98,11 +98,15 @@ def check(file: FileArgument, as_json: Annotated[bool, typer.Option("--json")] =
         for heading in ("layer", "type", "output", "parameters"):
             table.add_column(heading, justify="right" if heading == "parameters" else "left")
         for row in network.rows():
-            table.add_row(row.layer, row.type, row.shape, f"{row.parameters:,}" if row.parameters else "")
+            kind = f"{row.type} (training)" if row.training else row.type
+            table.add_row(row.layer, kind, row.shape, f"{row.parameters:,}" if row.parameters else "")
         out.print(table)
         show(network.diagnostics)
         total = sum(row.parameters for row in network.rows())
         problems = sum(1 for d in network.diagnostics if d.severity is Severity.ERROR)
+        branch = sum(1 for row in network.rows() if row.training)
+        if branch:
+            out.print(f"{branch} of the layers are the training branch: left out of inference, ONNX and deployment")
         out.print(f"{total:,} parameters, {problems} error{'s' if problems != 1 else ''}")
     if network.has_errors:
         raise typer.Exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from designer.files.check import located
@@ -14,18 +14,23 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.api import Operator
 from designer.operators.registry import Registry, default_registry
+from designer.operators.training_branch import training_branch
 
 MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One layer for a table: shape as text ("unknown because of X" where it is), number of learned values."""
+    """One layer for a table: shape as text ("unknown because of X" where it is), number of learned values.
+
+    A layer of the training branch is left out of inference.
+    """
 
     layer: str
     type: str
     shape: str
     parameters: int
+    training: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,15 @@ class Network:
     def rows(self) -> list[Row]:
         """The layers in running order."""
         order, cyclic = self.graph.order()
-        return [self._row(name) for name in (*order, *cyclic)]
+        training = self.training
+        return [self._row(name, name in training) for name in (*order, *cyclic)]
 
-    def _row(self, name: str) -> Row:
+    @property
+    def training(self) -> frozenset[str]:
+        """The layers of the training branch."""
+        return training_branch(self.graph, self.registry)
+
+    def _row(self, name: str, training: bool) -> Row:
         state = self.inference.states[name]
         if state.outputs is not None:
             shape = ", ".join(str(t) for t in state.outputs)
@@ -59,15 +70,13 @@ class Network:
         parameters = 0
         if isinstance(operator, Operator) and state.outputs is not None:
             parameters = operator.cost(state.inputs, state.outputs).parameters
-        return Row(name, self.graph[name].type, shape, parameters)
+        return Row(name, self.graph[name].type, shape, parameters, training)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "name": self.graph.name,
-            "layers": [
-                {"layer": r.layer, "type": r.type, "shape": r.shape, "parameters": r.parameters} for r in self.rows()
-            ],
+            "layers": [asdict(row) for row in self.rows()],
             "diagnostics": [d.as_dict() for d in self.diagnostics],
         }
 

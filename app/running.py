@@ -15,6 +15,7 @@ from app.trusting import with_trust
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
+from designer.operators.training_branch import training_only
 from designer.runtime.api import RunOptions
 
 
@@ -34,9 +35,12 @@ class RunRequest:
 
 
 def layers_with(network: Network, role: Role) -> list[str]:
-    """Names of the layers that play `role`, in the document's order."""
+    """Names of the layers that play `role` in inference, in the document's order."""
     found = []
+    training = network.training
     for layer in network.graph:
+        if layer.name in training:
+            continue
         operator = network.inference.read(layer.name).operator
         if isinstance(operator, Operator) and operator.role is role:
             found.append(layer.name)
@@ -48,6 +52,10 @@ def run_network(request: RunRequest) -> Iterator[str]:
     from designer.runtime.session import Session
 
     network = open_network(request.document)
+    training = network.training
+    absent = [name for name in (*request.inputs, *request.outputs) if name in training]
+    if absent:
+        raise DiagnosticError(training_only(name) for name in absent)
     inputs = layers_with(network, Role.INPUT)
     _check_names("--input", request.inputs, inputs)
     _check_names("--output", request.outputs, layers_with(network, Role.OUTPUT))

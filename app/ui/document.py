@@ -16,13 +16,14 @@ from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.operators.registry import Registry
+from designer.operators.training_branch import training_branch
 
 
 class Document(QObject):
     """One open network. Panels listen to its signals and ask for changes with `do`."""
 
     changed = Signal(ChangeSet)  # after the graph and the inference are up to date
-    states_changed = Signal(object)  # frozenset of layer names whose inferred state is different
+    states_changed = Signal(object)  # frozenset of layer names whose inferred state, or place in training, is different
     clean_changed = Signal(bool)
     path_changed = Signal()
     settings_changed = Signal()
@@ -41,6 +42,7 @@ class Document(QObject):
         self.registry = registry
         self.history = History(graph)
         self.inference = Inference(graph, registry)
+        self.training = training_branch(graph, registry)  # the layers that inference leaves out
         self.path = path
         self.reading = reading  # findings of the reader, shown beside those of the inference
         self.settings = Settings()
@@ -94,6 +96,9 @@ class Document(QObject):
 
     def _on_change(self, change: ChangeSet) -> None:
         states = self.inference.update(change)
+        if change.computed or change.removed:
+            before, self.training = self.training, training_branch(self.graph, self.registry)
+            states |= (before ^ self.training) & self.graph.layers.keys()
         self.changed.emit(change)
         if states or change.removed:
             self.states_changed.emit(states)

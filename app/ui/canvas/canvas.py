@@ -8,7 +8,7 @@ from typing import cast
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
 from PySide6.QtWidgets import QInputDialog, QLabel, QVBoxLayout, QWidget
 
-from app.ui.canvas import clipboard, gestures, wishes
+from app.ui.canvas import arranging, clipboard, gestures, wishes
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.ports import PortDot
@@ -230,6 +230,12 @@ class Canvas(QWidget):
     def quick_add(self) -> None:
         """Open the search at the pointer."""
         self._on_quick_add(self.viewer.pointer_place(), None)
+
+    def arrange(self, *, everything: bool = False) -> None:
+        """Lay out the selected layers, or all."""
+        names = None if everything else self._selected_names()
+        if names is None or names:
+            self._do(lambda d: arranging.arranged(d, self.projection, names))
 
     def _selected_names(self) -> list[str]:
         return [n for n in self._context.selection if self.projection.get(n) is not None]

@@ -27,7 +27,10 @@ class PortLook:
 
 @dataclass(frozen=True, slots=True)
 class NodeLook:
-    """One node. `problem` is "error", "warning", "unknown" (because of another layer) or empty."""
+    """One node. `problem` is "error", "warning", "unknown" (because of another layer) or empty.
+
+    `training`: part of the training branch, which inference leaves out.
+    """
 
     name: str
     title: str
@@ -39,7 +42,13 @@ class NodeLook:
     shapes: tuple[str, ...] = ()
     problem: str = ""
     inspected: bool = False
+    training: bool = False
     tip: str = ""
+
+    @property
+    def marks(self) -> int:
+        """How many marks stand in the title bar."""
+        return bool(self.problem) + self.inspected + self.training
 
     @property
     def named_inputs(self) -> bool:
@@ -71,7 +80,8 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
         shapes=tuple(shape_text(t) for t in state.outputs or ()),
         problem=problem,
         inspected=inspected,
-        tip=_tip(layer, cls, state),
+        training=name in document.training,
+        tip=_tip(layer, cls, state, name in document.training),
     )
 
 
@@ -139,10 +149,12 @@ def _problem(state: LayerState) -> str:
     return "warning" if Severity.WARNING in severities else ""
 
 
-def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState) -> str:
+def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState, training: bool) -> str:
     lines = [f"<b>{escape(layer.name)}</b> - {escape(cls.title if cls is not None else layer.type)}"]
     if cls is not None and cls.help():
         lines.append(escape(cls.help().splitlines()[0]))
+    if training:
+        lines.append("part of the training branch: left out of inference")
     if state.outputs:
         lines.append("output " + escape(", ".join(str(t) for t in state.outputs)))
     elif state.because_of is not None:

@@ -83,9 +83,7 @@ def layout(look: NodeLook) -> Layout:
     body = max(f.small_metrics.horizontalAdvance(look.title), f.mono_metrics.horizontalAdvance(look.summary))
     width = max(
         MIN_WIDTH,
-        2 * PAD
-        + f.name_metrics.horizontalAdvance(look.name)
-        + (bool(look.problem) + look.inspected) * (MARK + MARK_GAP),
+        2 * PAD + f.name_metrics.horizontalAdvance(look.name) + look.marks * (MARK + MARK_GAP),
         2 * PAD + left + body + right,
     )
     width = _snap(width)

@@ -42,6 +42,12 @@ def _paint_block(painter: QPainter, item: LayerItem, detail: float) -> None:
         painter.fillRect(place.tab, theme.category(Category.ACTIVATION))
     if detail >= NAMED:
         _paint_large_name(painter, item)
+    if item.look.training:
+        pen = _training_pen()
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(place.box)
     if item.isSelected():
         pen = _pen(theme.color("link_active"), 3.0 * painter.device().devicePixelRatio())
         pen.setCosmetic(True)
@@ -88,7 +94,12 @@ def _paint_box(painter: QPainter, item: LayerItem) -> None:
         mark.translate(-MARK - MARK_GAP, 0)
     if look.inspected:
         theme.icon("eye-outline", "on_category").paint(painter, mark.toRect())
+        mark.translate(-MARK - MARK_GAP, 0)
+    if look.training:
+        theme.icon("school-outline", "on_category").paint(painter, mark.toRect())
     pen = _pen(theme.color("outline"), 1.0)
+    if look.training:
+        pen = _training_pen()
     if item.isSelected():
         pen = _pen(theme.color("link_active"), 2.5)
     elif look.problem:
@@ -189,6 +200,13 @@ def _paint_mark(painter: QPainter, place: QRectF, problem: str) -> None:
     painter.setPen(ink)
     lower = place.adjusted(0, place.height() * 0.2, 0, 0) if problem == "warning" else place
     painter.drawText(lower, Qt.AlignmentFlag.AlignCenter, "!" if problem == "warning" else "?")
+
+
+def _training_pen() -> QPen:
+    """The outline of what inference leaves out."""
+    pen = _pen(theme.color("muted"), 2.0)
+    pen.setDashPattern([5.0, 3.0])
+    return pen
 
 
 def _pen(ink: QColor, width: float) -> QPen:

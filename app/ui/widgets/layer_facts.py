@@ -55,6 +55,10 @@ class LayerFacts(QWidget):
         states = {n: document.inference.states.get(n, LayerState()) for n in names}
         work = [layer_cost(document.registry.read(document.graph[n]), s) for n, s in states.items()]
         facts: list[tuple[str, str]] = []
+        training = [n for n in names if n in document.training]
+        if training:
+            share = "" if len(training) == len(names) else f"{len(training)} of {len(names)} "
+            facts.append(("Training", f"{share}part of the training branch: left out of inference"))
         if len(names) == 1:
             layer, state = document.graph[names[0]], states[names[0]]
             facts += _shapes(document.registry.read(layer).operator, layer, state)
