@@ -10,9 +10,10 @@ import pytest
 pytest.importorskip("PySide6")
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 
 from app.ui import theme
+from app.ui.analysis.notice import Notice
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.panels.operator_table import OperatorTablePanel
@@ -23,7 +24,7 @@ from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import load
 
 pytestmark = pytest.mark.gui
-PATIENCE = 120_000
+PATIENCE = 60_000
 
 
 def small_network(broken: bool = False) -> Graph:
@@ -44,12 +45,19 @@ def small_network(broken: bool = False) -> Graph:
     )
 
 
+def random_document(context: Context) -> Document:
+    """The small network, for which random weights were agreed to."""
+    document = Document(small_network(), context.registry, parent=context)
+    document.change_settings(random_seed=0)
+    return document
+
+
 @pytest.fixture
 def run_context(qapp: QApplication) -> Iterator[Context]:
     theme.apply(qapp, "dark")
     registry = load(entry_points=False)
     context = Context(registry)
-    context.set_document(Document(small_network(), registry, parent=context))
+    context.set_document(random_document(context))
     yield context
     if context.engine is not None:
         context.engine.close()
@@ -144,6 +152,43 @@ def test_stop_kills_the_run_and_the_next_one_works(qtbot, run_context, run_panel
     with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
         qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
     assert len(profiling.entries) == 1
+
+
+def test_missing_weights_are_never_filled_in_silence(qtbot, run_context, run_panel, tmp_path, monkeypatch):
+    profiling = profiling_of(run_context)
+    run_context.document.change_settings(random_seed=None, iterations=1)
+    notice, random = (
+        run_panel.findChild(Notice, "run_logger.notice"),
+        run_panel.findChild(QPushButton, "run_logger.notice.random"),
+    )
+    qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: profiling.state is State.WEIGHTS, timeout=PATIENCE)
+    assert "2 weights are missing" in notice.text
+    assert random.isVisible()
+    assert not run_panel.status.isVisible()
+    assert run_panel.launch.text() == "Launch Inference"
+    with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
+        qtbot.mouseClick(random, Qt.MouseButton.LeftButton)
+    assert not notice.isVisible()
+    assert run_context.document.settings.random_seed == 0
+    assert profiling.entries[0].record.weights_note == "random weights (seed 0)"
+    # the other way out: a folder that holds them
+    run_context.document.change_settings(random_seed=None)
+    qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: profiling.state is State.WEIGHTS, timeout=PATIENCE)
+    np.save(tmp_path / "conv_kernel.npy", np.ones((4, 3, 3, 3), np.float32))
+    np.save(tmp_path / "conv_bias.npy", np.ones(4, np.float32))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *a, **k: str(tmp_path))
+    with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
+        qtbot.mouseClick(run_panel.findChild(QPushButton, "run_logger.notice.weights"), Qt.MouseButton.LeftButton)
+    assert profiling.entries[1].record.weights_note == ""
+    assert run_context.document.settings.weights == str(tmp_path)
+    run_context.document.change_settings(weights="")
+    qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: profiling.state is State.WEIGHTS, timeout=PATIENCE)
+    run_context.set_document(random_document(run_context))
+    assert profiling.state is State.IDLE
+    assert not notice.isVisible()
 
 
 def test_a_network_that_cannot_run_is_told_with_its_remedy(qtbot, run_context, run_panel):

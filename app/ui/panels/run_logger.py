@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QItemSelectionModel, QSignalBlocker, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QFileDialog,
     QHBoxLayout,
     QHeaderView,
     QLabel,
@@ -18,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui import theme
+from app.ui.analysis.notice import Notice
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.profiling.controller import Entry, State, profiling_of
@@ -61,6 +65,14 @@ class RunLoggerPanel(QWidget):
         self._remove = self._button("remove", "delete-outline", "Take the chosen runs off the list; files stay")
         self._remove.clicked.connect(self._remove_chosen)
         self.status = Message("run_logger.status")
+        self._notice = Notice("run_logger.notice", "Weights for the run")
+        self._notice.add_button("weights", "Choose weights…", "A folder with npy or bin files", self._choose_weights)
+        self._notice.add_button(
+            "random",
+            "Run with random weights",
+            "Seeded random weights where there are none; times hardly depend on them, and the record says so",
+            self._profiling.launch_random,
+        )
         self.model = RunModel(self)
         self.table = self._make_table()
         self.details = QLabel()
@@ -89,6 +101,7 @@ class RunLoggerPanel(QWidget):
         main.addLayout(first)
         main.addLayout(second)
         main.addWidget(self.status)
+        main.addWidget(self._notice)
         main.addWidget(self._stack, 1)
         self._profiling.entries_changed.connect(self._list)
         self._profiling.current_changed.connect(self._on_current)
@@ -138,6 +151,11 @@ class RunLoggerPanel(QWidget):
         else:
             self._profiling.launch()
 
+    def _choose_weights(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Folder of weights")
+        if folder:
+            self._profiling.choose_weights(Path(folder))
+
     def _save_chosen(self) -> None:
         for entry in self.chosen()[:1]:
             save_record(self, self._profiling, entry)
@@ -160,7 +178,10 @@ class RunLoggerPanel(QWidget):
             self.iterations.setValue(self._profiling.iterations())
 
     def _on_state(self, state: str, message: str) -> None:
-        self.status.tell(message, "error" if state == State.FAILED else "info")
+        asked = state == State.WEIGHTS
+        self.status.tell("" if asked else message, "error" if state == State.FAILED else "info")
+        wish = f"{message} Choose weights, or time the network with random ones."
+        self._notice.say(wish if asked else "", "warning", ("weights", "random"))
         self._enable()
 
     def _enable(self) -> None:

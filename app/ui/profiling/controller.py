@@ -12,19 +12,20 @@ from PySide6.QtCore import QObject, Signal
 
 from app.ui.analysis.controller import analysis_of
 from app.ui.context import Context
-from app.ui.jobs.engine import EngineClient
+from app.ui.jobs.engine import EngineClient, diagnostics_of
+from app.ui.jobs.weights import weights_wanted
 from designer.files.atomic import write_atomic
 from designer.files.document import write_document
-from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
 from designer.profiling.report import Record, load_records, record_from_dict, save_records, to_csv
 
 DEFAULT_ITERATIONS = 10
-SEED = 0  # weights that no file brings: what they are does not change how long a layer takes
 
 
 class State(StrEnum):
     IDLE = "idle"
     RUNNING = "running"
+    WEIGHTS = "weights"  # the person must choose weights, or agree to random ones
     FAILED = "failed"
 
 
@@ -54,6 +55,7 @@ class ProfilingController(QObject):
         self._count = 0
         self._launch = 0  # number of the launch in flight: replies of another are dropped
         context.inference_requested.connect(self.launch)
+        context.document_changed.connect(self._on_document)
 
     # --- running -----------------------------------------------------------------------------------------------
 
@@ -71,7 +73,7 @@ class ProfilingController(QObject):
             self.context.document.change_settings(iterations=count)
 
     def launch(self) -> None:
-        """Time the open network as it is now. Weights that are missing are seeded; the record says so."""
+        """Time the open network as it is now. Where weights are missing and no seed is set, the person is asked first."""
         if not self.context.has_document or self.running:
             return
         engine = self._engine()
@@ -83,10 +85,14 @@ class ProfilingController(QObject):
         def failed(found: tuple[Diagnostic, ...]) -> None:
             self._failed(number, found)
 
+        def opened(reply: Mapping[str, Any]) -> None:
+            if not errors(diagnostics_of(reply.get("diagnostics") or [])):  # else the run will say what is wrong first
+                self._ask_weights(number, weights_wanted(reply))
+
         opening: dict[str, Any] = {
             "document": write_document(document.graph).decode(),
             "weights": settings.weights or None,
-            "seed": SEED if settings.random_seed is None else settings.random_seed,
+            "seed": settings.random_seed,
             "engine": settings.engine,
             "precision": settings.precision,
             "layout": settings.layout,
@@ -95,7 +101,7 @@ class ProfilingController(QObject):
         }
         self._set_state(State.RUNNING, "Timing the network …")
         # One after the other in the engine's queue: nothing of another panel comes between.
-        engine.request("open", opening, None, failed)
+        engine.request("open", opening, opened, failed)
         analysis = analysis_of(self.context)
         for layer in analysis.input_layers():
             path = analysis.input_path(layer)
@@ -103,6 +109,16 @@ class ProfilingController(QObject):
                 engine.request("set_input", {"layer": layer, "path": str(path)}, None, failed)
         count = self.iterations()
         engine.request("profile", {"iterations": count}, lambda reply: self._finished(number, reply), failed)
+
+    def launch_random(self, seed: int = 0) -> None:
+        """Launch with seeded random weights where there are none; the record says so, and so do the settings."""
+        self.context.document.change_settings(random_seed=seed)
+        self.launch()
+
+    def choose_weights(self, path: Path) -> None:
+        """Launch with another folder or file of weights."""
+        self.context.document.change_settings(weights=str(path), random_seed=None)
+        self.launch()
 
     def stop(self) -> None:
         """Give up the run in flight."""
@@ -133,8 +149,21 @@ class ProfilingController(QObject):
         if first.code == "cancelled":
             self._set_state(State.IDLE, "Stopped.")
             return
+        if "weight" in first.code:
+            self._ask_weights(self._launch, sentence(first))
+            return
         self._set_state(State.FAILED, sentence(first))
         self.context.message.emit("error", self.message)
+
+    def _ask_weights(self, launch: int, why: str) -> None:
+        if why and launch == self._launch:
+            self._launch += 1  # what was asked for after `open` comes to nothing
+            self._set_state(State.WEIGHTS, why)
+
+    def _on_document(self) -> None:
+        """What was said of another document's weights is over."""
+        if self.state is State.WEIGHTS:
+            self._set_state(State.IDLE, "")
 
     def _set_state(self, state: State, message: str) -> None:
         self.state, self.message = state, message
