@@ -17,6 +17,7 @@ from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.onnx_data import OPSET
 from designer.operators.registry import Registry
+from designer.operators.training_branch import no_output
 from designer.runtime.api import Part
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.network import check_runnable, output_layers, role_of
@@ -49,9 +50,7 @@ def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path |
     inference = Inference(deployed, registry)
     outputs = output_layers(inference)
     if not outputs:
-        raise DiagnosticError(
-            Diagnostic("no-output", "the network has no output layer", remedy="add an output and connect it")
-        )
+        raise DiagnosticError(no_output(graph, registry))
     check_runnable(inference, outputs)
     needed = deployed.upstream(outputs)
     order = [name for name in deployed.order()[0] if name in needed]

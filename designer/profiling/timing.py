@@ -19,6 +19,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
+from designer.operators.training_branch import no_output
 from designer.profiling.assemble import NO_COUNTERS, Run, Sample, assemble
 from designer.profiling.cost import cost_table
 from designer.profiling.counters import Counters
@@ -55,10 +56,12 @@ def profile(
     `progress(done, total, text)` is called after every run. `peaks` replaces the measured peaks; `store` is the file that
     keeps them. Raises DiagnosticError like `Session.run`.
     """
+    if not session.output_layers():
+        raise DiagnosticError(no_output(session.graph, session.registry))
     graph = deploy(session.inference.graph, session.registry)
     inference = Inference(graph, session.registry)
     feeds: dict[str, Array] = {}
-    for name in session.inference.graph.layers:
+    for name in graph.layers:
         try:
             feeds[name] = session.fed_input(name)[1]
         except DiagnosticError:
