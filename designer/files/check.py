@@ -17,10 +17,11 @@ def check_document(reading: Reading, lookup: Lookup) -> tuple[Diagnostic, ...]:
 
 
 def located(diagnostics: tuple[Diagnostic, ...], reading: Reading) -> tuple[Diagnostic, ...]:
-    """`diagnostics` with the file and the line of the layer that each is about."""
-    return tuple(
-        replace(d, line=reading.lines[d.layer], file=reading.file or None)
-        if d.line is None and d.layer is not None and d.layer in reading.lines
-        else d
-        for d in diagnostics
-    )
+    """`diagnostics` with the file and the line of the layer, or of a template's layer, that each is about."""
+    made = []
+    for finding in diagnostics:
+        inside = f"{finding.template}/{finding.inner or ''}" if finding.template is not None else finding.layer
+        line = reading.lines.get(inside or "", reading.lines.get(finding.layer or ""))
+        known = finding.line is None and line is not None
+        made.append(replace(finding, line=line, file=reading.file or None) if known else finding)
+    return tuple(made)

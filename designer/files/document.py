@@ -22,7 +22,7 @@ from designer.graph.graph import Graph
 class Reading:
     """A document that was read. `graph` is None when a finding is an error: a broken file never half-opens.
 
-    `lines` tells where each layer stands in the file.
+    `lines` tells where each layer stands in the file, and under `<template>/<layer>` each layer of a template.
     """
 
     graph: Graph | None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from designer.files import limits
@@ -16,6 +16,7 @@ from designer.files.xml_tree import SPACE, Element, Markup, Text
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import MAX_NAME, ActivationSpec, Foreign, Frame, Layer, Source, check_layer_name
+from designer.graph.template import Template, check_template_name
 
 T = TypeVar("T")
 
@@ -31,7 +32,10 @@ _RECT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,10}),(\d{1,10})\Z")
 
 @dataclass
 class Records:
-    """What was found in a tree: a graph, unless a finding is an error, and where its layers stand."""
+    """What was found in a tree: a graph, unless a finding is an error, and where its layers stand.
+
+    A template's line is under `<template>/`, those of its layers are under `<template>/<layer>`.
+    """
 
     graph: Graph | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -85,21 +89,25 @@ def read_records(root: Element, outside: Iterable[Markup] = ()) -> Records:
     found = Records()
     properties: dict[str, str] = {}
     frames: dict[str, Frame] = {}
+    templates: dict[str, Template] = {}
     layers: dict[str, Layer] = {}
     foreign: list[Element | Text | Markup] = list(outside)
     for child in root.children:
         if isinstance(child, Element) and child.is_plain("Layer"):
             _layer(child, layers, found)
+        elif isinstance(child, Element) and child.namespace == NAMESPACE and child.local == "Template":
+            _template(child, templates, found)
         elif (
             isinstance(child, Element) and child.namespace == NAMESPACE and _extension(child, properties, frames, found)
         ):
             pass
         else:
             foreign.append(child)
-    if len(layers) > limits.MAX_LAYERS:
+    count = len(layers) + sum(len(template.layers) for template in templates.values())
+    if count > limits.MAX_LAYERS:
         found.add(
             "too-large",
-            f"the network has {len(layers)} layers, the limit is {limits.MAX_LAYERS}",
+            f"the network has {count} layers, the limit is {limits.MAX_LAYERS}",
             root.line,
             remedy="split the network",
         )
@@ -112,6 +120,7 @@ def read_records(root: Element, outside: Iterable[Markup] = ()) -> Records:
         attributes={k: v for k, v in root.attributes.items() if k not in own},
         foreign=_foreign(foreign, "\t"),
         frames=frames.values(),
+        templates=templates.values(),
     )
     graph.properties = properties
     found.graph = graph
@@ -173,6 +182,40 @@ def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
         else:
             foreign.append(child)
     layers[name] = Layer(name, kind, position, inputs, params or {}, activation, attributes, _foreign(foreign, "\t\t"))
+
+
+def _template(element: Element, templates: dict[str, Template], found: Records) -> None:
+    """Read one `lw:Template` into `templates`; rules that it breaks go to `found`."""
+    attributes = dict(element.attributes)
+    attributes.pop(f"xmlns:{element.name.partition(':')[0]}", None)
+    name = attributes.pop("name", None)
+    if name is None:
+        found.add("missing-name", "a template has no name", element.line, remedy="give it a name of its own")
+        return
+    rule = check_template_name(name)
+    if rule is not None:
+        found.add("bad-name", rule, element.line, remedy="choose another name, also where the template is used")
+        return
+    if name in templates:
+        first = found.lines[f"{name}/"]
+        message = f"two templates are called '{name}', the first one stands in line {first}"
+        found.add("duplicate-name", message, element.line, remedy="rename one of them")
+        return
+    found.lines[f"{name}/"] = element.line
+    inside = Records()
+    layers: dict[str, Layer] = {}
+    foreign: list[Element | Text | Markup] = []
+    for child in element.children:
+        if isinstance(child, Element) and child.is_plain("Layer"):
+            _layer(child, layers, inside)
+        else:
+            foreign.append(child)
+    found.lines.update({f"{name}/{layer}": line for layer, line in inside.lines.items()})
+    found.diagnostics.extend(
+        replace(d, message=f"in the template '{name}': {d.message}", layer=None, template=name, inner=d.layer)
+        for d in inside.diagnostics
+    )
+    templates[name] = Template(name, tuple(layers.values()), _foreign(foreign, "\t\t"), attributes)
 
 
 def _once(what: str, old: T | None, new: T, element: Element, layer: str, found: Records) -> T:

@@ -12,6 +12,8 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.naming import identifiers
 from designer.operators.api import Operator, Weight
+from designer.operators.inlining import inlined
+from designer.operators.training_branch import training_layers
 
 ACTIVATION_PREFIX = "activation_"
 
@@ -19,15 +21,20 @@ ACTIVATION_PREFIX = "activation_"
 def required_weights(inference: Inference) -> dict[WeightKey, Weight]:
     """The tensors of all layers whose shapes are known, in running order, those of attached activations included.
 
+    Layers of the training branch need none: inference leaves them out.
+
+    Those of a template's layers have the names `<instance>.<layer>`, or `<template>.<layer>` where they are shared.
     Raises DiagnosticError when they would take more memory than `limits.MAX_WEIGHT_BYTES`: a wrong parameter can ask for
     more than any machine has.
     """
+    inference = inlined(inference)
+    training = training_layers(inference)
     needed: dict[WeightKey, Weight] = {}
     total = 0
     order, _ = inference.graph.order()
     for name in order:
         state = inference.states[name]
-        if not state.ok:
+        if not state.ok or name in training:
             continue
         read = inference.read(name)
         found: list[Weight] = []
@@ -37,7 +44,10 @@ def required_weights(inference: Inference) -> dict[WeightKey, Weight]:
             own = read.activation.weights((state.before_activation,))
             found.extend(replace(w, name=f"{ACTIVATION_PREFIX}{w.name}") for w in own)
         for weight in found:
-            needed[WeightKey(name, weight.name)] = weight
+            key = WeightKey(inference.graph[name].weights_name, weight.name)
+            if key in needed:  # shared
+                continue
+            needed[key] = weight
             total += 4 * prod(weight.shape)
             if total > limits.MAX_WEIGHT_BYTES:
                 raise DiagnosticError(_too_large(name, weight))

@@ -9,6 +9,7 @@ from designer.files.xml_text import attribute, content
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, unwritable
+from designer.graph.template import Template
 
 
 def write_tree(graph: Graph) -> str:
@@ -16,10 +17,11 @@ def write_tree(graph: Graph) -> str:
     extra = {k: v for k, v in graph.properties.items() if k not in ROOT_PROPERTIES}
     body: list[str] = []
     body.extend(f"\t{item.xml}\n" for item in graph.foreign)
+    body.extend(_template(graph.templates[key]) for key in sorted(graph.templates))
     if extra:
         body.append(_document(extra))
     body.extend(_frame(graph.frames[key]) for key in sorted(graph.frames))
-    body.extend(_layer(layer) for layer in sorted(graph, key=lambda layer: layer.name))
+    body.extend(_layer(layer, "\t") for layer in sorted(graph, key=lambda layer: layer.name))
     root = [("name", graph.properties.get("name", "")), ("version", VERSION)]
     if "user_version_tag" in graph.properties:
         root.append(("user_version_tag", graph.properties["user_version_tag"]))
@@ -34,7 +36,7 @@ def write_tree(graph: Graph) -> str:
 
 def _uses_extension(graph: Graph, extra: bool) -> bool:
     """Whether the prefix must be declared: for what we write, and for foreign parts that use it."""
-    if extra or graph.frames:
+    if extra or graph.frames or graph.templates:
         return True
     prefix = f"{PREFIX}:"
     if any(prefix in item.xml for item in graph.foreign) or any(k.startswith(prefix) for k in graph.attributes):
@@ -52,23 +54,23 @@ def _layer_uses(layer: Layer, prefix: str) -> bool:
     return any(n.startswith(prefix) for n in names) or any(prefix in item.xml for item in children)
 
 
-def _layer(layer: Layer) -> str:
+def _layer(layer: Layer, indent: str) -> str:
     pairs = [("name", layer.name), ("type", layer.type), ("edit_pos", f"{layer.position[0]},{layer.position[1]}")]
     if layer.inputs:
         pairs.append(("input", ",".join("" if s is None else str(s) for s in layer.inputs)))
     pairs.extend(_sorted_foreign(layer.attributes))
-    start = f"\t<Layer{_attributes(pairs, layer.name)}"
-    body = _params(layer.params, "\t\t", layer.name)
+    start = f"{indent}<Layer{_attributes(pairs, layer.name)}"
+    body = _params(layer.params, f"{indent}\t", layer.name)
     if layer.activation is not None:
-        body += _activation(layer.activation, layer.name)
-    body += _foreign(layer.children, "\t\t")
-    return f"{start}>\n{body}\t</Layer>\n" if body else f"{start} />\n"
+        body += _activation(layer.activation, f"{indent}\t", layer.name)
+    body += _foreign(layer.children, f"{indent}\t")
+    return f"{start}>\n{body}{indent}</Layer>\n" if body else f"{start} />\n"
 
 
-def _activation(spec: ActivationSpec, layer: str) -> str:
-    start = f"\t\t<Activation{_attributes([('type', spec.type), *_sorted_foreign(spec.attributes)], layer)}"
-    body = _params(spec.params, "\t\t\t", layer) + _foreign(spec.children, "\t\t\t")
-    return f"{start}>\n{body}\t\t</Activation>\n" if body else f"{start} />\n"
+def _activation(spec: ActivationSpec, indent: str, layer: str) -> str:
+    start = f"{indent}<Activation{_attributes([('type', spec.type), *_sorted_foreign(spec.attributes)], layer)}"
+    body = _params(spec.params, f"{indent}\t", layer) + _foreign(spec.children, f"{indent}\t")
+    return f"{start}>\n{body}{indent}</Activation>\n" if body else f"{start} />\n"
 
 
 def _params(params: Mapping[str, str], indent: str, layer: str) -> str:
@@ -95,6 +97,13 @@ def _frame(frame: Frame) -> str:
     if not frame.text:
         return f"{start} />\n"
     return f"{start}>{_content(frame.text, frame.title)}</{PREFIX}:Frame>\n"
+
+
+def _template(template: Template) -> str:
+    pairs = [("name", template.name), *_sorted_foreign(template.attributes)]
+    start = f"\t<{PREFIX}:Template{_attributes(pairs, None)}"
+    body = _foreign(template.foreign, "\t\t") + "".join(_layer(layer, "\t\t") for layer in template.layers)
+    return f"{start}>\n{body}\t</{PREFIX}:Template>\n" if body else f"{start} />\n"
 
 
 def _sorted_foreign(attributes: Mapping[str, str]) -> list[tuple[str, str]]:

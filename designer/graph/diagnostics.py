@@ -19,6 +19,7 @@ class Diagnostic:
 
     `code` is a stable kebab-case name ("shape-mismatch"); `message` one sentence naming the thing and the rule;
     `remedy` the thing to do; `layer`, `port` and `parameter` say where in the network, `file` and `line` where on disk.
+    For a fault inside a template `layer` is the instance, and `template` and `inner` the template and its layer.
     """
 
     code: str
@@ -30,6 +31,8 @@ class Diagnostic:
     line: int | None = None
     file: str | None = None
     remedy: str = ""
+    template: str | None = None
+    inner: str | None = None
 
     def as_dict(self) -> dict[str, str | int | None]:
         """Plain data for JSON; `severity` as text."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from designer.graph.model import Frame, Layer
+from designer.graph.template import Template
 
 T = TypeVar("T")
 
@@ -15,8 +16,8 @@ T = TypeVar("T")
 class Edit:
     """One undoable step.
 
-    `layers`, `properties` and `frames` map a key to (before, after); None means "not there". `renamed` says which removed
-    layers live on under another name.
+    `layers`, `properties`, `frames` and `templates` map a key to (before, after); None means "not there". `renamed` says
+    which removed layers live on under another name.
     Edits with the same non-empty `merge_key` that follow each other become one undo step (a dragged slider).
     """
 
@@ -26,10 +27,16 @@ class Edit:
     frames: Mapping[str, tuple[Frame | None, Frame | None]] = field(default_factory=dict)
     merge_key: str = ""
     renamed: Mapping[str, str] = field(default_factory=dict)
+    templates: Mapping[str, tuple[Template | None, Template | None]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether the edit changes anything."""
-        groups: tuple[Mapping[str, tuple[object, object]], ...] = (self.layers, self.properties, self.frames)
+        groups: tuple[Mapping[str, tuple[object, object]], ...] = (
+            self.layers,
+            self.properties,
+            self.frames,
+            self.templates,
+        )
         return any(before != after for group in groups for before, after in group.values())
 
     def reversed(self) -> Edit:
@@ -40,6 +47,7 @@ class Edit:
             {key: (after, before) for key, (before, after) in self.frames.items()},
             self.merge_key,
             {new: old for old, new in self.renamed.items()},
+            {key: (after, before) for key, (before, after) in self.templates.items()},
         )
 
     def then(self, later: Edit, title: str | None = None) -> Edit:
@@ -51,6 +59,7 @@ class Edit:
             _chain(self.frames, later.frames),
             self.merge_key,
             _chain_names(self.renamed, later.renamed),
+            _chain(self.templates, later.templates),
         )
 
 
@@ -75,7 +84,8 @@ class ChangeSet:
     """What listeners are told after an edit was applied. Names of layers, by kind of change.
 
     A renamed layer is one `removed` and one `added`; `renamed` maps old to new so that views can keep their state.
-    `rewired`, `reconfigured` (parameters, type, activation) and `moved` may overlap.
+    `rewired`, `reconfigured` (parameters, type, activation) and `moved` may overlap. `templates` names the templates that are
+    new, gone or different.
     """
 
     added: frozenset[str] = frozenset()
@@ -86,6 +96,7 @@ class ChangeSet:
     frames: frozenset[str] = frozenset()
     properties: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = field(default_factory=dict)
+    templates: frozenset[str] = frozenset()
 
     @property
     def computed(self) -> frozenset[str]:
@@ -101,6 +112,7 @@ class ChangeSet:
             or self.moved
             or self.frames
             or self.properties
+            or self.templates
         )
 
     @classmethod
@@ -114,7 +126,7 @@ class ChangeSet:
             elif before is not None and after is not None:
                 if before.inputs != after.inputs:
                     rewired.add(name)
-                if (before.type, before.params, before.activation) != (after.type, after.params, after.activation):
+                if _meaning(before) != _meaning(after):
                     reconfigured.add(name)
                 if before.position != after.position:
                     moved.add(name)
@@ -127,4 +139,9 @@ class ChangeSet:
             frozenset(k for k, (b, a) in edit.frames.items() if b != a),
             frozenset(k for k, (b, a) in edit.properties.items() if b != a),
             {old: new for old, new in edit.renamed.items() if old in removed and new in added},
+            frozenset(k for k, (b, a) in edit.templates.items() if b != a),
         )
+
+
+def _meaning(layer: Layer) -> tuple[object, ...]:
+    return layer.type, layer.params, layer.activation, layer.weights_of

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.model import Foreign, Frame, Layer
+from designer.graph.template import Template
 
 
 class Graph:
@@ -24,11 +25,13 @@ class Graph:
         attributes: Mapping[str, str] | None = None,
         foreign: Iterable[Foreign] = (),
         frames: Iterable[Frame] = (),
+        templates: Iterable[Template] = (),
     ) -> None:
         self.properties: dict[str, str] = {"name": name, "user_version_tag": user_version_tag}
         self.attributes: dict[str, str] = dict(attributes or {})
         self.foreign: tuple[Foreign, ...] = tuple(foreign)
         self.frames: dict[str, Frame] = {frame.id: frame for frame in frames}
+        self.templates: dict[str, Template] = {template.name: template for template in templates}
         self._layers: dict[str, Layer] = {}
         self._consumers: dict[str, dict[str, None]] = {}
         for layer in layers:
@@ -61,6 +64,10 @@ class Graph:
 
     def get(self, name: str) -> Layer | None:
         return self._layers.get(name)
+
+    def inside(self, template: str) -> Graph:
+        """The layers of a template as a network of their own, which may use the same templates."""
+        return Graph(self.templates[template].layers, name=template, templates=self.templates.values())
 
     def consumers(self, name: str) -> tuple[str, ...]:
         """Names of the layers that read from `name` (also when `name` itself does not exist), sorted."""
@@ -171,7 +178,13 @@ class Graph:
 
     def copy(self) -> Graph:
         """An independent graph; layers are immutable and shared."""
-        other = Graph(self, attributes=self.attributes, foreign=self.foreign, frames=self.frames.values())
+        other = Graph(
+            self,
+            attributes=self.attributes,
+            foreign=self.foreign,
+            frames=self.frames.values(),
+            templates=self.templates.values(),
+        )
         other.properties = dict(self.properties)
         return other
 
@@ -184,6 +197,7 @@ class Graph:
             and self.attributes == other.attributes
             and self.foreign == other.foreign
             and self.frames == other.frames
+            and self.templates == other.templates
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -198,6 +212,9 @@ class Graph:
         for name, (_, after) in edit.layers.items():
             if after is not None and after.name != name:
                 raise ValueError(f"edit '{edit.title}' stores layer '{after.name}' under '{name}'")
+        for name, (template, _) in edit.templates.items():
+            if self.templates.get(name) != template:
+                raise ValueError(f"edit '{edit.title}' does not fit: template '{name}' is not what it was")
         for name, (before, after) in edit.layers.items():
             if after is not None:
                 self._put(after)
@@ -213,6 +230,11 @@ class Graph:
                 self.frames.pop(frame_id, None)
             else:
                 self.frames[frame_id] = frame
+        for name, (_, template) in edit.templates.items():
+            if template is None:
+                self.templates.pop(name, None)
+            else:
+                self.templates[name] = template
         return ChangeSet.of(edit)
 
     def _put(self, layer: Layer) -> None:

@@ -1,7 +1,8 @@
 """Shapes and problems of a whole network, kept up to date after every edit.
 
 Only what lies downstream of a change is inferred again, and only as far as results differ. The module knows operators
-through the `Lookup` protocol alone: `designer.operators.registry.Registry` satisfies it.
+through the `Lookup` protocol alone: `designer.operators.registry.Registry` satisfies it. A lookup whose answers depend on
+more than a layer's own text (instances of templates) is a `GraphLookup`, made for one graph.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
@@ -47,6 +48,24 @@ class Lookup(Protocol):
     def read(self, layer: Layer) -> ReadLike: ...
 
 
+class GraphLookup(Lookup, Protocol):
+    """A lookup that knows the graph.
+
+    `stale` names the layers to read again after a change beside those that changed, `findings` what is wrong beyond single
+    layers.
+    """
+
+    def stale(self, change: ChangeSet) -> set[str]: ...
+    def findings(self, inference: Inference) -> Sequence[Diagnostic]: ...
+
+
+@runtime_checkable
+class Binding(Lookup, Protocol):
+    """A lookup that can be bound to a graph."""
+
+    def for_graph(self, graph: Graph) -> GraphLookup: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LayerState:
     """What is known of one layer.
@@ -78,7 +97,8 @@ class Inference:
 
     def __init__(self, graph: Graph, lookup: Lookup) -> None:
         self.graph = graph
-        self._lookup = lookup
+        self.bound = lookup.for_graph(graph) if isinstance(lookup, Binding) else None
+        self.lookup: Lookup = self.bound or lookup
         self._parsed: dict[str, _Parsed] = {}
         self.states: dict[str, LayerState] = {}
         self.last_inferred = 0  # how many layers the last update looked at
@@ -97,10 +117,13 @@ class Inference:
         for name in change.removed:
             self._parsed.pop(name, None)
             self.states.pop(name, None)
-        dirty = {n for n in change.computed if n in self.graph}
+        stale = self.bound.stale(change) if self.bound is not None else set()
+        for name in stale:
+            self._parsed.pop(name, None)
+        dirty = {n for n in change.computed | stale if n in self.graph}
         for name in change.removed | change.added:
             dirty.update(n for n in self.graph.consumers(name) if n in self.graph)
-        for name in change.reconfigured:  # its outputs may have other names now
+        for name in change.reconfigured | stale:  # its outputs may have other names now
             dirty.update(n for n in self.graph.consumers(name) if any(s and s.port for s in self.graph[n].inputs))
         if change.added or change.removed or change.rewired:
             self._ranks.update(change.removed, change.added | change.rewired)
@@ -117,7 +140,7 @@ class Inference:
             if (old.type, old.params, old.activation) == (layer.type, layer.params, layer.activation):
                 parsed.layer = layer
                 return parsed.read
-        read = self._lookup.read(layer)
+        read = self.lookup.read(layer)
         self._parsed[name] = _Parsed(layer, read)
         return read
 
@@ -125,6 +148,8 @@ class Inference:
         """All findings, errors first, then by layer name."""
         rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
         found = [d for state in self.states.values() for d in state.diagnostics]
+        if self.bound is not None:
+            found.extend(self.bound.findings(self))
         return tuple(sorted(found, key=lambda d: (rank[d.severity], d.layer or "", d.code)))
 
     # --- the pass --------------------------------------------------------------------------------------------
@@ -198,7 +223,7 @@ class Inference:
             if read.activation is not None and outputs:
                 outputs = (read.activation.infer_checked(outputs[:1])[0], *outputs[1:])
         except ShapeError as error:
-            found.append(Diagnostic(error.code, error.message, layer=layer.name, port=error.port, remedy=error.remedy))
+            found.append(_broken_rule(layer, error))
             return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
         except Exception as error:  # a mistake in an operator's declaration, for instance a plugin's: the rest goes on
             found.append(_broken(layer, error))
@@ -263,6 +288,18 @@ class Inference:
         operator = self.read(layer).operator
         names = [p.name for p in operator.output_ports()] if operator is not None else []
         return names.index(port) if port in names else None
+
+
+def _broken_rule(layer: Layer, error: ShapeError) -> Diagnostic:
+    return Diagnostic(
+        error.code,
+        error.message,
+        layer=layer.name,
+        port=error.port,
+        remedy=error.remedy,
+        template=error.template,
+        inner=error.inner,
+    )
 
 
 def _broken(layer: Layer, error: Exception) -> Diagnostic:

@@ -50,6 +50,7 @@ class Layer:
     """One layer. `inputs` is ordered by input port; None stands for a port that nothing is connected to.
 
     `attributes` and `children` hold foreign attributes and elements of the file, which are written back unchanged.
+    `weights_of` is never in a file: where templates were inlined it names whose weights the layer uses, its own if empty.
     """
 
     name: str
@@ -60,6 +61,12 @@ class Layer:
     activation: ActivationSpec | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     children: tuple[Foreign, ...] = ()
+    weights_of: str = ""
+
+    @property
+    def weights_name(self) -> str:
+        """The name under which weights files hold this layer's tensors."""
+        return self.weights_of or self.name
 
     def with_param(self, name: str, text: str) -> Layer:
         return replace(self, params={**self.params, name: text})

@@ -16,17 +16,26 @@ class ShapeError(Exception):
 
     The message is one sentence that names the rule and the figures, for instance
     "kernel 7x7 does not fit an input of 5x5". `port` names the input port to mark, `remedy` says what to do, `code` is that
-    of the diagnostic.
+    of the diagnostic. `template` and `inner` say in which template and at which of its layers, for a fault inside one.
     """
 
     def __init__(
-        self, message: str, *, port: str | None = None, remedy: str = "", code: str = "shape-mismatch"
+        self,
+        message: str,
+        *,
+        port: str | None = None,
+        remedy: str = "",
+        code: str = "shape-mismatch",
+        template: str | None = None,
+        inner: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.port = port
         self.remedy = remedy
+        self.template = template
+        self.inner = inner
 
 
 class DataType(StrEnum):

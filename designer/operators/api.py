@@ -22,7 +22,7 @@ from designer.operators.onnx_data import (
     int64,
     scalar,
 )
-from designer.operators.params import Parameter, ParamInfo, Value, kind_of, param
+from designer.operators.params import Parameter, ParamInfo, Value, is_kind, kind_of, param
 from designer.operators.torch_data import (
     TorchCall,
     TorchExpr,
@@ -115,6 +115,7 @@ class Role(StrEnum):
     OUTPUT = "output"  # a result that the person sees; passes its input through
     ANALYSIS = "analysis"  # `evaluate` in numpy between engine runs; exporters pass the first input through
     LOSS = "loss"  # ends a training branch; not part of inference
+    TEMPLATE = "template"  # an instance of a subnetwork, or one of its ports: plain layers when anything runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,16 +358,16 @@ def _elements(shape: tuple[int, ...]) -> int:
 
 
 def _parameters(cls: type[Operator]) -> tuple[Parameter, ...]:
-    hints: dict[str, Any] = {}
     found: list[Parameter] = []
     for item in dataclasses.fields(cls):  # type: ignore[arg-type]
         info = item.metadata.get("param")
         if not isinstance(info, ParamInfo):
             raise TypeError(f"{cls.__name__}.{item.name}: declare parameters with param(default=...)")
-        if not hints:
-            hints = typing.get_type_hints(cls)
+        annotation: Any = item.type
+        if isinstance(annotation, str) and not is_kind(annotation):
+            annotation = typing.get_type_hints(cls)[item.name]
         default = typing.cast(Value, item.default)
-        found.append(Parameter(item.name, kind_of(hints[item.name], info, cls.__name__, item.name), default, info))
+        found.append(Parameter(item.name, kind_of(annotation, info, cls.__name__, item.name), default, info))
     return tuple(found)
 
 

@@ -12,11 +12,16 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.model import ActivationSpec, Layer
 from designer.operators.api import Activation, Operator
 from designer.operators.params import ParamError, Value
+
+if TYPE_CHECKING:
+    from designer.graph.graph import Graph
+    from designer.operators.templates import TemplateLookup
 
 ENTRY_POINT_GROUP = "layerwright.operators"
 PACKAGES = ("designer.operators.library", "analysis_layers")
@@ -71,6 +76,12 @@ class Registry:
 
     def __iter__(self) -> Iterator[type[Operator]]:
         return iter(sorted(self.operators.values(), key=lambda cls: cls.type))
+
+    def for_graph(self, graph: Graph) -> TemplateLookup:
+        """This registry for the layers of `graph`, whose templates it knows."""
+        from designer.operators.templates import TemplateLookup
+
+        return TemplateLookup(self, graph)
 
     def read(self, layer: Layer) -> Read:
         """The typed operator and activation of `layer`, or findings that name the parameter and the rule."""

@@ -130,11 +130,12 @@ def layer_names(inference: Inference) -> dict[str, str]:
     """Layer -> identifier, for attributes and locals.
 
     Layers with weights come first and are named among themselves, because their names are keys of state dicts: they do
-    not depend on what else the network holds.
+    not depend on what else the network holds. Layers that share their weights have one name, that of the weights.
     """
-    weighted = [layer.name for layer in inference.graph if _has_weights(inference, layer.name)]
-    names = identifiers(weighted)
-    taken = set(names.values())
+    weighted = [layer for layer in inference.graph if _has_weights(inference, layer.name)]
+    owners = identifiers(layer.weights_name for layer in weighted)
+    names = {layer.name: owners[layer.weights_name] for layer in weighted}
+    taken = set(owners.values())
     for layer in sorted(inference.graph.layers):
         if layer not in names:
             names[layer] = _unique(identifier(layer), taken)
@@ -159,6 +160,7 @@ class _Walker:
     weights: list[BoundWeight] = field(default_factory=list)
     values: dict[Source, str] = field(default_factory=dict)
     locals: set[str] = field(default_factory=set)
+    owned: dict[tuple[str, str], tuple[str, dict[str, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.attribute_names = set(self.names.values())  # what belongs to a layer only gets its own names from here on
@@ -219,22 +221,36 @@ class _Walker:
         prefix: str,
     ) -> list[TorchExpr]:
         """`roots` with inputs, modules and tensors replaced by names; shared parts become steps of their own."""
-        if prefix:
+        weights = operator.weights(types)
+        owner = self.inference.graph[layer].weights_name
+        known = self.owned.get((owner, prefix)) if weights else None
+        if known is not None:  # another layer has the same weights: then it is the same module
+            attribute = known[0]
+        elif prefix:
             attribute = _unique(attribute, self.attribute_names) if any(modules(r) for r in roots) else attribute
         found = _modules(layer, roots)
-        if len(found) == 1 and not found[0].name:
-            self.attributes.append(Attribute(attribute, layer, found[0]))
-        elif found:
-            self.attributes.append(Attribute(attribute, layer, {module.name: module for module in found}))
         several = len(found) > 1 or bool(found and found[0].name)
-        held: dict[str, str] = {}
+        made: list[Attribute] = []
+        if found:
+            content = {module.name: module for module in found} if several else found[0]
+            made.append(Attribute(attribute, layer, content))
+        held: dict[str, str] = known[1] if known is not None else {}
+        tensors: dict[str, TorchParameter] = {}
         for node in walk(tuple(roots)):
-            if isinstance(node, TorchParameter) and node.name not in held:
-                held[node.name] = _unique(f"{attribute}_{node.name}", self.attribute_names)
-                self.attributes.append(Attribute(held[node.name], layer, node))
-        for weight in operator.weights(types):
-            key = held.get(weight.torch) or f"{attribute}.{weight.torch}"
-            self.weights.append(BoundWeight(layer, prefix + weight.name, key, weight))
+            if isinstance(node, TorchParameter):
+                tensors.setdefault(node.name, node)
+        for name, tensor in tensors.items():
+            if name not in held:
+                held[name] = _unique(f"{attribute}_{name}", self.attribute_names)
+            made.append(Attribute(held[name], layer, tensor))
+        if known is not None:
+            self._check_shared(layer, owner, made)
+        else:
+            self.attributes.extend(made)
+            for weight in weights:
+                key = held.get(weight.torch) or f"{attribute}.{weight.torch}"
+                self.weights.append(BoundWeight(owner, prefix + weight.name, key, weight))
+            self.owned[owner, prefix] = (attribute, held)
         counts = uses(tuple(roots))
         shared: dict[int, tuple[Any, TorchExpr]] = {}  # by identity; the node is kept so that its id stays its own
 
@@ -270,6 +286,31 @@ class _Walker:
             raise DiagnosticError(_bad_data(layer, f"{type(node).__name__} is not known"))
 
         return [resolve(root) for root in roots]
+
+    def _check_shared(self, layer: str, owner: str, made: Sequence[Attribute]) -> None:
+        """Raise DiagnosticError unless a layer needs the same modules as the one whose weights it shares."""
+        present = {attribute.name: attribute for attribute in self.attributes}
+        for attribute in made:
+            first = present.get(attribute.name)
+            if first is None or _construction(first.content) != _construction(attribute.content):
+                raise DiagnosticError(
+                    Diagnostic(
+                        "shared-shape",
+                        f"'{layer}' cannot use the weights of '{owner}': its tensors would be others than those of "
+                        f"'{first.layer if first is not None else owner}'",
+                        layer=layer,
+                        remedy="feed both with the same number of channels, or do not share the weights",
+                    )
+                )
+
+
+def _construction(content: Any) -> Any:
+    """What an attribute is made from, without what it is called with."""
+    if isinstance(content, TorchModule):
+        return (content.path, content.kwargs)
+    if isinstance(content, Mapping):
+        return {name: _construction(module) for name, module in content.items()}
+    return content
 
 
 def locals_of(value: Any) -> Iterator[str]:

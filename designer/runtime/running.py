@@ -14,7 +14,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.runtime.api import Array, Step
 from designer.runtime.feeding import crop, frozen
-from designer.runtime.network import operator_of, output_layers, tensor, tensors
+from designer.runtime.network import operator_of, tensors
 from designer.runtime.plan import AnalysisStep, PartStep
 from designer.runtime.results import fingerprint, layer_text
 
@@ -50,8 +50,8 @@ class Run:
         if progress is not None:
             progress(total, total, "")
         session.forget(len(self.prints))
-        outputs = {name: self._output(Source(name)) for name in output_layers(session.inference)}
-        captures = {source: self._value(tensor(session.inference, source)) for source in self.capture}
+        outputs = {name: self._output(Source(name)) for name in session.output_layers()}
+        captures = {source: self._value(session.source(source)) for source in self.capture}
         return outputs, captures, tuple(self.steps)
 
     def _part(self, step: PartStep) -> Step:
@@ -117,8 +117,8 @@ def evaluate(inference: Inference, layer: str, inputs: Sequence[Array]) -> dict[
     operator = operator_of(inference, layer)
     try:
         made = operator.evaluate(inputs)
-    except DiagnosticError:
-        raise
+    except DiagnosticError as error:  # a layer does not know its own name
+        raise DiagnosticError(replace(d, layer=d.layer or layer) for d in error.diagnostics) from error
     except Exception as error:  # the code of a plugin may raise anything
         raise DiagnosticError(
             Diagnostic(

@@ -23,7 +23,9 @@ from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size3D
 from designer.operators.api import Operator, Role
+from designer.operators.inlining import has_instances, inline, inlined_source
 from designer.operators.registry import Registry
+from designer.operators.training_branch import no_output, training_branch, training_only
 from designer.runtime.api import Array, Compiled, Engine, RunOptions, RunResult
 from designer.runtime.engines import make_engine
 from designer.runtime.feeding import Extent, Fed, check_fed, factors, frozen, padded_extent, prepare, sized, tiling
@@ -39,7 +41,8 @@ COMPILED = 4  # parts kept ready beside those of the present run; each holds pac
 class Session:
     """Runs `graph` with `weights`. The graph is copied; tell changes with `set_param` and `set_graph`.
 
-    `inference` holds the shapes at the sizes of what was fed last. Not for use by two threads at once.
+    `inference` holds the shapes at the sizes of what was fed last, templates replaced by their layers. Not for use by two
+    threads at once.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Session:
         self.registry = registry
         self.options = options if options is not None else RunOptions()
         self._document = graph.copy()
-        self._graph = graph.copy()
+        self._graph = inline(graph, registry)
         self.inference = Inference(self._graph, registry)
         self._fed: dict[str, Fed] = {}
         self._serial = 0
@@ -110,20 +113,28 @@ class Session:
             wrong = [d for d in errors(self.registry.read(changed).diagnostics) if d.parameter == param]
             if wrong:
                 raise DiagnosticError(wrong)
-        self._document.apply(edit)
-        self._take(Edit(edit.title, {layer: (self._graph[layer], self._sized(changed))}))
+        if has_instances(self._document):  # what others read from the layer may be named otherwise there
+            document = self._document.copy()
+            document.apply(edit)
+            self.set_graph(document)
+        else:
+            self._document.apply(edit)
+            self._take(Edit(edit.title, {layer: (self._graph[layer], self._sized(changed))}))
 
     def set_graph(self, graph: Graph) -> None:
         """Run another state of the network from now on. What does not depend on the difference stays kept."""
+        flat = inline(graph, self.registry)
         self._document = graph.copy()
         kept = {name for name in self._fed if name in graph and self._role(graph[name]) is Role.INPUT}
         self._fed = {name: fed for name, fed in self._fed.items() if name in kept}
-        before, after = self._graph.layers, {layer.name: self._sized(layer) for layer in graph}
+        before, after = self._graph.layers, {layer.name: self._sized(layer) for layer in flat}
         names = [*after, *(name for name in before if name not in after)]
+        templates = {**self._graph.templates, **flat.templates}
         self._take(
             Edit(
                 "Update",
                 {n: (before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)},
+                templates={n: (self._graph.templates.get(n), flat.templates.get(n)) for n in templates},
             )
         )
 
@@ -167,8 +178,11 @@ class Session:
         `progress(done, total, text)` is called before every step and at the end.
         """
         started = perf_counter()
-        run = Run(self, capture)
-        result = run.go(progress)
+        try:
+            run = Run(self, capture)
+            result = run.go(progress)
+        except DiagnosticError as error:
+            raise DiagnosticError(self._on_instance(d) for d in error.diagnostics) from error
         notes = list(run.notes)
         lost = self.results.trim(run.keys)
         if lost:
@@ -178,18 +192,35 @@ class Session:
         milliseconds = (perf_counter() - started) * 1000
         return RunResult(*result, milliseconds, self.weights.note, "; ".join(notes))
 
+    def source(self, source: Source) -> Source:
+        """The tensor that a name of the document stands for, in the network that runs."""
+        return tensor(self.inference, inlined_source(self._document, source))
+
+    def _on_instance(self, finding: Diagnostic) -> Diagnostic:
+        """A finding about a layer inside of an instance, as one about the instance: the document knows no other."""
+        name = finding.layer
+        if name is None or name in self._document:
+            return finding
+        places = [i for i, c in enumerate(name) if c == "."]
+        return next((replace(finding, layer=name[:i]) for i in places if name[:i] in self._document), finding)
+
+    def output_layers(self) -> tuple[str, ...]:
+        """The output layers that inference computes, in the document's order."""
+        training = training_branch(self._graph, self.registry)
+        return tuple(name for name in output_layers(self.inference) if name not in training)
+
     def plan(self, capture: Sequence[Source] = ()) -> Plan:
         """What a run for the outputs and `capture` consists of."""
         return self.planned(capture)[0]
 
     def planned(self, capture: Sequence[Source]) -> tuple[Plan, dict[PartStep, str]]:
         """The plan, and a key for every part that tells apart all that is compiled into it."""
-        outputs = [Source(name) for name in output_layers(self.inference)]
-        targets = tuple(dict.fromkeys([*outputs, *(tensor(self.inference, source) for source in capture)]))
-        if not targets:
-            raise DiagnosticError(
-                Diagnostic("no-output", "the network has no output layer", remedy="add an output and connect it")
-            )
+        training = training_branch(self._graph, self.registry)
+        outputs = [Source(name) for name in self.output_layers()]
+        targets = tuple(dict.fromkeys([*outputs, *(self.source(source) for source in capture)]))
+        absent = [training_only(target.layer) for target in targets if target.layer in training]
+        if absent or not targets:
+            raise DiagnosticError(absent or no_output(self._graph, self.registry))
         known = self._plans.get(targets)
         if known is None:
             plan = make_plan(self.inference, targets)
@@ -198,7 +229,10 @@ class Session:
         return known
 
     def _part_print(self, step: PartStep) -> str:
-        texts = [(layer_text(self._graph[name]), self._prints.of(name)) for name in step.part.layers]
+        texts = [
+            (layer_text(self._graph[name]), self._prints.of(self._graph[name].weights_name))
+            for name in step.part.layers
+        ]
         feeds = [(str(feed), str(type_of(self.inference, feed))) for feed in step.part.feeds]
         return fingerprint(self.options, texts, feeds, [str(source) for source in step.wanted])
 

@@ -131,7 +131,8 @@ def test_everything_in_the_file_reaches_the_graph() -> None:
     assert graph.frames["frame_0"].rect == (-32, 16, 640, 320)
     assert graph.properties["author_notes"].startswith("first line\nsecond")
     assert graph.properties["user_version_tag"] == "v1.7-beta"
-    assert [f.xml[:12] for f in graph.foreign] == ["<!-- A comme", "<note:Histor", "<lw:Template"]
+    assert [f.xml[:12] for f in graph.foreign] == ["<!-- A comme", "<note:Histor"]
+    assert [layer.name for layer in graph.templates["block"].layers] == ["in", "out"]
 
 
 def test_what_stands_around_the_layers_is_kept() -> None:

@@ -142,10 +142,10 @@ class _Walk:
             name = self.builder.fresh(f"{self.layer}/constant")
             return self.builder.initializer(name, np.array(value.values, dtype=value.dtype))
         if isinstance(value, OnnxWeight):
-            key = WeightKey(self.layer, self.prefix + value.name)
+            key = WeightKey(self.builder.inference.graph[self.layer].weights_name, self.prefix + value.name)
             array = weight(self.builder.weights, key, self.shapes.get(value.name))
             if key not in self.builder.weight_names:
-                name = self.builder.fresh(f"{self.layer}/{key.tensor}")
+                name = self.builder.fresh(f"{key.layer}/{key.tensor}")
                 self.builder.weight_names[key] = self.builder.initializer(name, array)
             return self.builder.weight_names[key]
         raise TypeError(f"layer '{self.layer}': {value!r} is not ONNX data")

@@ -1,0 +1,96 @@
+"""Subnetworks: a template is a named piece of a network that layers of the type `template` are instances of.
+
+Its layers of the types `template_input` and `template_output` are its ports: a port's name is the layer's name, and ports
+are in the order of their parameter `index`, then of their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from designer.graph.model import Foreign, Layer, check_layer_name
+
+INSTANCE = "template"
+INPUT = "template_input"
+OUTPUT = "template_output"
+PARAMETER = "template"  # of an instance: which template it is one of
+
+
+@dataclass(frozen=True)
+class Template:
+    """One subnetwork; its layers are kept in name order. `foreign` and `attributes` are what a file held besides."""
+
+    name: str
+    layers: tuple[Layer, ...] = ()
+    foreign: tuple[Foreign, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(sorted(self.layers, key=lambda layer: layer.name)))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the input ports, in order."""
+        return _ports(self.layers, INPUT)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the output ports, in order."""
+        return _ports(self.layers, OUTPUT)
+
+    def uses(self) -> tuple[str, ...]:
+        """Names of the templates that its own layers are instances of, one for each instance."""
+        return tuple(layer.params.get(PARAMETER, "") for layer in self.layers if layer.type == INSTANCE)
+
+
+def _ports(layers: tuple[Layer, ...], kind: str) -> tuple[str, ...]:
+    found = [(_index(layer), layer.name) for layer in layers if layer.type == kind]
+    return tuple(name for _, name in sorted(found))
+
+
+def _index(layer: Layer) -> int:
+    text = layer.params.get("index", "0").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def closure(templates: Mapping[str, Template], name: str) -> list[str]:
+    """`name` and all templates that it uses, directly or through others; those that do not exist are named too."""
+    found: dict[str, None] = {name: None}
+    waiting = [name]
+    while waiting:
+        template = templates.get(waiting.pop())
+        for used in template.uses() if template is not None else ():
+            if used not in found:
+                found[used] = None
+                waiting.append(used)
+    return list(found)
+
+
+def recursion(templates: Mapping[str, Template], name: str) -> tuple[str, ...]:
+    """The way on which a template comes back to itself, as (name, ..., name); empty when it does not."""
+    came_from: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        present = waiting.pop()
+        template = templates.get(present)
+        for used in template.uses() if template is not None else ():
+            if used == name:
+                path = [name, present]
+                while path[-1] != name:
+                    path.append(came_from[path[-1]])
+                return tuple(reversed(path))
+            if used not in came_from:
+                came_from[used] = present
+                waiting.append(used)
+    return ()
+
+
+def check_template_name(name: str) -> str | None:
+    """The rule that `name` breaks as a sentence, or None when it is a legal name of a template."""
+    rule = check_layer_name(name)
+    if rule is not None:
+        return rule.replace("a layer name", "the name of a template")
+    if "." in name:
+        return "the name of a template must not hold a full stop"
+    return None

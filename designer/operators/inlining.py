@@ -1,0 +1,145 @@
+"""Templates replaced by their layers: the network as engines, exporters and weights files see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template
+from designer.operators.registry import Registry
+from designer.operators.templates import TemplateLookup
+
+PLAIN = "identity"
+
+
+def inline(graph: Graph, registry: Registry, which: Callable[[Template], bool] | None = None) -> Graph:
+    """A copy of `graph` in which each instance is replaced by layers named `<instance>.<layer>`.
+
+    The instance's own name stays, as a layer that hands its first output on and has its attached activation; ports become
+    such layers too. Layers that share weights carry the common name in `weights_of`. With `which` only instances of these
+    templates are replaced. Instances that cannot be replaced (no such template, one that uses itself) stay, for type
+    checking to complain about. Raises DiagnosticError when a name is taken.
+    """
+    if not has_instances(graph):
+        return graph.copy()
+    lookup = registry.for_graph(graph)
+
+    def body(layer: Layer) -> Template | None:
+        if layer.type != INSTANCE:
+            return None
+        found = lookup.body(layer.params.get(PARAMETER, ""))
+        usable = found is not None and found.expands and bool(found.template.outputs)
+        return found.template if found is not None and usable and (which is None or which(found.template)) else None
+
+    expansion = _Expansion(body)
+    for layer in graph:
+        expansion.layer(layer, graph.layers, "", "")
+    made = Graph(
+        expansion.made.values(),
+        attributes=graph.attributes,
+        foreign=graph.foreign,
+        frames=graph.frames.values(),
+        templates=graph.templates.values() if any(x.type == INSTANCE for x in expansion.made.values()) else (),
+    )
+    made.properties = dict(graph.properties)
+    return made
+
+
+def has_instances(graph: Graph) -> bool:
+    return any(layer.type == INSTANCE for layer in graph)
+
+
+def inlined(inference: Inference) -> Inference:
+    """The inference of the network without instances of templates: `inference` itself where there are none."""
+    if not isinstance(inference.lookup, TemplateLookup) or not has_instances(inference.graph):
+        return inference
+    registry = inference.lookup.registry
+    return Inference(inline(inference.graph, registry), registry)
+
+
+def inlined_source(graph: Graph, source: Source) -> Source:
+    """The tensor of the inlined network that holds what `source` is in the document `graph`."""
+    layer = graph.get(source.layer)
+    if layer is None or layer.type != INSTANCE or not source.port:
+        return source
+    template = graph.templates.get(layer.params.get(PARAMETER, ""))
+    return _output(template, source) if template is not None else source
+
+
+def _output(template: Template, source: Source) -> Source:
+    ports = template.outputs
+    if not source.port or source.port not in ports:
+        return source
+    return Source(source.layer) if source.port == ports[0] else Source(f"{source.layer}.{source.port}")
+
+
+class _Expansion:
+    """Collects layers. `body` tells the template of a layer that is to be replaced."""
+
+    def __init__(self, body: Callable[[Layer], Template | None]) -> None:
+        self.body = body
+        self.made: dict[str, Layer] = {}
+
+    def add(self, layer: Layer) -> None:
+        if layer.name in self.made:
+            raise DiagnosticError(
+                Diagnostic(
+                    "template-name-clash",
+                    f"the name '{layer.name}' is that of a layer inside of an instance and of another layer",
+                    layer=layer.name,
+                    remedy="rename the layer or the instance",
+                )
+            )
+        self.made[layer.name] = layer
+
+    def layer(self, layer: Layer, around: Mapping[str, Layer], prefix: str, owner: str) -> None:
+        """Add a layer of a network whose layers are `around`; `prefix` and `owner` come before names and weights' names."""
+        name, weights = prefix + layer.name, owner + layer.name
+        inputs = tuple(None if s is None else self._source(s, around, prefix) for s in layer.inputs)
+        moved = replace(layer, name=name, inputs=inputs, weights_of=weights if weights != name else "")
+        layer = moved if moved != layer else layer  # what stays equal stays the same object: comparing is faster then
+        template = self.body(layer)
+        if template is None:
+            self.add(layer)
+            return
+        self._ports(layer, template)
+        shared = layer.params.get("shared_weights", "").strip() == "true"
+        inner_owner = f"{template.name if shared else weights}."
+        inside = {item.name: item for item in template.layers}
+        for item in template.layers:
+            if item.type == INPUT:
+                self._input(item, layer, template, inner_owner)
+            elif item.type == OUTPUT:
+                self.layer(replace(item, type=PLAIN, params={}), inside, f"{name}.", inner_owner)
+            else:
+                self.layer(item, inside, f"{name}.", inner_owner)
+
+    def _source(self, source: Source, around: Mapping[str, Layer], prefix: str) -> Source:
+        producer = around.get(source.layer)
+        template = self.body(producer) if producer is not None else None
+        moved = Source(prefix + source.layer, source.port)
+        return moved if template is None else _output(template, moved)
+
+    def _ports(self, instance: Layer, template: Template) -> None:
+        first = Source(f"{instance.name}.{template.outputs[0]}")
+        self.add(replace(instance, type=PLAIN, params={}, inputs=(first,)))
+
+    def _input(self, port: Layer, instance: Layer, template: Template, owner: str) -> None:
+        index = template.inputs.index(port.name)
+        source = instance.inputs[index] if index < len(instance.inputs) else None
+        name = f"{instance.name}.{port.name}"
+        weights = owner + port.name
+        self.add(
+            replace(
+                port,
+                name=name,
+                type=PLAIN,
+                params={},
+                inputs=(source,) if source is not None else (),
+                weights_of=weights if weights != name else "",
+            )
+        )

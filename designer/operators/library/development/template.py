@@ -1,0 +1,94 @@
+"""An instance of a subnetwork."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from designer.operators.api import (
+    Category,
+    Cost,
+    Example,
+    Operator,
+    Port,
+    Role,
+    ShapeError,
+    TensorType,
+    TorchExpr,
+    TorchInput,
+    TorchItem,
+    TorchModule,
+    Weight,
+    param,
+)
+
+if TYPE_CHECKING:
+    from designer.operators.templates import Body
+
+
+class TemplateInstance(
+    Operator,
+    type="template",
+    title="Template",
+    category=Category.DEVELOPMENT,
+    role=Role.TEMPLATE,
+    synonyms=("subnetwork", "block", "group", "module", "subgraph", "macro", "function"),
+):
+    """A subnetwork of the document, used here: its ports are the template's `template_input` and `template_output` layers.
+
+    Each instance has weights of its own, named `<instance>.<layer>`, unless it shares those of the template.
+    """
+
+    inputs = (Port("x", variadic=True, optional=True),)  # until the template is known
+    examples = (Example(()),)
+
+    template: str = param(default="", doc="Name of the template.")
+    shared_weights: bool = param(
+        default=False,
+        extension=True,
+        doc="Use one set of weights, named `<template>.<layer>`, together with all instances that share.",
+    )
+
+    @property
+    def body(self) -> Body | None:
+        """What the template is in the graph at hand; None for an operator that was read without a graph."""
+        return self.__dict__.get("_body")
+
+    def with_body(self, body: Body) -> TemplateInstance:
+        """This instance in the graph that `body` belongs to."""
+        made = copy.copy(self)
+        object.__setattr__(made, "_body", body)  # no parameter, so no field
+        return made
+
+    def input_ports(self) -> tuple[Port, ...]:
+        return self.inputs if self.body is None else tuple(Port(name) for name in self.body.template.inputs)
+
+    def output_ports(self) -> tuple[Port, ...]:
+        return self.outputs if self.body is None else tuple(Port(name) for name in self.body.template.outputs)
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        if self.body is None:
+            raise ShapeError(f"the template '{self.template}' is not known here", code="unknown-template")
+        return self.body.outputs(inputs)
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr | tuple[TorchExpr, ...]:
+        """A module of the class that the exporter makes of the template, for source code; engines run its layers."""
+        arguments = tuple(TorchInput(i) for i in range(len(self.input_ports())))
+        module = TorchModule(f"template.{self.template}", {}, arguments)
+        count = len(self.output_ports())
+        return module if count == 1 else tuple(TorchItem(module, i) for i in range(count))
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        """The tensors of its layers, named `<layer>.<tensor>`."""
+        return self.body.weights(inputs) if self.body is not None else ()
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        return self.cost(inputs, outputs).flops
+
+    def cost(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Cost:
+        return self.body.cost(inputs) if self.body is not None else Cost()
+
+    def summary(self) -> str:
+        name = self.template if len(self.template) <= 40 else f"{self.template[:39]}…"
+        return f"{name} · shared weights" if self.shared_weights and name else name

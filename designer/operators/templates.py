@@ -1,0 +1,377 @@
+"""Instances of templates as operators: what a template is for the graph that holds it, and what is wrong with it.
+
+A template's layers are inferred for the types that an instance is fed with, once for every combination of types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+from designer.graph.diagnostics import Diagnostic, Severity, errors
+from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, closure, recursion
+from designer.graph.types import ShapeError, TensorType
+from designer.operators.api import Cost, Operator, Role, Weight
+from designer.operators.library.development.template import TemplateInstance
+from designer.operators.library.development.template_input import TemplateInput
+from designer.operators.registry import Read, Registry
+
+MAX_DEPTH = 16  # templates inside templates
+MAX_EXPANDED = 50_000  # layers that one instance stands for, those of templates inside included
+KEPT = 64  # combinations of input types whose shapes are remembered for each template
+
+
+class TemplateLookup:
+    """A registry for one graph: it also reads instances of the graph's templates."""
+
+    def __init__(self, registry: Registry, graph: Graph) -> None:
+        self.registry = registry
+        self.graph = graph
+        self._bodies: dict[str, Body] = {}
+
+    def read(self, layer: Layer) -> Read:
+        """As `Registry.read`; an instance of a template gets the template's ports and findings."""
+        read = self.registry.read(layer)
+        if layer.type in (INPUT, OUTPUT):
+            return replace(read, diagnostics=(*read.diagnostics, _outside(layer)))
+        if not isinstance(read.operator, TemplateInstance):
+            return read
+        return self.instance(read, read.operator, layer, list(self.graph.layers))
+
+    def instance(self, read: Read, operator: TemplateInstance, layer: Layer, around: Sequence[str]) -> Read:
+        """An instance with the template's body; `around` are the names of the layers that stand beside it."""
+        body = self.body(operator.template)
+        if body is None:
+            finding = _unknown(operator, layer, sorted(self.graph.templates))
+            return replace(read, operator=None, diagnostics=(*read.diagnostics, finding))
+        found = [replace(d, layer=layer.name) for d in body.findings]
+        found += _clashes(layer.name, operator, around, self.graph)
+        return replace(read, operator=operator.with_body(body), diagnostics=(*read.diagnostics, *found))
+
+    def body(self, name: str) -> Body | None:
+        """The template of that name; None when there is none."""
+        if name not in self.graph.templates:
+            return None
+        body = self._bodies.get(name)
+        if body is None or body.template is not self.graph.templates[name]:
+            body = self._bodies[name] = Body(name, self)
+        return body
+
+    def stale(self, change: ChangeSet) -> set[str]:
+        """Instances whose meaning may be another one after `change`, although their own text is the same."""
+        found: set[str] = set()
+        touched = set(change.templates)
+        for name in change.added | change.removed:
+            places = [i for i, c in enumerate(name) if c == "."]
+            found.update(name[:i] for i in places if name[:i] in self.graph)
+            touched.update(n for n in (name, *(name[:i] for i in places)) if n in self.graph.templates)
+        if change.templates:
+            self._bodies.clear()  # others may use them
+        if touched:
+            for layer in self.graph:
+                if layer.type == INSTANCE:
+                    used = closure(self.graph.templates, layer.params.get("template", ""))
+                    if not touched.isdisjoint(used):
+                        found.add(layer.name)
+        return found
+
+    def findings(self, inference: Inference) -> list[Diagnostic]:
+        """Faults of templates that nothing uses yet, as warnings, and shared weights that cannot be shared."""
+        templates = self.graph.templates
+        if not templates:
+            return []
+        used: set[str] = set()
+        for layer in self.graph:
+            if layer.type == INSTANCE:
+                used.update(closure(templates, layer.params.get("template", "")))
+        found: list[Diagnostic] = []
+        for name in sorted(templates.keys() - used):
+            body = self.body(name)
+            assert body is not None
+            found.extend(replace(d, severity=Severity.WARNING) for d in body.findings[:1])
+        return [*found, *self._unshareable(inference)]
+
+    def _unshareable(self, inference: Inference) -> Iterator[Diagnostic]:
+        shapes: dict[tuple[str, str], tuple[tuple[int, ...], str]] = {}
+        for layer in self.graph:
+            if layer.type != INSTANCE or not inference.states[layer.name].ok:
+                continue
+            operator = cast(Read, inference.read(layer.name)).operator
+            if (
+                not isinstance(operator, TemplateInstance)
+                or operator.body is None
+                or not operator.body.shares(operator)
+            ):
+                continue
+            for owner, weight in operator.body.tensors(inference.states[layer.name].inputs, layer.name, operator):
+                shape, first = shapes.setdefault((owner, weight.name), (weight.shape, layer.name))
+                if shape != weight.shape:
+                    ours, theirs = (" x ".join(map(str, s)) for s in (weight.shape, shape))
+                    yield Diagnostic(
+                        "shared-shape",
+                        f"'{owner}' has shared weights, but its '{weight.name}' would be {ours} here and is {theirs} "
+                        f"in '{first}'",
+                        layer=layer.name,
+                        parameter="shared_weights",
+                        remedy="feed both with the same number of channels, or give this instance weights of its own",
+                        template=operator.template,
+                    )
+                    break
+
+
+class Body:
+    """A template in the graph that holds it. `findings` are its faults as far as they do not depend on what is fed."""
+
+    def __init__(self, name: str, lookup: TemplateLookup) -> None:
+        self.lookup = lookup
+        self.template = lookup.graph.templates[name]
+        self.graph = lookup.graph.inside(name)
+        self._inferences: dict[tuple[TensorType, ...], Inference] = {}
+        self._sound = _structure(lookup.graph, name)
+        self.findings: tuple[Diagnostic, ...] = self._sound or tuple(self._faults())
+
+    @property
+    def expands(self) -> bool:
+        """Whether instances can be replaced by layers: it exists, ends, and does not use itself."""
+        return not self._sound
+
+    def read(self, layer: Layer) -> Read:
+        """A layer of the template as an operator; ports of the template carry nothing yet."""
+        read = self.lookup.registry.read(layer)
+        if not isinstance(read.operator, TemplateInstance):
+            return read
+        return self.lookup.instance(read, read.operator, layer, list(self.graph.layers))
+
+    def infer(self, inputs: Sequence[TensorType]) -> Inference:
+        """The shapes of its layers when it is fed with `inputs`."""
+        key = tuple(inputs)
+        known = self._inferences.get(key)
+        if known is None:
+            if len(self._inferences) >= KEPT:
+                self._inferences.clear()
+            feeds = dict(zip(self.template.inputs, key, strict=True))
+            known = self._inferences[key] = Inference(self.graph, _Fed(self, feeds))
+        return known
+
+    def outputs(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The types at its outputs; ShapeError names the layer inside whose rule is broken."""
+        inference = self.infer(inputs)
+        wrong = errors(inference.diagnostics())
+        if wrong:
+            order = {name: number for number, name in enumerate(self.graph.order()[0])}
+            first = self._inside(min(wrong, key=lambda d: order.get(d.layer or "", len(order))))
+            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            raise ShapeError(
+                first.message + more, code=first.code, remedy=first.remedy, template=first.template, inner=first.inner
+            )
+        states = [inference.states[name].outputs for name in self.template.outputs]
+        return tuple(outputs[0] for outputs in states if outputs)
+
+    def tensors(
+        self, inputs: Sequence[TensorType], owner: str, operator: TemplateInstance
+    ) -> Iterator[tuple[str, Weight]]:
+        """The tensors of an instance and under which name weights files hold them; `owner` is that of the instance."""
+        inference = self.infer(inputs)
+        base = operator.template if operator.shared_weights else owner
+        for name in self.graph.order()[0]:
+            state, read = inference.states[name], cast(Read, inference.read(name))
+            if read.operator is None or not state.ok:
+                continue
+            inner = f"{base}.{name}"
+            if isinstance(read.operator, TemplateInstance) and read.operator.body is not None:
+                yield from read.operator.body.tensors(state.inputs, inner, read.operator)
+            else:
+                for weight in read.operator.weights(state.inputs):
+                    yield inner, weight
+            if read.activation is not None and state.before_activation is not None:
+                for weight in read.activation.weights((state.before_activation,)):
+                    yield inner, replace(weight, name=read.activation.weight_prefix + weight.name)
+
+    def shares(self, operator: TemplateInstance) -> bool:
+        """Whether an instance shares weights: itself, or through a template that it uses."""
+        templates = self.lookup.graph.templates
+        used = [templates[name] for name in closure(templates, self.template.name) if name in templates]
+        return operator.shared_weights or any(
+            layer.type == INSTANCE and layer.params.get("shared_weights", "").strip() == "true"
+            for template in used
+            for layer in template.layers
+        )
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        """The tensors of its layers with names that begin with the layer's."""
+        found = self.tensors(inputs, "", TemplateInstance())
+        return tuple(
+            replace(weight, name=f"{owner[1:]}.{weight.name}", torch=f"{owner[1:]}.{weight.torch}")
+            for owner, weight in found
+        )
+
+    def cost(self, inputs: Sequence[TensorType]) -> Cost:
+        """The work of all its layers."""
+        inference = self.infer(inputs)
+        total = Cost()
+        for name, state in inference.states.items():
+            read = cast(Read, inference.read(name))
+            if read.operator is None or state.outputs is None or read.operator.type in (INPUT, OUTPUT):
+                continue
+            before = state.outputs
+            if read.activation is not None and state.before_activation is not None:
+                before = (state.before_activation, *state.outputs[1:])
+                total = _sum(total, read.activation.cost(before[:1], state.outputs[:1]))
+            total = _sum(total, read.operator.cost(state.inputs, before))
+        return total
+
+    def _faults(self) -> Iterator[Diagnostic]:
+        if not self.template.outputs:
+            yield Diagnostic(
+                "template-without-output",
+                f"the template '{self.template.name}' has no output",
+                remedy="add a template_output layer to it and connect it",
+                template=self.template.name,
+            )
+        for layer in self.template.layers:
+            read = self.read(layer)
+            for finding in read.diagnostics:
+                yield self._inside(finding)
+            cls = self.lookup.registry.get(layer.type)
+            if cls is not None and cls.role in (Role.INPUT, Role.OUTPUT):
+                wanted = INPUT if cls.role is Role.INPUT else OUTPUT
+                yield self._inside(
+                    Diagnostic(
+                        "not-in-template",
+                        f"a layer of the type '{layer.type}' belongs to the whole network",
+                        layer=layer.name,
+                        remedy=f"use a {wanted} layer in the template",
+                    )
+                )
+
+    def _inside(self, finding: Diagnostic) -> Diagnostic:
+        """A finding about a layer of the template as one about the instance, which is to be filled in."""
+        name = self.template.name
+        return replace(
+            finding,
+            message=f"in the template '{name}', layer '{finding.layer}': {finding.message}",
+            layer=None,
+            port=None,
+            parameter=None,
+            template=finding.template or name,
+            inner=finding.inner or finding.layer,
+        )
+
+
+class _Fed:
+    """A lookup for a template's layers whose input ports carry tensors of known types."""
+
+    def __init__(self, body: Body, feeds: dict[str, TensorType]) -> None:
+        self.body = body
+        self.feeds = feeds
+
+    def read(self, layer: Layer) -> Read:
+        read = self.body.read(layer)
+        if isinstance(read.operator, TemplateInput):
+            return replace(read, operator=read.operator.carrying(self.feeds.get(layer.name)))
+        return read
+
+
+def _structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
+    """Why a template cannot be replaced by its layers: it uses itself, or would become too deep or too large."""
+    way = recursion(graph.templates, name)
+    if way:
+        return (
+            Diagnostic(
+                "recursive-template",
+                f"the template '{name}' uses itself: {' > '.join(way)}",
+                remedy="remove one of these instances from its template",
+                template=name,
+            ),
+        )
+    loops = [used for used in closure(graph.templates, name) if recursion(graph.templates, used)]
+    if loops:
+        return (replace(_structure(graph, loops[0])[0]),)
+    depth, size = _extent(graph, name, {})
+    if depth > MAX_DEPTH or size > MAX_EXPANDED:
+        what = f"{depth} deep, the limit is {MAX_DEPTH}" if depth > MAX_DEPTH else f"over {MAX_EXPANDED} layers in all"
+        return (
+            Diagnostic(
+                "template-too-large",
+                f"the template '{name}' with those that it uses is too large: {what}",
+                remedy="use fewer templates inside of templates",
+                template=name,
+            ),
+        )
+    return ()
+
+
+def _extent(graph: Graph, name: str, known: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    """(depth, number of layers) of a template that does not use itself. Without recursion: files may nest deeply."""
+    todo = [name]
+    while todo:
+        present = todo[-1]
+        template = graph.templates.get(present)
+        uses = template.uses() if template is not None else ()
+        open_ = [used for used in uses if used not in known]
+        if open_:
+            todo.extend(dict.fromkeys(open_))
+            continue
+        todo.pop()
+        depth = 1 + max((known[used][0] for used in uses), default=0) if template is not None else 0
+        size = len(template.layers) + sum(known[used][1] for used in uses) if template is not None else 0
+        known[present] = (depth, min(size, MAX_EXPANDED + 1))
+    return known[name]
+
+
+def _sum(a: Cost, b: Cost) -> Cost:
+    return Cost(
+        a.flops + b.flops,
+        a.bytes_read + b.bytes_read,
+        a.bytes_written + b.bytes_written,
+        a.parameters + b.parameters,
+    )
+
+
+def _unknown(operator: Operator, layer: Layer, names: Sequence[str]) -> Diagnostic:
+    wanted = layer.params.get("template", "")
+    shown = ", ".join(f"'{name}'" for name in names[:8])
+    return Diagnostic(
+        "unknown-template",
+        f"there is no template '{wanted}'" if wanted else "no template was chosen",
+        layer=layer.name,
+        parameter="template",
+        remedy=f"choose one of {shown}" if names else "make a template first",
+    )
+
+
+def _outside(layer: Layer) -> Diagnostic:
+    return Diagnostic(
+        "outside-template",
+        f"a layer of the type '{layer.type}' is a port of a template and stands in none",
+        layer=layer.name,
+        remedy="move it into a template, or use an input or output layer",
+    )
+
+
+def _clashes(name: str, operator: TemplateInstance, around: Sequence[str], graph: Graph) -> Iterator[Diagnostic]:
+    """Layers whose names are needed for the layers inside, or for shared weights."""
+    taken = next((other for other in around if other.startswith(f"{name}.")), None)
+    if taken is not None:
+        yield Diagnostic(
+            "template-name-clash",
+            f"names that begin with '{name}.' belong to the layers inside of '{name}', and '{taken}' has such a name",
+            layer=name,
+            remedy=f"rename '{taken}'",
+        )
+    if operator.shared_weights:
+        base = operator.template
+        other = next((n for n in graph.layers if n == base or n.startswith(f"{base}.")), None)
+        if other is not None:
+            yield Diagnostic(
+                "template-name-clash",
+                f"shared weights are named after the template '{base}', and the layer '{other}' has that name",
+                layer=name,
+                parameter="shared_weights",
+                remedy="rename the layer or the template",
+            )
