@@ -209,6 +209,9 @@ class ChannelInspectorPanel(QWidget):
         if self._tensor is None:
             ready = self._analysis.phase in (Phase.READY, Phase.RUNNING)
             waiting = f"Waiting for '{self._source}' …" if self._source and ready else ""
+            layer = Source.parse(self._source).layer
+            if self._document is not None and layer in self._document.training:
+                waiting = f"'{layer}' is part of the training branch: inference leaves it out."
             problem = self._analysis.message if self._analysis.phase in _PROBLEMS else ""
             self._empty.show_text(waiting or problem or (EMPTY if ready else IDLE))
             self._empty.findChild(QWidget, "channel_inspector.empty.action").setVisible(not ready)
