@@ -81,7 +81,7 @@ class Player:
                 raise AssertionError(f"waited {timeout:.0f} s in vain: {what}")
             self._tick.wait(0.02)
 
-    def find(self, kind: type[W], name: str) -> W:
+    def find(self, kind: type[W], name: str, timeout: float = 15.0) -> W:
         """The visible widget called `name`, anywhere in the program; waits until it is there."""
 
         def there() -> list[W]:
@@ -89,7 +89,7 @@ class Player:
             return [w for w in found if w.isVisible()]
 
         try:
-            return self.wait(there, 15)[0]
+            return self.wait(there, timeout)[0]
         except AssertionError:
             raise AssertionError(f"no visible {kind.__name__} '{name}'") from None
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,23 +28,21 @@ SHOTS = Path(os.environ.get("LAYERWRIGHT_STORY", "build/story"))
 
 
 @pytest.fixture
-def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
+def window(qtbot: QtBot, tmp_path: Path) -> MainWindow:
     app = QApplication.instance()
     assert isinstance(app, QApplication)
     if app.platformName() != "xcb" or not has_display():
         pytest.skip("the story needs an X display and xdotool: run it with `make test`")
     theme.apply(app, "dark")
     window = MainWindow(load(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(window)
+    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())  # it must not ask
     window.setGeometry(0, 0, 1600, 1000)
     with qtbot.waitExposed(window):
         window.show()
     window.files.open_first(None)
     window.start_engine_client()
     window.activateWindow()
-    yield window
-    window.context.document.history.mark_clean()  # closing must not ask
-    window.close()
+    return window
 
 
 @pytest.mark.timeout(600)
@@ -198,6 +195,6 @@ def inspect(player: Player) -> None:
 def profile(player: Player) -> None:
     """Launch inference with profiling; see the operators and the utilisation."""
     player.menu("Run", "Launch Inference")
-    table = player.find(QAbstractItemView, "operator_table.table")
+    table = player.find(QAbstractItemView, "operator_table.table", 180)
     player.wait(lambda: table.model().rowCount() > 5, 180)
     player.shoot("profile")
