@@ -400,6 +400,8 @@ def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType])
         )
     for index, tensor in enumerate(inputs):
         port = ports[min(index, len(ports) - 1)]
+        if any(isinstance(dim, int) and dim < 1 for dim in tensor.shape):
+            raise ShapeError(f"{title} gets an empty tensor of {tensor} at '{port.name}'", port=port.name)
         ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
         if ranks is not None and tensor.rank not in ranks:
             wanted = " or ".join(str(r) for r in ranks)
