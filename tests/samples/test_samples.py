@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import samples
 from designer.files.document import read_document, write_document
+from designer.files.settings import find_settings, read_settings
 from designer.files.weights import load_weights, required_weights
 from designer.graph.diagnostics import Severity
 from designer.graph.inference import Inference
@@ -77,24 +80,24 @@ def test_analysis_document_is_the_denoiser_with_noise_and_mix():
 
 @pytest.mark.parametrize("name", ["denoiser", "denoiser_analyze", "dncnn"])
 def test_weights_fit(name):
-    if samples.weights(name) is None:
-        pytest.skip(f"{name} has no trained weights")
     weights = sample_weights(name)
     assert weights.complete
     assert not weights.note
     assert not [r for r in weights.reports if r.status.value != "bound"]
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
-def test_denoiser_gains_seven_decibels_on_an_unseen_photograph(engine):
+@pytest.mark.parametrize(
+    ("name", "engine"), [("denoiser", "onnxruntime"), ("denoiser", "torch"), ("dncnn", "onnxruntime")]
+)
+def test_gains_seven_decibels_on_an_unseen_photograph(name, engine):
     pytest.importorskip(engine)
     clean, noisy = noisy_photograph(25)
-    session = Session(graph_of("denoiser"), REGISTRY, sample_weights("denoiser"), RunOptions(engine=engine, threads=1))
+    session = Session(graph_of(name), REGISTRY, sample_weights(name), RunOptions(engine=engine, threads=1))
     session.set_input("input_image", noisy, picture=True)
     result = session.run().outputs["output_image"]
     assert result.shape == clean.shape
     before, after = psnr(noisy, clean), psnr(result, clean)
-    print(f"noisy {before:.2f} dB, denoised {after:.2f} dB")
+    print(f"{name}: noisy {before:.2f} dB, denoised {after:.2f} dB")
     assert after - before >= 7
 
 
@@ -103,6 +106,16 @@ def test_denoiser_leaves_a_clean_photograph_nearly_alone():
     session = Session(graph_of("denoiser"), REGISTRY, sample_weights("denoiser"), RunOptions(threads=1))
     session.set_input("input_image", clean, picture=True)
     assert psnr(session.run().outputs["output_image"], clean) > 32
+
+
+@pytest.mark.parametrize("name", ["denoiser", "denoiser_analyze", "dncnn"])
+def test_settings_choose_weights_and_a_photograph(name):
+    path = find_settings(samples.path(f"{name}.xml"))
+    assert path is not None
+    settings, findings = read_settings(path)
+    assert not findings
+    assert Path(settings.weights) == samples.weights(name)
+    assert Path(settings.input_files["input_image"]) == samples.HELD_OUT
 
 
 def test_photographs_have_licences_and_modest_sizes():
