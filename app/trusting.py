@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.opening import Network
-from designer.files.agreements import agree, agreed, is_digest
+from designer.files.agreements import agree, agreed, is_digest, not_agreed
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.code_text import digest
 from designer.runtime.api import RunOptions
-from designer.runtime.engines.custom_module import source_of
 
 
 def with_trust(network: Network, options: RunOptions, trust: Sequence[str]) -> RunOptions:
@@ -24,11 +23,7 @@ def with_trust(network: Network, options: RunOptions, trust: Sequence[str]) -> R
             message = f"--trust-custom {entry[:80]}: this is no SHA-256 digest"
             raise DiagnosticError(Diagnostic("bad-option", message, remedy="give 64 hexadecimal digits, or ask"))
     known = agreed() | {entry for entry in trust if entry != "ask"}
-    texts: dict[str, str] = {}  # source -> the first layer that has it
-    for layer in network.inference.graph:
-        text = source_of(network.inference, layer.name)
-        if text is not None and digest(text) not in known:
-            texts.setdefault(text, layer.name)
+    texts = not_agreed(network.graph, network.registry, known)
     for text, name in texts.items():
         if "ask" in trust and sys.stdin.isatty() and _ask(name, text):
             agree([text])

@@ -26,6 +26,7 @@ class Context(QObject):
     add_requested = Signal(str)  # add a layer of this operator type where it suits the view
     analysis_requested = Signal()  # Run > Launch Analysis: prepare the network in the engine and show its output
     inference_requested = Signal()  # Run > Launch Inference: time N iterations in the engine and record the run
+    agreement_wanted = Signal(object)  # show the document's code that was not agreed to; a callable: what follows a yes
     message = Signal(str, str)  # severity ("info", "warning", "error"), text: shown in the status bar
 
     def __init__(self, registry: Registry, parent: QObject | None = None) -> None:

@@ -154,6 +154,7 @@ class MainWindow(QMainWindow):
         context.selection_changed.connect(self._refresh_soon)
         context.message.connect(self.status.say)
         context.inspect_requested.connect(self._inspect)
+        context.agreement_wanted.connect(self._ask_agreement)
         self.canvas.selection_state_changed.connect(self._refresh_soon)
         self.canvas.menu_requested.connect(self._show_context_menu)
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
@@ -179,6 +180,11 @@ class MainWindow(QMainWindow):
         engine.busy_changed.connect(self._refresh_soon)
         engine.progress.connect(self.status.show_progress)
         engine.crashed.connect(self.status.show_crash)
+
+    def _ask_agreement(self, then: Callable[[], None]) -> None:
+        from app.ui.dialogs.agree_custom import ask_agreement
+
+        ask_agreement(self.context, then, self)
 
     # --- the document ----------------------------------------------------------------------------------------
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import chain
 from pathlib import Path
 
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
 from designer.operators.code_text import digest
+from designer.operators.registry import Registry
 
 MAX_BYTES = 1 << 20  # more agreements than anybody reads
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -33,6 +36,21 @@ def agreed() -> frozenset[str]:
 
 def is_digest(text: str) -> bool:
     return _DIGEST.match(text) is not None
+
+
+def not_agreed(graph: Graph, registry: Registry, known: Collection[str] | None = None) -> dict[str, str]:
+    """The sources in `graph` and its templates that are not in `known` (by default: never agreed to) -> the first layer."""
+    allowed = agreed() if known is None else known
+    found: dict[str, str] = {}
+    inside = (layer for template in graph.templates.values() for layer in template.layers)
+    for layer in chain(graph, inside):
+        cls = registry.get(layer.type)
+        if cls is None or cls.type != "custom":
+            continue
+        text = layer.params.get("source", str(next(p.default for p in cls.parameters if p.name == "source")))
+        if digest(text) not in allowed:
+            found.setdefault(text, layer.name)
+    return found
 
 
 def agree(texts: Iterable[str]) -> None:

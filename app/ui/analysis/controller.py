@@ -365,6 +365,12 @@ class AnalysisController(QObject):
             self._ask_weights(first.message)
             return
         self._session = -1  # what the worker holds is unsure: the next run opens anew
+        if first.code == "not-agreed":
+            self._active = False
+            self._set_phase(Phase.BLOCKED, f"{sentence((first,))} Launch Analysis shows it and asks.")
+            if self._opening:  # not while somebody types the source
+                self.context.agreement_wanted.emit(self.launch)
+            return
         self._set_phase(Phase.BLOCKED if self.input_errors else Phase.FAILED, sentence((first,)))
 
     def _ask_weights(self, why: str) -> None:

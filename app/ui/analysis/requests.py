@@ -8,6 +8,7 @@ from typing import Any
 
 from app.ui.analysis.inputs import layers_of
 from app.ui.document import Document
+from designer.files.agreements import agreed
 from designer.files.settings import Settings
 from designer.graph.diagnostics import Diagnostic, errors
 from designer.operators.api import Role
@@ -27,6 +28,7 @@ def open_params(settings: Settings, text: str) -> dict[str, Any]:
         "layout": settings.layout,
         "device": settings.device,
         "threads": settings.threads,
+        "agreed": sorted(agreed()),
     }
 
 

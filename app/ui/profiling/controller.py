@@ -14,6 +14,7 @@ from app.ui.analysis.controller import analysis_of
 from app.ui.context import Context
 from app.ui.jobs.engine import EngineClient, diagnostics_of
 from app.ui.jobs.weights import weights_wanted
+from designer.files.agreements import agreed
 from designer.files.atomic import write_atomic
 from designer.files.document import write_document
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
@@ -98,6 +99,7 @@ class ProfilingController(QObject):
             "layout": settings.layout,
             "device": settings.device,
             "threads": settings.threads,
+            "agreed": sorted(agreed()),
         }
         self._set_state(State.RUNNING, "Timing the network …")
         # One after the other in the engine's queue: nothing of another panel comes between.
@@ -154,6 +156,8 @@ class ProfilingController(QObject):
             return
         self._set_state(State.FAILED, sentence(first))
         self.context.message.emit("error", self.message)
+        if first.code == "not-agreed":
+            self.context.agreement_wanted.emit(self.launch)
 
     def _ask_weights(self, launch: int, why: str) -> None:
         if why and launch == self._launch:

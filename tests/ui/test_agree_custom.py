@@ -1,0 +1,130 @@
+"""Code in a document: shown, asked for, run only after a yes to this very text."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import numpy as np
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QTabWidget
+
+from app.ui.analysis.controller import analysis_of
+from app.ui.analysis.result import Phase
+from app.ui.dialogs.agree_custom import AgreeDialog
+from app.ui.document import Document
+from app.ui.profiling.controller import State, profiling_of
+from app.ui.window import MainWindow
+from designer.files.agreements import agreed, agreements_path
+from designer.files.document import write_document
+from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.code_text import digest
+from designer.operators.registry import default_registry
+from designer.runtime.images import write_image
+
+WAIT = 60_000
+SOURCE = "class Custom(nn.Module):\n    def forward(self, x):\n        return x * 0.25\n"
+
+
+@pytest.fixture
+def window(qtbot, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+    made = MainWindow(default_registry(), settings)
+    qtbot.addWidget(made, before_close_func=lambda window: window.context.document.history.mark_clean())
+    made.show()
+    made.start_engine_client()
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "24x16x3"}),
+            Layer("mine", "custom", inputs=(Source("image"),), params={"source": SOURCE}),
+            Layer("result", "output", inputs=(Source("mine"),)),
+        ]
+    )
+    document = Document(graph, made.context.registry)
+    write_image(tmp_path / "a.png", np.random.default_rng(0).random((1, 3, 16, 24), np.float32))
+    document.change_settings(input_files={"image": str(tmp_path / "a.png")}, threads=1)
+    made.context.set_document(document)
+    yield made
+    made.context.engine.close()
+
+
+def dialog_of(qtbot, window) -> AgreeDialog:
+    qtbot.waitUntil(lambda: window.findChild(AgreeDialog) is not None, timeout=WAIT)
+    dialog = window.findChild(AgreeDialog)
+    qtbot.waitExposed(dialog)
+    return dialog
+
+
+def press(qtbot, dialog, name: str) -> None:
+    button = dialog.findChild(QPushButton, f"agree_custom.{name}")
+    with qtbot.waitSignal(dialog.destroyed, timeout=WAIT):
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def test_asked_before_it_runs_and_again_for_another_text(qtbot, window) -> None:
+    context, analysis = window.context, analysis_of(window.context)
+    before = write_document(context.document.graph)
+    context.analysis_requested.emit()
+    dialog = dialog_of(qtbot, window)
+    assert dialog.findChild(QPlainTextEdit, "agree_custom.source_0").toPlainText() == SOURCE
+    assert dialog.findChild(QTabWidget, "agree_custom.layers").tabText(0) == "mine"
+    assert dialog.findChild(QPushButton, "agree_custom.later").isDefault()
+    press(qtbot, dialog, "later")
+    assert analysis.phase is Phase.BLOCKED
+    assert "agree" in analysis.message
+    assert analysis.result is None
+    assert not agreements_path().exists()
+
+    context.analysis_requested.emit()
+    press(qtbot, dialog_of(qtbot, window), "agree")
+    qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
+    assert agreed() == {digest(SOURCE)}
+    assert analysis.result.outputs["result"].shape == (1, 3, 16, 24)
+    assert 0.2 < float(np.max(analysis.result.outputs["result"])) <= 0.25
+    assert write_document(context.document.graph) == before
+
+    other = SOURCE.replace("0.25", "0.5")
+    context.document.do(lambda graph: set_params(graph, {"mine": {"source": other}}))
+    qtbot.waitUntil(lambda: analysis.phase is Phase.BLOCKED, timeout=WAIT)
+    assert window.findChild(AgreeDialog) is None, "nobody is asked while typing"
+    context.analysis_requested.emit()
+    dialog = dialog_of(qtbot, window)
+    assert dialog.findChild(QPlainTextEdit, "agree_custom.source_0").toPlainText() == other
+    press(qtbot, dialog, "agree")
+    qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
+    assert 0.4 < float(np.max(analysis.result.outputs["result"])) <= 0.5
+
+
+def test_timing_asks_too(qtbot, window) -> None:
+    profiling = profiling_of(window.context)
+    window.context.document.change_settings(engine="torch", iterations=1)
+    window.context.inference_requested.emit()
+    dialog = dialog_of(qtbot, window)
+    assert profiling.state is State.FAILED
+    press(qtbot, dialog, "agree")
+    qtbot.waitUntil(lambda: profiling.current is not None, timeout=WAIT)
+
+
+def test_endless_loop_is_ended_by_stop(qtbot, window) -> None:
+    """Also while the class is made: the engine's process is killed and the window stays alive."""
+    from designer.files.agreements import agree
+
+    loop = "while True:\n    pass\nclass Custom(nn.Module):\n    pass\n"
+    agree([loop])
+    window.context.document.do(lambda graph: set_params(graph, {"mine": {"source": loop}}))
+    analysis = analysis_of(window.context)
+    window.context.analysis_requested.emit()
+    qtbot.waitUntil(lambda: "Running" in analysis.message, timeout=WAIT)
+    first = analysis.engine.pid
+    analysis.stop()
+    assert analysis.phase is Phase.STOPPED
+    assert analysis.engine.pid != first
+    window.context.document.do(lambda graph: set_params(graph, {"mine": {"source": SOURCE}}))
+    agree([SOURCE])
+    window.context.analysis_requested.emit()
+    qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
