@@ -50,8 +50,9 @@ class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural 
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
         channels = inputs[0].image().c
-        kernel = TorchParameter("window", (1, 1, self.window, self.window), self._gaussian(), False, False)
-        filters = TorchMethod("expand", kernel, (channels, -1, -1, -1))
+        curve = TorchParameter("window", (1, 1, 1, self.window), self._curve(), trainable=False, persistent=False)
+        across = TorchMethod("expand", curve, (channels, -1, -1, -1))
+        down = TorchMethod("transpose", across, (2, 3))
         x, target = TorchInput(0), TorchInput(1)
 
         def call(name: str, *args: TorchExpr | float) -> TorchExpr:
@@ -60,7 +61,9 @@ class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural 
         all_five = TorchCall(
             "torch.cat", ((x, target, call("square", x), call("square", target), call("mul", x, target)),)
         )
-        means = TorchCall("torch.nn.functional.conv2d", (all_five, filters), {"groups": channels})
+        filtered = "torch.nn.functional.conv2d"
+        rows = TorchCall(filtered, (all_five, across), {"groups": channels})
+        means = TorchCall(filtered, (rows, down), {"groups": channels})
         parts = TorchCall("torch.chunk", (means, 5))
         mean_x, mean_t, square_x, square_t, product = (TorchItem(parts, index) for index in range(5))
         c1, c2 = (0.01 * self.peak) ** 2, (0.03 * self.peak) ** 2
@@ -72,13 +75,12 @@ class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural 
         bottom = call("mul", call("add", energy, c1), call("add", variance, c2))
         return self.reduced(call("rsub", call("div", top, bottom), 1.0))
 
-    def _gaussian(self) -> tuple[float, ...]:
+    def _curve(self) -> tuple[float, ...]:
         half = self.window // 2
         curve = [exp(-0.5 * (place / self.sigma) ** 2) for place in range(-half, half + 1)]
-        total = sum(curve) ** 2
-        return tuple(a * b / total for a in curve for b in curve)
+        return tuple(value / sum(curve) for value in curve)
 
     def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
         x = inputs[0].image()
-        places = (x.h - self.window + 1) * (x.w - self.window + 1)
-        return 2 * 5 * self.window**2 * x.c * places
+        height, width = x.h - self.window + 1, x.w - self.window + 1
+        return 2 * 5 * self.window * x.c * width * (x.h + height)
