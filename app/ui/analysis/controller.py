@@ -11,11 +11,13 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ui.analysis.changes import Changes
 from app.ui.analysis.inputs import default_picture, layers_of
-from app.ui.analysis.requests import OF_WEIGHT_FILES, blocked, difference, open_params, sentence
+from app.ui.analysis.requests import OF_WEIGHT_FILES, blocked, difference, open_params
 from app.ui.analysis.result import AnalysisResult, Phase, steps_of
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
+from app.ui.jobs.weights import weights_wanted
+from app.ui.widgets.sentences import placed_text
 from designer.files.settings import Settings
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
@@ -246,7 +248,7 @@ class AnalysisController(QObject):
         if reason is not None:
             self._dim.stop()
             self._set_stale(self.result is not None)
-            self._set_phase(Phase.BLOCKED, sentence((reason,)))
+            self._set_phase(Phase.BLOCKED, placed_text(reason))
             return
         if self._session != self.engine.session:
             self._open(self._document)
@@ -271,11 +273,11 @@ class AnalysisController(QObject):
         if epoch != self._epoch:
             return
         self._in_flight = False
-        missing = [r for r in reply.get("report") or () if r.get("status") in ("missing", "wrong shape")]
-        if missing and not reply.get("note"):
-            self._ask_weights(f"{len(missing)} weights are missing or of the wrong shape")
-            return
-        self._pump()
+        wanted = weights_wanted(reply)
+        if wanted:
+            self._halt(Phase.WEIGHTS, wanted)
+        else:
+            self._pump()
 
     def _run(self, document: Document) -> None:
         self._send_start("Running …")
@@ -290,7 +292,8 @@ class AnalysisController(QObject):
         self._dirty_inputs.clear()
         self._wanted = False
         since = self._since
-        capture = [self.capture] if self.capture and Source.parse(self.capture).layer in document.graph else []
+        layer = Source.parse(self.capture).layer
+        capture = [self.capture] if layer in document.graph and layer not in document.training else []
         have = [name for name in capture if self.result is not None and name in self.result.captures and self._fresh]
         engine.request(
             "run",
@@ -310,7 +313,7 @@ class AnalysisController(QObject):
             self._dirty_inputs.add(layer)
             if found[0].code in ("engine-crashed", "cancelled"):
                 return
-            self.input_errors[layer] = sentence(found)
+            self.input_errors[layer] = placed_text(found[0])
             self.inputs_changed.emit()
 
         self.engine.request("set_input", {"layer": layer, "path": str(path)}, fed, refused)
@@ -362,19 +365,16 @@ class AnalysisController(QObject):
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
         if "weight" in first.code or (self._opening and first.code in OF_WEIGHT_FILES):
             self._session = -1
-            self._ask_weights(first.message)
+            self._halt(Phase.WEIGHTS, placed_text(first))
             return
         self._session = -1  # what the worker holds is unsure: the next run opens anew
         if first.code == "not-agreed":
             self._active = False
-            self._set_phase(Phase.BLOCKED, f"{sentence((first,))} Launch Analysis shows it and asks.")
+            self._set_phase(Phase.BLOCKED, f"{placed_text(first)} Launch Analysis shows it and asks.")
             if self._opening:  # not while somebody types the source
                 self.context.agreement_wanted.emit(self.launch)
             return
-        self._set_phase(Phase.BLOCKED if self.input_errors else Phase.FAILED, sentence((first,)))
-
-    def _ask_weights(self, why: str) -> None:
-        self._halt(Phase.WEIGHTS, f"{why[:1].upper()}{why[1:].rstrip('.')}.")
+        self._set_phase(Phase.BLOCKED if self.input_errors else Phase.FAILED, placed_text(first))
 
     def _on_crash(self, message: str) -> None:
         if not self._in_flight and not self._active:

@@ -1,4 +1,4 @@
-"""What the analysis tells the engine, when it may ask at all, and how findings read for people."""
+"""What the analysis tells the engine, and when it may ask at all."""
 
 from __future__ import annotations
 
@@ -56,14 +56,3 @@ def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Dia
                 "input-missing", f"the input '{name}' has no picture", layer=name, remedy="choose one in Inputs"
             )
     return None
-
-
-def sentence(found: tuple[Diagnostic, ...]) -> str:
-    """The first finding for people: place, rule, remedy."""
-    first = found[0]
-    named = (first.layer, Path(first.file).name if first.file else None)
-    where = "".join(f"{name}: " for name in named if name and name not in first.message)
-    message = first.message.rstrip(".")
-    text = f"{where}{message}" if where else f"{message[:1].upper()}{message[1:]}"
-    remedy = first.remedy.rstrip(".")
-    return f"{text}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()

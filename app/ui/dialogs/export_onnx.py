@@ -128,22 +128,29 @@ class OnnxExportDialog(QDialog):
         self._process.setWorkingDirectory(str(Path(app.__file__).resolve().parent.parent))
         self._process.start(sys.executable, arguments)
 
-    def _on_finished(self, code: int, _status: QProcess.ExitStatus) -> None:
+    def _on_finished(self, code: int, status: QProcess.ExitStatus) -> None:
         process = self._process
         if process is None:
             return
-        if code == 0:
+        if code == 0 and status is QProcess.ExitStatus.NormalExit:
             target = self.file.text().strip()
             self.message.tell(f"Written to {target}", "positive")
             self._context.message.emit("info", f"ONNX model written to {target}")
+        elif status is QProcess.ExitStatus.CrashExit:
+            self.message.tell(
+                f"The export was killed (signal {code}), often because memory ran out. Nothing was written: try it again, "
+                "perhaps with a smaller input."
+            )
         else:
             text = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()
             self.message.tell(text or f"The export ended with status {code} and no message. Try it again.")
         self._tidy()
 
-    def _on_error(self, _error: QProcess.ProcessError) -> None:
-        if self._process is not None and self._process.state() is QProcess.ProcessState.NotRunning:
-            self.message.tell(f"The export could not be started: {self._process.errorString()}")
+    def _on_error(self, error: QProcess.ProcessError) -> None:
+        """A process that was there and died is told by `finished`."""
+        if self._process is not None and error is QProcess.ProcessError.FailedToStart:
+            reason = self._process.errorString()
+            self.message.tell(f"The export could not be started: {reason}. Free some memory and try it again.")
             self._tidy()
 
     def _tidy(self) -> None:

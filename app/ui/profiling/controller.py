@@ -11,10 +11,11 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.ui.analysis.controller import analysis_of
+from app.ui.analysis.requests import open_params
 from app.ui.context import Context
 from app.ui.jobs.engine import EngineClient, diagnostics_of
 from app.ui.jobs.weights import weights_wanted
-from designer.files.agreements import agreed
+from app.ui.widgets.sentences import placed_text
 from designer.files.atomic import write_atomic
 from designer.files.document import write_document
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
@@ -81,7 +82,6 @@ class ProfilingController(QObject):
         self._launch += 1
         number = self._launch
         document = self.context.document
-        settings = document.settings
 
         def failed(found: tuple[Diagnostic, ...]) -> None:
             self._failed(number, found)
@@ -90,20 +90,9 @@ class ProfilingController(QObject):
             if not errors(diagnostics_of(reply.get("diagnostics") or [])):  # else the run will say what is wrong first
                 self._ask_weights(number, weights_wanted(reply))
 
-        opening: dict[str, Any] = {
-            "document": write_document(document.graph).decode(),
-            "weights": settings.weights or None,
-            "seed": settings.random_seed,
-            "engine": settings.engine,
-            "precision": settings.precision,
-            "layout": settings.layout,
-            "device": settings.device,
-            "threads": settings.threads,
-            "agreed": sorted(agreed()),
-        }
         self._set_state(State.RUNNING, "Timing the network …")
         # One after the other in the engine's queue: nothing of another panel comes between.
-        engine.request("open", opening, opened, failed)
+        engine.request("open", open_params(document.settings, write_document(document.graph).decode()), opened, failed)
         analysis = analysis_of(self.context)
         for layer in analysis.input_layers():
             path = analysis.input_path(layer)
@@ -152,9 +141,9 @@ class ProfilingController(QObject):
             self._set_state(State.IDLE, "Stopped.")
             return
         if "weight" in first.code:
-            self._ask_weights(self._launch, sentence(first))
+            self._ask_weights(self._launch, placed_text(first))
             return
-        self._set_state(State.FAILED, sentence(first))
+        self._set_state(State.FAILED, placed_text(first))
         self.context.message.emit("error", self.message)
         if first.code == "not-agreed":
             self.context.agreement_wanted.emit(self.launch)
@@ -221,7 +210,7 @@ class ProfilingController(QObject):
         return True
 
     def _tell(self, error: DiagnosticError) -> None:
-        text = sentence(error.diagnostics[0])
+        text = placed_text(error.diagnostics[0])
         if not self.running:
             self._set_state(State.FAILED, text)
         self.context.message.emit("error", text)
@@ -232,12 +221,3 @@ def profiling_of(context: Context) -> ProfilingController:
     if context.profiling is None:
         context.profiling = ProfilingController(context)
     return context.profiling
-
-
-def sentence(finding: Diagnostic) -> str:
-    """A finding for people: place, rule, remedy."""
-    where = f"{finding.layer}: " if finding.layer and finding.layer not in finding.message else ""
-    text = f"{where}{finding.message}".rstrip(".")
-    text = f"{Path(finding.file).name}: {text}" if finding.file else text[:1].upper() + text[1:]
-    remedy = finding.remedy.rstrip(".")
-    return f"{text}. {remedy[:1].upper() + remedy[1:] + '.' if remedy else ''}".strip()
