@@ -132,6 +132,24 @@ ACTIONS = (
         "plus-box-outline",
     ),
     Spec(
+        "edit.lay_out",
+        "&Lay Out Selection",
+        "Arrange the selected layers from left to right",
+        ("L",),
+        ("selection",),
+        "",
+        True,
+    ),
+    Spec(
+        "edit.lay_out_all",
+        "Lay O&ut Everything",
+        "Arrange the whole network from left to right",
+        ("Shift+L",),
+        ("layers",),
+        "sitemap-outline",
+        True,
+    ),
+    Spec(
         "view.frame_all", "Frame &All", "Show the whole network", ("Home",), ("layers",), "fit-to-screen-outline", True
     ),
     Spec(
@@ -213,6 +231,9 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             None,
             "edit.select_all",
             "edit.add",
+            None,
+            "edit.lay_out",
+            "edit.lay_out_all",
         ),
     ),
     (
@@ -260,6 +281,7 @@ CONTEXT_MENU: tuple[str | None, ...] = (
     "edit.delete",
     "edit.delete_heal",
     None,
+    "edit.lay_out",
     "view.frame_selection",
 )
 

@@ -40,6 +40,7 @@ RoleName = Literal[
     "info",
     "link",  # connections on the canvas
     "link_active",  # connections of the selected layer
+    "link_path",  # connections on the paths through the selected layer
     "grid",
     "on_category",  # text on a category's colour
     "keyword",  # code: words of the language
@@ -65,7 +66,7 @@ TEXTS: tuple[RoleName, ...] = (
     "number",
     "comment",
 )
-MARKS: tuple[RoleName, ...] = ("outline", "link", "link_active")
+MARKS: tuple[RoleName, ...] = ("outline", "link", "link_active", "link_path")
 
 _DARK: dict[RoleName, str] = {
     "surface": "#1d1f22",
@@ -89,6 +90,7 @@ _DARK: dict[RoleName, str] = {
     "info": "#6db3e2",
     "link": "#8a9099",
     "link_active": "#8db9f2",
+    "link_path": "#6c93c4",
     "grid": "#212327",
     "on_category": "#ffffff",
     "keyword": "#8fb4ec",
@@ -118,6 +120,7 @@ _LIGHT: dict[RoleName, str] = {
     "info": "#006a9c",
     "link": "#6b727b",
     "link_active": "#1568c3",
+    "link_path": "#4f82ba",
     "grid": "#eceef0",
     "on_category": "#ffffff",
     "keyword": "#1c5bb0",

@@ -86,6 +86,8 @@ class MainWindow(QMainWindow):
             "edit.rename": canvas.rename_selection,
             "edit.select_all": canvas.select_all,
             "edit.add": canvas.quick_add,
+            "edit.lay_out": canvas.arrange,
+            "edit.lay_out_all": lambda: canvas.arrange(everything=True),
             "view.frame_all": canvas.frame_all,
             "view.frame_selection": canvas.frame_selection,
             "view.zoom_in": lambda: canvas.viewer.zoom_by(ZOOM_STEP),
@@ -181,10 +183,11 @@ class MainWindow(QMainWindow):
         engine.progress.connect(self.status.show_progress)
         engine.crashed.connect(self.status.show_crash)
 
-    def _ask_agreement(self, then: Callable[[], None]) -> None:
+    def _ask_agreement(self, then: object) -> None:
         from app.ui.dialogs.agree_custom import ask_agreement
 
-        ask_agreement(self.context, then, self)
+        if callable(then):
+            ask_agreement(self.context, then, self)
 
     # --- the document ----------------------------------------------------------------------------------------
 

@@ -134,7 +134,17 @@ class Canvas(QWidget):
             self.viewer.select_items(items)
             for link in links:
                 link.setSelected(True)
+        self._show_path()
         self.selection_state_changed.emit()
+
+    def _show_path(self) -> None:
+        """Of one selected layer: everything that leads to it, and everything it leads to."""
+        before: set[str] = set()
+        after: set[str] = set()
+        if self._document is not None and len(self._context.selection) == 1:
+            before = self._document.graph.upstream(self._context.selection)
+            after = self._document.graph.downstream(self._context.selection)
+        self.projection.show_path(before, after)
 
     @property
     def has_selection(self) -> bool:

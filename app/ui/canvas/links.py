@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from NodeGraphQt.qgraphics.pipe import PipeItem
@@ -11,18 +12,20 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGrap
 
 from app.ui import theme
 from app.ui.canvas.metrics import fonts
+from app.ui.canvas.routing import ramp_of, reach
 
 if TYPE_CHECKING:
     from app.ui.canvas.ports import PortDot
 
 READABLE = 0.6  # below this scale no shapes are written on links
 HIT = 6.0  # half the width in which a link is hit, in canvas units
+Route = Callable[["LinkItem"], float | None]  # the height along which a link runs; None: directly
 
 
 class LinkItem(PipeItem):  # type: ignore[misc]
     """A link. `key` is the consumer's name and input index. Its line is equally thick at every scale."""
 
-    def __init__(self, source: PortDot, target: PortDot, key: tuple[str, int]) -> None:
+    def __init__(self, source: PortDot, target: PortDot, key: tuple[str, int], route: Route) -> None:
         # PipeItem's own constructor builds an arrow head and two pens that are not used here: two thirds of the time.
         QGraphicsPathItem.__init__(self)
         self._active = self._highlight = False
@@ -33,6 +36,9 @@ class LinkItem(PipeItem):  # type: ignore[misc]
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, True)
         self.key = key
         self.label = ""
+        self.on_path = False  # leads to the selected layer, or away from it
+        self._route = route
+        self._lane: float | None = None
         source.add_pipe(self)
         target.add_pipe(self)
         self.redraw()
@@ -56,7 +62,14 @@ class LinkItem(PipeItem):  # type: ignore[misc]
 
     def redraw(self) -> None:
         """Follow the ports."""
-        self.setPath(curve(self.source.centre(), self.target.centre()))
+        self._lane = self._route(self)
+        self.setPath(curve(self.source.centre(), self.target.centre(), self._lane))
+
+    def show_on_path(self, on_path: bool) -> None:
+        """Mark the link as part of the selected layer's paths."""
+        if on_path != self.on_path:
+            self.on_path = on_path
+            self.update()
 
     def delete(self) -> None:
         for dot in (self.source, self.target):
@@ -105,6 +118,8 @@ class LinkItem(PipeItem):  # type: ignore[misc]
         metrics = fonts().mono_metrics
         width, height = metrics.horizontalAdvance(self.label) + 8, metrics.height()
         centre = (self.source.centre() + self.target.centre()) / 2  # a curve's middle is that of its ends
+        if self._lane is not None:
+            centre.setY(self._lane)
         return QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
 
     @property
@@ -122,9 +137,12 @@ class LinkItem(PipeItem):  # type: ignore[misc]
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         detail = option.levelOfDetailFromTransform(painter.worldTransform())
         strong = self.emphasised
-        width = 3.4 if self.isSelected() else 2.4 if strong else 1.6
+        width = 3.4 if self.isSelected() else 2.8 if strong else 2.2 if self.on_path else 1.6
         # A cosmetic pen counts in pixels of the device, so a screen with dense pixels needs a thicker one.
-        pen = QPen(theme.color("link_active" if strong else "link"), width * painter.device().devicePixelRatio())
+        pen = QPen(
+            theme.color("link_active" if strong else "link_path" if self.on_path else "link"),
+            width * painter.device().devicePixelRatio(),
+        )
         pen.setCosmetic(True)
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -160,10 +178,21 @@ class LiveLink(QGraphicsPathItem):
         self.show()
 
 
-def curve(start: QPointF, end: QPointF) -> QPainterPath:
-    """A path that leaves `start` to the right and reaches `end` from the left."""
+def curve(start: QPointF, end: QPointF, lane: float | None = None) -> QPainterPath:
+    """A path that leaves `start` to the right and reaches `end` from the left, along a height if one is given."""
     path = QPainterPath(start)
     dx, dy = end.x() - start.x(), end.y() - start.y()
-    reach = max(24.0, min(abs(dx) * 0.5, 160.0)) if dx >= 0 else min(200.0, 48.0 + abs(dx) * 0.25 + abs(dy) * 0.1)
-    path.cubicTo(start + QPointF(reach, 0), end - QPointF(reach, 0), end)
+    if lane is None:
+        arm = reach(dx) if dx >= 0 else min(200.0, 48.0 + abs(dx) * 0.25 + abs(dy) * 0.1)
+        path.cubicTo(start + QPointF(arm, 0), end - QPointF(arm, 0), end)
+        return path
+    ramp = ramp_of(dx)
+    first, last = QPointF(start.x() + ramp, lane), QPointF(end.x() - ramp, lane)
+    if lane != start.y():
+        path.cubicTo(start + QPointF(ramp / 2, 0), first - QPointF(ramp / 2, 0), first)
+    if lane == end.y():
+        path.lineTo(end)
+    else:
+        path.lineTo(last)
+        path.cubicTo(last + QPointF(ramp / 2, 0), end - QPointF(ramp / 2, 0), end)
     return path

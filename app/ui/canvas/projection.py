@@ -12,6 +12,7 @@ from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook, node_look
 from app.ui.canvas.node import LayerItem, LayerNode
 from app.ui.canvas.ports import PortDot
+from app.ui.canvas.routing import LONG, Obstacles, Rect
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document import Document
 from designer.graph.edits import ChangeSet
@@ -37,6 +38,9 @@ class Projection:
         self._nodes: dict[str, LayerNode] = {}
         self._links: dict[tuple[str, int], LinkItem] = {}
         self._frames: dict[str, FrameItem] = {}
+        self._obstacles = Obstacles()
+        self._long: set[LinkItem] = set()  # links that may have to run around nodes
+        self._placed: list[Rect] = []  # boxes that came, went or changed since links were last routed
 
     def __getitem__(self, layer: str) -> LayerItem:
         return self._nodes[layer].item
@@ -67,6 +71,7 @@ class Projection:
             return
         for name in document.graph.layers:
             self._add(name)
+        self._placed.clear()  # no link is there yet
         for name in document.graph.layers:
             self._wire(name)
         self._show_frames(list(document.graph.frames), document.graph.frames)
@@ -81,7 +86,10 @@ class Projection:
         for name in change.added - set(change.renamed.values()):
             self._add(name)
         for name in change.moved:
-            self._nodes[name].item.move_to(QPointF(*document.graph[name].position))
+            self._nodes[name].item.setPos(QPointF(*document.graph[name].position))
+            self._place(name)
+        for link in {link for name in change.moved for link in self._nodes[name].item.links()}:
+            link.redraw()
         again: set[str] = set()
         for name in change.rewired | change.reconfigured | frozenset(change.renamed.values()):
             again |= self._refresh(name)
@@ -90,6 +98,7 @@ class Projection:
             again.update(n for n in document.graph.consumers(name) if n in self._nodes)
         for name in again:
             self._wire(name)
+        self._reroute()
         self._show_frames(change.frames, document.graph.frames)
 
     def refresh(self, names: Iterable[str]) -> None:
@@ -102,6 +111,7 @@ class Projection:
                 self._wire(other)
             for consumer in graph.consumers(name):
                 self._label(consumer)
+        self._reroute()
 
     def reset_positions(self, names: Iterable[str]) -> None:
         """Put items back where the document has their layers."""
@@ -131,18 +141,24 @@ class Projection:
         node.item.show_look(self._look(name))
         self._nodes[name] = node
         self.graph.add_node(node, pos=document.graph[name].position, selected=False, push_undo=False)
+        self._place(name)
 
     def _remove(self, name: str) -> None:
         node = self._nodes.pop(name)
         for link in node.item.links():
             self._drop(link)
         self.graph.delete_node(node, push_undo=False)
+        old = self._obstacles.drop(name)
+        if old is not None:
+            self._placed.append(old)
 
     def _rename(self, old: str, new: str) -> None:
         node = self._nodes.pop(old)
         self._nodes[new] = node
         self.inspected = new if self.inspected == old else self.inspected
         node.NODE_NAME = node.model.name = new
+        self._obstacles.drop(old)
+        self._place(new)
         for key in [k for k in self._links if k[0] == old]:
             link = self._links.pop(key)
             link.key = (new, key[1])
@@ -151,7 +167,9 @@ class Projection:
     def _refresh(self, name: str) -> set[str]:
         """Show the layer as it is now; returns the layers whose links must be made again."""
         item = self._nodes[name].item
-        if not item.show_look(self._look(name)):
+        ports_changed = item.show_look(self._look(name))
+        self._place(name)
+        if not ports_changed:
             return set()
         for link in item.links():
             link.redraw()
@@ -181,7 +199,7 @@ class Projection:
                 self._drop(old)
                 old = None
             if old is None and output is not None and target is not None:
-                link = LinkItem(output, target, (name, index))
+                link = LinkItem(output, target, (name, index), self._route)
                 self._links[link.key] = link
                 self.viewer.scene().addItem(link)
         item.update()
@@ -206,10 +224,44 @@ class Projection:
     def _drop(self, link: LinkItem) -> None:
         if self._links.get(link.key) is link:
             del self._links[link.key]
+        self._long.discard(link)
         for dot in (link.source, link.target):
             if dot.node is not None:  # the port went away with its place in the node
                 dot.node.update()
         link.delete()
+
+    def _place(self, name: str) -> None:
+        """Note where a node stands, for the links that run past it."""
+        item = self._nodes[name].item
+        box, under = item.box(), item.layout.bounds.bottom() - item.layout.box.bottom()
+        rect = Rect(box.left(), box.top(), box.right(), box.bottom() + under)
+        old = self._obstacles.put(name, rect)
+        if old != rect:
+            self._placed += [rect] if old is None else [old, rect]
+
+    def _route(self, link: LinkItem) -> float | None:
+        start, end = link.source.centre(), link.target.centre()
+        if end.x() - start.x() < LONG:
+            self._long.discard(link)
+            return None
+        self._long.add(link)
+        ends = (link.source.node.layer, link.target.node.layer)
+        return self._obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
+
+    def _reroute(self) -> None:
+        """Draw the links again that pass where nodes came, went or moved."""
+        placed, self._placed = self._placed, []
+        if not placed:
+            return
+        left, right = min(r.left for r in placed), max(r.right for r in placed)
+        for link in list(self._long):
+            if link.source.centre().x() < right and link.target.centre().x() > left:
+                link.redraw()
+
+    def show_path(self, before: set[str], after: set[str]) -> None:
+        """Mark the links into the layers of `before` and out of those of `after`, and no others."""
+        for (consumer, _), link in self._links.items():
+            link.show_on_path(consumer in before or link.source.node.layer in after)
 
     def _label(self, name: str) -> None:
         layer = self._document().graph[name]

@@ -1,0 +1,132 @@
+"""Where links run: straight to their end where nothing stands in the way, else along a free lane above or below."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+BUCKET = 512  # width of a column of the index, in canvas units
+LONG = 200.0  # links that span less never pass a node
+ABOVE, BELOW = 14.0, 10.0  # between a lane and the node under or over it
+RAMP = 56.0  # length in which a link leaves its lane
+CANDIDATES = 24
+SAMPLES = 12
+
+
+class Rect(NamedTuple):
+    """The box of a node in canvas units, with the shape that is written under it."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class Obstacles:
+    """The boxes of all nodes, found by place."""
+
+    def __init__(self) -> None:
+        self._rects: dict[Hashable, Rect] = {}
+        self._buckets: dict[int, set[Hashable]] = {}
+
+    def put(self, key: Hashable, rect: Rect) -> Rect | None:
+        """Set the box of a node; returns the one that it had."""
+        if self._rects.get(key) == rect:
+            return rect
+        old = self.drop(key)
+        self._rects[key] = rect
+        for bucket in _buckets(rect.left, rect.right):
+            self._buckets.setdefault(bucket, set()).add(key)
+        return old
+
+    def drop(self, key: Hashable) -> Rect | None:
+        """Forget a node; returns its box."""
+        rect = self._rects.pop(key, None)
+        if rect is not None:
+            for bucket in _buckets(rect.left, rect.right):
+                self._buckets[bucket].discard(key)
+        return rect
+
+    def between(self, left: float, right: float, *others: Hashable) -> Iterator[Rect]:
+        """The boxes that reach into a range of x, but for those of `others`."""
+        seen = set(others)
+        for bucket in _buckets(left, right):
+            for key in self._buckets.get(bucket, ()):
+                if key not in seen:
+                    seen.add(key)
+                    rect = self._rects[key]
+                    if rect.right > left and rect.left < right:
+                        yield rect
+
+    def lane(self, start: tuple[float, float], end: tuple[float, float], *ends: Hashable) -> float | None:
+        """The y along which a link from `start` to `end` runs; None: directly. `ends` are its two nodes."""
+        if end[0] - start[0] < LONG:
+            return None
+        near = list(self.between(start[0], end[0], *ends))
+        if _free(_direct(start, end), near):
+            return None
+        wishes = {start[1], end[1], *(r.top - ABOVE for r in near), *(r.bottom + BELOW for r in near)}
+        best = sorted(wishes, key=lambda y: (abs(y - start[1]) + abs(y - end[1]), y))
+        return next((y for y in best[:CANDIDATES] if _free(_along(start, end, y), near)), None)
+
+
+def _buckets(left: float, right: float) -> range:
+    return range(int(left // BUCKET), int(right // BUCKET) + 1)
+
+
+Line = list[tuple[float, float]]
+
+
+def reach(dx: float) -> float:
+    """How far a direct link leaves its ends horizontally, where it runs to the right."""
+    return max(24.0, min(abs(dx) * 0.5, 160.0))
+
+
+def _direct(start: tuple[float, float], end: tuple[float, float]) -> Line:
+    return _bow(start, end, reach(end[0] - start[0]))
+
+
+def _along(start: tuple[float, float], end: tuple[float, float], lane: float) -> Line:
+    ramp = ramp_of(end[0] - start[0])
+    first = _bow(start, (start[0] + ramp, lane), ramp / 2) if lane != start[1] else [start]
+    last = _bow((end[0] - ramp, lane), end, ramp / 2) if lane != end[1] else [end]
+    return [*first, *last]
+
+
+def ramp_of(dx: float) -> float:
+    """How far from its ends a link that spans `dx` reaches its lane."""
+    return min(RAMP, dx / 2)
+
+
+def _bow(start: tuple[float, float], end: tuple[float, float], arm: float) -> Line:
+    """Points of a curve that begins and ends horizontally."""
+    points = []
+    for step in range(SAMPLES + 1):
+        t = step / SAMPLES
+        a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
+        x = a * start[0] + b * (start[0] + arm) + c * (end[0] - arm) + d * end[0]
+        points.append((x, (a + b) * start[1] + (c + d) * end[1]))
+    return points
+
+
+def _free(line: Line, rects: list[Rect]) -> bool:
+    """Whether no part of a line that runs to the right meets a box."""
+    top = min(y for _, y in line)
+    bottom = max(y for _, y in line)
+    return not any(r.bottom > top - 2 and r.top < bottom + 2 and _meets(line, r) for r in rects)
+
+
+def _meets(line: Line, rect: Rect) -> bool:
+    for (x1, y1), (x2, y2) in pairwise(line):
+        if x2 <= rect.left or x1 >= rect.right:
+            continue
+        width = x2 - x1
+        at = (
+            [y1, y2]
+            if width <= 0
+            else [y1 + (y2 - y1) * (min(max(x, x1), x2) - x1) / width for x in (rect.left, rect.right)]
+        )
+        if max(at) > rect.top - 2 and min(at) < rect.bottom + 2:
+            return True
+    return False

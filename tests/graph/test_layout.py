@@ -1,0 +1,103 @@
+"""Automatic layout: columns to the right, nothing overlaps, main paths are straight, the same network looks the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from designer.graph.graph import Graph
+from designer.graph.layout import Box, arrange
+from designer.graph.model import GRID, Layer, Source
+
+BOX = Box(160, 72, (32, 50, 68), {"": 32})
+
+
+def net(links: dict[str, str], **positions: tuple[int, int]) -> Graph:
+    """`links`: the inputs of each layer, separated by spaces."""
+    return Graph(
+        Layer(name, "x", positions.get(name, (0, 0)), tuple(Source.parse(t) for t in inputs.split()))
+        for name, inputs in links.items()
+    )
+
+
+def laid(graph: Graph, names=None, **boxes: Box) -> dict[str, tuple[int, int]]:
+    return arrange(graph, {layer.name: boxes.get(layer.name, BOX) for layer in graph}, names)
+
+
+def random_net(count: int, seed: int) -> Graph:
+    dice = random.Random(seed)
+    layers = [Layer("n0", "x")]
+    for i in range(1, count):
+        sources = {dice.randrange(max(0, i - 6), i), *([dice.randrange(i)] if i % 5 == 0 else [])}
+        layers.append(Layer(f"n{i}", "x", (0, 0), tuple(Source(f"n{s}") for s in sorted(sources))))
+    return Graph(layers)
+
+
+def overlaps(places: dict[str, tuple[int, int]], box: Box = BOX) -> list[tuple[str, str]]:
+    found = []
+    names = sorted(places)
+    for i, a in enumerate(names):
+        for b in names[i + 1 :]:
+            (ax, ay), (bx, by) = places[a], places[b]
+            if abs(ax - bx) < box.width and abs(ay - by) < box.height:
+                found.append((a, b))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_links_run_right_and_nothing_overlaps(seed):
+    graph = random_net(120, seed)
+    places = laid(graph)
+    assert places.keys() == graph.layers.keys()
+    assert all(x % GRID == 0 and y % GRID == 0 for x, y in places.values())
+    assert all(places[a][0] + BOX.width < places[b][0] for a, _, b, _ in graph.links())
+    assert overlaps(places) == []
+
+
+def test_a_chain_is_straight_and_a_skip_does_not_bend_it():
+    graph = net({"a": "", "b": "a", "c": "b", "d": "c", "e": "d a"})
+    places = laid(graph)
+    assert len({y for _, y in places.values()}) == 1
+    assert [places[n][0] for n in "abcde"] == [0, 224, 448, 672, 896]
+
+
+def test_links_into_one_layer_do_not_cross():
+    places = laid(net({"i": "", "a": "i", "b": "i", "c": "i", "sum": "c a b"}))
+    assert places["c"][1] < places["a"][1] < places["b"][1]
+
+
+def test_deeper_levels_stand_lower():
+    down, up = Box(160, 72, (32, 50), {"": 32}, 1), BOX
+    places = laid(net({"a": "", "pool": "a", "mid": "pool", "up": "mid", "cat": "up a"}), pool=down, mid=down, up=up)
+    assert places["pool"][1] == places["mid"][1] > places["a"][1]
+    assert places["up"][1] == places["cat"][1] < places["mid"][1]
+
+
+def test_the_corner_stays_and_others_are_left_alone():
+    graph = net({"a": "", "b": "a", "c": "b"}, a=(320, 96), b=(160, 64), c=(0, 0))
+    places = laid(graph, ["a", "b"])
+    assert places == {"a": (160, 64), "b": (384, 64)}
+
+
+def test_parts_without_links_stand_apart():
+    places = laid(net({"a": "", "b": "a", "c": "", "d": "c", "alone": "", "alone_2": ""}))
+    assert overlaps(places) == []
+    assert places["a"][1] < places["c"][1] < places["alone"][1] == places["alone_2"][1]
+
+
+def test_loops_and_missing_producers_do_no_harm():
+    places = laid(net({"a": "c", "b": "a gone", "c": "b", "d": "d"}))
+    assert len(set(places.values())) == 4
+
+
+def test_the_order_of_the_file_does_not_matter():
+    graph = random_net(60, 9)
+    other = Graph(sorted(graph, key=lambda layer: layer.type + layer.name, reverse=True))
+    assert laid(graph) == laid(other)
+
+
+def test_nothing_to_do():
+    assert laid(Graph()) == {}
+    assert laid(net({"a": ""}, a=(48, 16))) == {"a": (48, 16)}
+    assert laid(net({"a": ""}), ["gone"]) == {}

@@ -1,0 +1,165 @@
+"""Automatic layout and links that run around nodes, on the real window."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import importlib.util
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, QPointF, QSettings
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+import samples
+from app.ui.document import Document
+from app.ui.window import MainWindow
+from designer.files.document import read_document
+from designer.graph import commands
+from designer.graph.model import Frame, Layer, Source
+from designer.operators.registry import default_registry
+
+_spec = importlib.util.spec_from_file_location("canvas_kit", Path(__file__).with_name("canvas_kit.py"))
+kit = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(kit)
+
+
+def keep_nothing(window) -> None:
+    window.context.document.history.mark_clean()
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
+    window.resize(1366, 768)
+    qtbot.addWidget(window, before_close_func=keep_nothing)
+    window.show()
+    qtbot.waitExposed(window)
+    show(window, kit.small_graph())
+    return window
+
+
+def show(window, graph) -> None:
+    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
+    window.canvas.viewer.setFocus()
+
+
+def press(window, text: str) -> None:
+    QApplication.processEvents()  # actions follow the document with the next turn
+    QTest.keySequence(window.canvas.viewer, text)
+
+
+def crossed(canvas) -> list[tuple[str, str]]:
+    """Links that run through a node that they do not belong to."""
+    found = []
+    boxes = {name: canvas.projection[name].box() for name in canvas.projection.layers}
+    for consumer in canvas.projection.layers:
+        for index in range(len(canvas.projection[consumer].inputs)):
+            link = canvas.projection.link(consumer, index)
+            if link is None:
+                continue
+            ends = {consumer, link.source.node.layer}
+            path = link.path()
+            points = [path.pointAtPercent(i / 400) for i in range(401)]
+            found += [
+                (f"{link.source.node.layer} to {consumer}", name)
+                for name, box in boxes.items()
+                if name not in ends and any(box.contains(p) for p in points)
+            ]
+    return found
+
+
+def places(window) -> dict[str, tuple[int, int]]:
+    return {layer.name: layer.position for layer in window.context.document.graph}
+
+
+def test_shift_l_lays_everything_out_as_one_step(window):
+    before = places(window)
+    press(window, "Shift+L")
+    after = places(window)
+    assert after != before
+    assert after["input"][0] < after["conv"][0] < after["cat"][0] < after["out"][0]
+    assert window.canvas.projection["conv"].pos() == QPointF(*after["conv"])
+    assert window.context.document.history.undo_title == "Lay out"
+    press(window, "Ctrl+Z")
+    assert places(window) == before
+    assert window.context.document.history.is_clean
+
+
+def test_l_moves_the_selection_only(window):
+    window.context.select(("conv", "cat"))
+    before = places(window)
+    press(window, "L")
+    after = places(window)
+    assert {n for n in after if after[n] != before[n]} <= {"conv", "cat"}
+    assert window.context.selection == ("conv", "cat")
+
+
+def test_frames_stay_around_their_layers(window):
+    document = window.context.document
+    document.do(commands.set_frame(document.graph, "f", Frame("f", "branch", rect=(300, -40, 240, 130))))
+    document.do(commands.move_layers(document.graph, {"cat": (200, 400), "out": (100, 600)}))
+    press(window, "Shift+L")
+    x, y, width, height = document.graph.frames["f"].rect
+    box = window.canvas.projection["conv"].box()
+    assert x < box.left() < box.right() < x + width
+    assert y < box.top() < box.bottom() < y + height
+    press(window, "Ctrl+Z")
+    assert document.graph.frames["f"].rect == (300, -40, 240, 130)
+
+
+@pytest.mark.parametrize("path", samples.documents(), ids=lambda p: p.stem)
+def test_no_link_runs_through_a_node_of_a_sample(window, path):
+    graph = read_document(path).graph
+    show(window, graph)
+    assert crossed(window.canvas) == []
+    press(window, "Shift+L")
+    assert crossed(window.canvas) == []
+
+
+def test_a_link_gives_way_to_a_node_that_is_dropped_on_it(window):
+    canvas, document = window.canvas, window.context.document
+    document.do(commands.move_layers(document.graph, {"conv": (320, 320), "cat": (800, 0), "out": (1100, 0)}))
+    canvas.frame_all()
+    assert crossed(canvas) == []
+    start = kit.node(canvas, "free")
+    kit.drag(canvas, start, kit.at(canvas, QPointF(460, 20)))
+    assert document.graph["free"].position[1] < 96
+    assert crossed(canvas) == []
+    link = canvas.projection.link("cat", 1)
+    around = link.path().boundingRect()
+    document.undo()
+    assert link.path().boundingRect() != around
+    document.redo()
+    document.do(commands.remove_layers(document.graph, ["free"]))
+    assert link.path().boundingRect() != around
+
+
+def test_a_link_around_a_node_is_hit_where_it_is_drawn(window):
+    canvas, document = window.canvas, window.context.document
+    document.do(commands.move_layers(document.graph, {"conv": (320, 320), "cat": (800, 0), "free": (400, 0)}))
+    canvas.frame_all()
+    link = canvas.projection.link("cat", 1)
+    middle = kit.at(canvas, link.path().pointAtPercent(0.5))
+    kit.click(canvas, middle)
+    assert link.isSelected()
+    assert canvas.viewer.hit(middle + QPoint(0, 60)) is not link
+
+
+def test_the_paths_of_the_selected_layer_are_marked(window):
+    canvas, document = window.canvas, window.context.document
+    document.do(commands.add_layer(document.graph, Layer("side", "identity", (320, 480), (Source("input"),))))
+
+    def marked() -> set[tuple[str, int]]:
+        keys = [("conv", 0), ("cat", 0), ("cat", 1), ("out", 0), ("side", 0)]
+        return {k for k in keys if canvas.projection.link(*k).on_path}
+
+    kit.click(canvas, kit.node(canvas, "conv"))
+    assert marked() == {("conv", 0), ("cat", 0), ("out", 0)}
+    kit.click(canvas, kit.node(canvas, "side"))
+    assert marked() == {("side", 0)}
+    press(window, "Ctrl+A")
+    assert marked() == set()
