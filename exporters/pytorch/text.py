@@ -26,6 +26,13 @@ _POSITIONAL = {
     "torch.nn.Conv2d": 2,
     "torch.nn.Conv3d": 2,
     "torch.nn.ConvTranspose2d": 2,
+    "torch.nn.Embedding": 2,
+    "torch.nn.GroupNorm": 2,
+    "torch.nn.GRU": 2,
+    "torch.nn.LayerNorm": 1,
+    "torch.nn.LSTM": 2,
+    "torch.nn.MultiheadAttention": 2,
+    "torch.nn.RNN": 2,
     "torch.nn.Dropout": 1,
     "torch.nn.Linear": 2,
     "torch.nn.PixelShuffle": 1,
@@ -39,7 +46,13 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "torch.nn.BatchNorm1d": {"eps": 1e-5, "momentum": 0.1, "affine": True},
     "torch.nn.BatchNorm2d": {"eps": 1e-5, "momentum": 0.1, "affine": True},
     "torch.nn.BatchNorm3d": {"eps": 1e-5, "momentum": 0.1, "affine": True},
+    "torch.nn.Bilinear": {"bias": True},
+    "torch.nn.Conv1d": {**_CONVOLUTION, "stride": (1,), "padding": (0,)},
     "torch.nn.Conv2d": _CONVOLUTION,
+    "torch.nn.Conv3d": {**_CONVOLUTION, "stride": (1, 1, 1), "padding": (0, 0, 0)},
+    "torch.nn.GroupNorm": {"eps": 1e-5},
+    "torch.nn.LayerNorm": {"eps": 1e-5},
+    "torch.nn.Linear": {"bias": True},
     "torch.nn.ConvTranspose2d": {**_CONVOLUTION, "output_padding": (0, 0)},
     "torch.nn.MaxPool2d": _POOLING,
     "torch.nn.Upsample": {"mode": "nearest"},
@@ -48,8 +61,21 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 _SIZES = frozenset({"dilation", "kernel_size", "output_padding", "padding", "scale_factor", "stride"})
 _SQUARE = frozenset(
     f"torch.nn.{name}"
-    for name in ("AvgPool2d", "Conv2d", "ConvTranspose2d", "LPPool2d", "MaxPool2d", "Upsample", "ZeroPad2d")
+    for name in (
+        "AvgPool2d",
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "ConvTranspose2d",
+        "LPPool2d",
+        "MaxPool2d",
+        "Upsample",
+        "ZeroPad2d",
+    )
 )
+# Arithmetic is written with signs; the number says how tightly a sign binds.
+_SIGNS = {"torch.add": ("+", 1), "torch.sub": ("-", 1), "torch.mul": ("*", 2), "torch.div": ("/", 2)}
+_TIGHT = 9  # what a method or an index is applied to
 
 
 def path_text(path: str) -> str:
@@ -115,8 +141,8 @@ def tensor_text(data: TorchParameter) -> str:
     return f"torch.tensor({literal(data.values)}, dtype=torch.float32).reshape({shape})"
 
 
-def expression(value: Any) -> str:
-    """A resolved expression as it stands in `forward`."""
+def expression(value: Any, binding: int = 0) -> str:
+    """A resolved expression as it stands in `forward`, in brackets where its place binds tighter than `binding` allows."""
     if isinstance(value, Local):
         return value.name
     if isinstance(value, Held):
@@ -125,21 +151,29 @@ def expression(value: Any) -> str:
         key = f"[{quoted(value.key)}]" if value.key else ""
         return f"self.{value.attribute}{key}({_arguments(value.args, {})})"
     if isinstance(value, TorchCall):
+        sign, level = _SIGNS.get(value.path, ("", 0))
+        if sign and len(value.args) == 2 and not value.kwargs:
+            # the right side is bracketed at the same level: (a - b) - c is not a - (b - c), also in rounding
+            text = f"{expression(value.args[0], level)} {sign} {expression(value.args[1], level + 1)}"
+            return f"({text})" if level < binding else text
         return f"{path_text(value.path)}({_arguments(value.args, value.kwargs)})"
     if isinstance(value, TorchMethod):
-        target = expression(value.target)
+        target = expression(value.target, _TIGHT)
         return f"{target}.{value.method}({_arguments(value.args, value.kwargs)})"
     if isinstance(value, TorchItem):
-        return f"{expression(value.value)}[{_index(value.index)}]"
+        return f"{expression(value.value, _TIGHT)}[{_index(value.index)}]"
     if isinstance(value, tuple):
-        return f"({', '.join(map(expression, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(expression(item) for item in value)}{',' if len(value) == 1 else ''})"
     if isinstance(value, list):
-        return f"[{', '.join(map(expression, value))}]"
-    return literal(value)
+        return f"[{', '.join(expression(item) for item in value)}]"
+    text = literal(value)
+    return f"({text})" if binding and text.startswith("-") else text
 
 
 def _arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    return ", ".join([*map(expression, args), *(f"{key}={expression(value)}" for key, value in kwargs.items())])
+    return ", ".join(
+        [*(expression(arg) for arg in args), *(f"{key}={expression(value)}" for key, value in kwargs.items())]
+    )
 
 
 def _index(index: Any) -> str:
