@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -16,8 +15,6 @@ from PySide6.QtWidgets import (
     QScrollArea,
     QSizePolicy,
     QStackedWidget,
-    QTableWidget,
-    QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
@@ -31,11 +28,12 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.name_field import NameField
 from app.ui.widgets.param_editor import MIXED
 from app.ui.widgets.param_section import ParamSection, tool_button
+from app.ui.widgets.raw_params import RawParams
+from app.ui.widgets.shared_params import activation_type, shared_parameters, text_of, with_activation_param
 from designer.graph.commands import rename_layer, set_activation, set_params
-from designer.graph.edits import ChangeSet, Edit
+from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, check_layer_name
-from designer.operators.api import Operator
 from designer.operators.params import Parameter
 
 _NO_SELECTION = "Select a layer on the canvas to edit its parameters here."
@@ -98,7 +96,7 @@ class ParametersPanel(QWidget):
         self._name_label.setBuddy(self._name)
         self._name.renamed.connect(self._rename)
         self._note = Message("parameters.note")
-        self._raw = _raw_table()
+        self._raw = RawParams("parameters.raw")
         self._operator_box = QVBoxLayout()
         self._activation_label = QLabel("Activation")
         self._activation = QComboBox()
@@ -184,7 +182,7 @@ class ParametersPanel(QWidget):
             self._empty.show_text(_NO_SELECTION if self._document is not None else _NO_DOCUMENT)
             self._stack.setCurrentIndex(0)
             return
-        signature = tuple(sorted({(layer.type, _activation_type(layer)) for layer in layers}))
+        signature = tuple(sorted({(layer.type, activation_type(layer)) for layer in layers}))
         if signature != self._built:
             self._build(layers)
             self._built = signature
@@ -208,9 +206,9 @@ class ParametersPanel(QWidget):
         registry = self._context.registry
         classes = [registry.get(t) for t in sorted({layer.type for layer in layers})]
         self._operator_rows = self._replace(
-            self._operator_rows, self._operator_box, "parameters", _shared(classes), self._set_param
+            self._operator_rows, self._operator_box, "parameters", shared_parameters(classes), self._set_param
         )
-        kinds = {_activation_type(layer) for layer in layers}
+        kinds = {activation_type(layer) for layer in layers}
         attached = registry.activations.get(next(iter(kinds))) if len(kinds) == 1 else None
         shared = list(attached.parameters) if attached is not None else []
         self._activation_rows = self._replace(
@@ -276,7 +274,7 @@ class ParametersPanel(QWidget):
         self._raw.setVisible(one and bool(unknown))
         self._note.tell("")
         if unknown and one:
-            _fill_raw(self._raw, layers[0])
+            self._raw.show_layer(layers[0])
             self._note.tell(
                 f"The type “{unknown[0].type}” is not known here, so its parameters are shown as text. "
                 "Install the plugin that brings it, or replace the layer.",
@@ -293,8 +291,7 @@ class ParametersPanel(QWidget):
             self._operator_rows.show_texts(
                 {
                     name: [
-                        _text_of(self._context.registry.get(layer.type), layer.params, row.parameter)
-                        for layer in layers
+                        text_of(self._context.registry.get(layer.type), layer.params, row.parameter) for layer in layers
                     ]
                     for name, row in self._operator_rows.rows.items()
                 }
@@ -334,75 +331,17 @@ class ParametersPanel(QWidget):
             return
         cls = self._context.registry.activations.get(self._activation.currentData())
         spec = ActivationSpec(cls.type, cls().texts(all=False)) if cls is not None else None
-        names = [layer.name for layer in self._layers() if _activation_type(layer) != (cls.type if cls else "")]
+        names = [layer.name for layer in self._layers() if activation_type(layer) != (cls.type if cls else "")]
         if names:
             self._document.do(lambda graph: set_activation(graph, names, spec))
 
     def _set_activation_param(self, name: str, text: str) -> None:
         if self._document is not None:
-            self._document.do(partial(_with_activation_param, names=self._names, name=name, text=text))
+            self._document.do(partial(with_activation_param, names=self._names, name=name, text=text))
 
     def _seal(self) -> None:
         if self._document is not None:
             self._document.history.seal()
-
-
-def _with_activation_param(graph: Graph, *, names: tuple[str, ...], name: str, text: str) -> Edit:
-    edits: dict[str, tuple[Layer | None, Layer | None]] = {}
-    for layer in (graph[n] for n in names):
-        if layer.activation is not None:
-            spec = replace(layer.activation, params={**layer.activation.params, name: text})
-            edits[layer.name] = (layer, replace(layer, activation=spec))
-    where = names[0] if len(names) == 1 else f"{len(names)} layers"
-    key = f"activation parameter {name} of {', '.join(names)}"
-    return Edit(f"Change {name} of the activation of {where}", edits, merge_key=key)
-
-
-def _activation_type(layer: Layer) -> str:
-    return layer.activation.type if layer.activation is not None else ""
-
-
-def _text_of(cls: type[Operator] | None, texts: Mapping[str, str], parameter: Parameter) -> str:
-    """The layer's text of a parameter, also under an older name; the default where the file says nothing."""
-    if parameter.name in texts:
-        return texts[parameter.name]
-    older = [old for old, new in cls.renamed.items() if new == parameter.name] if cls is not None else []
-    return next((texts[old] for old in older if old in texts), parameter.format(parameter.default))
-
-
-def _shared(classes: list[type[Operator] | None]) -> list[Parameter]:
-    """Parameters that all classes declare alike (name, kind, choices and bounds)."""
-    known = [cls for cls in classes if cls is not None]
-    if not known or len(known) < len(classes):
-        return []
-    keys = [{_key(p) for p in cls.parameters} for cls in known[1:]]
-    return [p for p in known[0].parameters if all(_key(p) in other for other in keys)]
-
-
-def _key(parameter: Parameter) -> tuple[object, ...]:
-    info = parameter.info
-    return (parameter.name, parameter.kind, info.choices, info.min, info.max)
-
-
-def _raw_table() -> QTableWidget:
-    table = QTableWidget(0, 2)
-    table.setObjectName("parameters.raw")
-    table.setAccessibleName("Parameters as text")
-    table.setHorizontalHeaderLabels(["Parameter", "Text"])
-    table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
-    table.setMaximumHeight(200)
-    table.verticalHeader().setVisible(False)
-    table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 8)
-    table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-    table.horizontalHeader().setStretchLastSection(True)
-    return table
-
-
-def _fill_raw(table: QTableWidget, layer: Layer) -> None:
-    table.setRowCount(len(layer.params))
-    for row, (name, text) in enumerate(sorted(layer.params.items())):
-        table.setItem(row, 0, QTableWidgetItem(name))
-        table.setItem(row, 1, QTableWidgetItem(text))
 
 
 def _line() -> QFrame:

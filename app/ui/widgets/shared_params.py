@@ -1,0 +1,51 @@
+"""What several selected layers have in common: parameters, their texts, attached activations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
+from designer.operators.api import Operator
+from designer.operators.params import Parameter
+
+
+def with_activation_param(graph: Graph, *, names: tuple[str, ...], name: str, text: str) -> Edit:
+    """The edit that gives the activations attached to `names` this text of a parameter."""
+    edits: dict[str, tuple[Layer | None, Layer | None]] = {}
+    for layer in (graph[n] for n in names):
+        if layer.activation is not None:
+            spec = replace(layer.activation, params={**layer.activation.params, name: text})
+            edits[layer.name] = (layer, replace(layer, activation=spec))
+    where = names[0] if len(names) == 1 else f"{len(names)} layers"
+    key = f"activation parameter {name} of {', '.join(names)}"
+    return Edit(f"Change {name} of the activation of {where}", edits, merge_key=key)
+
+
+def activation_type(layer: Layer) -> str:
+    """The type of the attached activation; empty without one."""
+    return layer.activation.type if layer.activation is not None else ""
+
+
+def text_of(cls: type[Operator] | None, texts: Mapping[str, str], parameter: Parameter) -> str:
+    """The layer's text of a parameter, also under an older name; the default where the file says nothing."""
+    if parameter.name in texts:
+        return texts[parameter.name]
+    older = [old for old, new in cls.renamed.items() if new == parameter.name] if cls is not None else []
+    return next((texts[old] for old in older if old in texts), parameter.format(parameter.default))
+
+
+def shared_parameters(classes: list[type[Operator] | None]) -> list[Parameter]:
+    """Parameters that all classes declare alike (name, kind, choices and bounds)."""
+    known = [cls for cls in classes if cls is not None]
+    if not known or len(known) < len(classes):
+        return []
+    keys = [{_key(p) for p in cls.parameters} for cls in known[1:]]
+    return [p for p in known[0].parameters if all(_key(p) in other for other in keys)]
+
+
+def _key(parameter: Parameter) -> tuple[object, ...]:
+    info = parameter.info
+    return (parameter.name, parameter.kind, info.choices, info.min, info.max)
