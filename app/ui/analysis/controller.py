@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.ui.analysis.changes import Changes
 from app.ui.analysis.inputs import default_picture, layers_of
 from app.ui.analysis.requests import OF_WEIGHT_FILES, blocked, difference, open_params
-from app.ui.analysis.result import AnalysisResult, Phase, steps_of
+from app.ui.analysis.result import AnalysisResult, Phase, result_of
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
@@ -324,20 +324,14 @@ class AnalysisController(QObject):
                 self._in_flight, self._wanted = False, True
                 self._pump()
             return
-        outputs = {str(k): self.engine.take(h) for k, h in (reply.get("outputs") or {}).items()}
-        captures = {str(k): self.engine.take(h) for k, h in (reply.get("captures") or {}).items()}
-        for name in reply.get("same") or ():
-            if self.result is not None:
-                captures[name] = self.result.captures[name]
+        result = result_of(reply, self.engine.take, self.result, (perf_counter() - since) * 1000)
         if epoch != self._epoch:
             return
         if self._batch_errors:
             self._failed(epoch, tuple(self._batch_errors))
             return
         self._in_flight, self._fresh = False, True
-        steps, spent = steps_of(reply.get("steps")), float(reply.get("milliseconds", 0.0))
-        latency = (perf_counter() - since) * 1000
-        self.result = AnalysisResult(outputs, captures, steps, spent, latency, str(reply.get("note") or ""))  # type: ignore[arg-type]
+        self.result = result
         self._dim.stop()
         if self._wanted:
             self._dim.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -61,6 +61,21 @@ class AnalysisResult:
         else:
             what = f"re-ran {len(ran)} of {total} layers"
         return f"{duration(self.milliseconds)} · {what}"
+
+
+def result_of(
+    reply: Mapping[str, Any],
+    take: Callable[[Mapping[str, Any]], NDArray[Any]],
+    before: AnalysisResult | None,
+    latency: float,
+) -> AnalysisResult:
+    """The result in a reply of `run`. `take` maps a handle's array; captures that did not change are those of `before`."""
+    outputs = {str(name): take(handle) for name, handle in (reply.get("outputs") or {}).items()}
+    captures = {str(name): take(handle) for name, handle in (reply.get("captures") or {}).items()}
+    if before is not None:
+        captures |= {name: before.captures[name] for name in reply.get("same") or ()}
+    spent, note = float(reply.get("milliseconds", 0.0)), str(reply.get("note") or "")
+    return AnalysisResult(outputs, captures, steps_of(reply.get("steps")), spent, latency, note)
 
 
 def steps_of(found: Any) -> tuple[RunStep, ...]:
