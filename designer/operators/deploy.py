@@ -23,6 +23,12 @@ def without_observers(graph: Graph, registry: Registry) -> Graph:
     """A copy of `graph` as `deploy` makes it, but instances of templates stay as they are."""
     result = graph.copy()
     result.apply(remove_layers(result, sorted(training_branch(result, registry))))
+    return without_analysis(result, registry)
+
+
+def without_analysis(graph: Graph, registry: Registry) -> Graph:
+    """A copy of `graph` as it is trained: without analysis layers, but with its losses and what they need."""
+    result = graph.copy()
     analysis = [layer.name for layer in result if _role(registry, layer.type) is Role.ANALYSIS]
     result.apply(remove_layers(result, analysis, heal=True))
     return result

@@ -19,6 +19,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
 from designer.operators.registry import Read, Registry
+from exporters.pytorch.losses import CLASS, Losses, losses_of
 from exporters.pytorch.source import Module, class_name, module_source, network_module
 
 GENERATOR = "layerwright"
@@ -55,10 +56,13 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
     if not name.strip():
         raise DiagnosticError(Diagnostic("bad-name", "the model has no name", remedy="type a name for the model"))
     cls = class_name(name)
-    module = network_module(graph, registry)
-    info = _information(module, cls, graph.name)
-    replacements = {"NetworkClass": cls, "INPUT_LIST": _input_list(info)}
+    losses = losses_of(graph, registry)
+    module = network_module(graph, registry, taps=losses.taps if losses is not None else ())
+    info = _information(module, losses, cls, graph.name)
+    replacements = {"NetworkClass": cls, "INPUT_LIST": _input_list(info), "LOSS_LIST": _loss_list(info)}
     texts = {"model.py": module_source(module, cls)}
+    if losses is not None:
+        texts["losses.py"] = module_source(losses.module, CLASS)
     folder = resources.files("resources") / "templates" / "pytorch"
     for file in TEMPLATES:
         text = (folder / file).read_text("utf-8")
@@ -69,7 +73,7 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
     return files
 
 
-def _information(module: Module, cls: str, document: str) -> dict[str, Any]:
+def _information(module: Module, losses: Losses | None, cls: str, document: str) -> dict[str, Any]:
     """What the scripts need to know about the network, as data for project.json."""
     program, inference = module.program, module.inference
     stems = file_stems({bound.layer for bound in program.weights})
@@ -80,21 +84,32 @@ def _information(module: Module, cls: str, document: str) -> dict[str, Any]:
         "document": document,
         "inputs": [_input(module, source) for source in module.inputs],
         "outputs": [{"name": str(s), "shape": _shape(inference.states[s.layer].outputs)} for s in module.outputs],
+        "losses": [str(source) for source in losses.module.outputs] if losses is not None else [],
+        "targets": [_target(losses.module, source) for source in losses.targets] if losses is not None else [],
         "weights": {bound.key: f"{stems[bound.layer]}_{bound.tensor}" for bound in program.weights},
     }
 
 
 def _input(module: Module, source: Source) -> dict[str, Any]:
-    operator = cast(Read, module.inference.read(source.layer)).operator
-    values: Mapping[str, Any] = operator.values() if operator is not None else {}
+    tiling = _values(module, source).get("tiling", 0)
+    return {**_target(module, source), "multiple": tiling if tiling > 1 else _multiple(module, source)}
+
+
+def _target(module: Module, source: Source) -> dict[str, Any]:
+    values = _values(module, source)
     return {
         "name": source.layer,
         "argument": module.program.inputs[source],
         "shape": _shape(module.inference.states[source.layer].outputs),
         "scale": values.get("scale", 1.0),
         "shift": values.get("shift", 0.0),
-        "multiple": values.get("tiling", 0) if values.get("tiling", 0) > 1 else _multiple(module, source),
     }
+
+
+def _values(module: Module, source: Source) -> Mapping[str, Any]:
+    """The parameters of an input layer."""
+    operator = cast(Read, module.inference.read(source.layer)).operator
+    return operator.values() if operator is not None else {}
 
 
 def _multiple(module: Module, source: Source) -> int:
@@ -123,6 +138,25 @@ def _input_list(info: Mapping[str, Any]) -> str:
 
     inputs = [line("input", entry, entry["argument"]) for entry in info["inputs"]]
     return "\n".join([*inputs, *(line("output", entry, entry["name"]) for entry in info["outputs"])])
+
+
+def _loss_list(info: Mapping[str, Any]) -> str:
+    """What is trained for, in words."""
+    if not info["losses"]:
+        return (
+            "The drawing has no losses, so training makes the mean absolute difference (L1) of the first output and the\n"
+            "target smaller. Losses that are drawn in the designer come here as `losses.py`."
+        )
+    lines = [
+        "Training makes the sum of these losses smaller (`losses.py`; each counts as often as its weight says):",
+        "",
+        *(f"- `{name.replace('`', chr(39))}`" for name in info["losses"]),
+        "",
+    ]
+    for entry in info["targets"]:
+        shown, shape = entry["name"].replace("`", "'"), " x ".join(map(str, entry["shape"]))
+        lines.append(f"- target `{shown}`: N x {shape}")
+    return "\n".join(lines).rstrip("\n")
 
 
 def _digest(data: bytes) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
@@ -13,11 +13,13 @@ from designer.graph.model import Source
 from designer.graph.naming import identifier
 from designer.graph.types import TensorType
 from designer.operators.api import Role
-from designer.operators.deploy import deploy
+from designer.operators.deploy import without_observers
 from designer.operators.registry import Read, Registry
 from designer.operators.torch_data import TorchModule, TorchParameter
 from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program, Step, build_program
+from designer.operators.training_branch import no_output
 from exporters.pytorch.custom import custom_sources
+from exporters.pytorch.subnetworks import Subnetwork, prepared, with_classes
 from exporters.pytorch.text import expression, module_text, quoted, tensor_text
 
 MAX_VALUES = 4096  # numbers of one constant that are printed into source
@@ -28,12 +30,19 @@ class Module:
     """The program of a network for PyTorch, with what the files around it need to know.
 
     `inputs` and `outputs` are in the document's order, which is the order of names. The graph is the deployed one.
+    `taps` are the tensors that losses read: training wants them beside the outputs.
     """
 
     inference: Inference
     program: Program
     inputs: tuple[Source, ...]
     outputs: tuple[Source, ...]
+    taps: tuple[Source, ...] = ()
+    title: str = "The layers of the network in running order."
+    classes: tuple[Subnetwork, ...] = ()
+    template: bool = False  # the class of a template: several outputs are a tuple
+    given: tuple[str, ...] = ()  # arguments of `forward` that are modules with shared weights
+    shapes: bool = True  # whether the shapes of the drawing hold for every use
 
 
 def class_name(name: str) -> str:
@@ -48,43 +57,59 @@ def generate_source(graph: Graph, registry: Registry, name: str, selection: Coll
     With `selection` only these layers; what they read from others becomes arguments of `forward`. Raises DiagnosticError
     when the network is not valid as far as it is needed.
     """
-    return module_source(network_module(graph, registry, selection), class_name(name))
+    return module_source(network_module(graph, registry, selection, name=name), class_name(name))
 
 
-def network_module(graph: Graph, registry: Registry, selection: Collection[str] | None = None) -> Module:
-    """The program of the whole network or of a selection of its layers."""
-    deployed = deploy(graph, registry)
+def network_module(
+    graph: Graph,
+    registry: Registry,
+    selection: Collection[str] | None = None,
+    *,
+    taps: tuple[Source, ...] = (),
+    name: str = "",
+) -> Module:
+    """The program of the whole network, or of a selection of its layers. The whole network gives `taps` for training.
+
+    Templates become classes of their own, none of them called `name`, as the network's class is.
+    """
+    deployed = without_observers(prepared(graph, registry), registry)
     inference = Inference(deployed, registry)
     if selection is None:
-        return _whole(inference)
+        if not any(role_in(inference, name) is Role.OUTPUT for name in deployed.layers):
+            raise DiagnosticError(no_output(graph, registry))
+        return _whole(inference, taps, name)
     chosen = {name for name in selection if name in deployed}
     if not chosen:
         raise DiagnosticError(
             Diagnostic(
                 "nothing-to-generate",
                 "none of the selected layers computes anything in PyTorch",
-                remedy="select layers that are not analysis layers",
+                remedy="select layers that are neither analysis layers nor part of the training branch",
             )
         )
-    layers = [name for name in deployed.order(chosen)[0] if _role(inference, name) is not Role.INPUT]
-    _check(inference, chosen)
+    layers = [name for name in deployed.order(chosen)[0] if role_in(inference, name) is not Role.INPUT]
+    check_shapes(inference, chosen)
     members = set(layers)
     reads = [s for name in layers for s in deployed[name].inputs if s is not None and s.layer not in members]
-    inputs = sorted({_plain(inference, s) for s in reads} | {Source(n) for n in chosen - members})
+    inputs = sorted({plain(inference, s) for s in reads} | {Source(n) for n in chosen - members})
     outputs = [s for name in sorted(chosen) for s in _results(inference, name, chosen)]
-    return Module(inference, build_program(inference, layers, inputs, outputs), tuple(inputs), tuple(outputs))
+    program, classes = _built(inference, layers, inputs, outputs, name)
+    return Module(inference, program, tuple(inputs), tuple(outputs), classes=classes)
 
 
-def _whole(inference: Inference) -> Module:
+def _built(
+    inference: Inference, layers: Sequence[str], inputs: Sequence[Source], wanted: Sequence[Source], name: str
+) -> tuple[Program, tuple[Subnetwork, ...]]:
+    taken = {class_name(name), *RESERVED_LOCALS}
+    return with_classes(inference, layers, build_program(inference, layers, inputs, wanted), taken)
+
+
+def _whole(inference: Inference, taps: tuple[Source, ...], name: str) -> Module:
     graph = inference.graph
-    ends = sorted(name for name in graph.layers if _role(inference, name) is Role.OUTPUT)
-    if not ends:
-        raise DiagnosticError(
-            Diagnostic("no-output", "the network has no output layer", remedy="add an output layer and connect it")
-        )
+    ends = sorted(name for name in graph.layers if role_in(inference, name) is Role.OUTPUT)
     needed = graph.upstream(ends)
-    _check(inference, needed)
-    inputs = sorted(name for name in needed if _role(inference, name) is Role.INPUT)
+    check_shapes(inference, needed)
+    inputs = sorted(name for name in needed if role_in(inference, name) is Role.INPUT)
     if not inputs:
         raise DiagnosticError(
             Diagnostic(
@@ -95,10 +120,11 @@ def _whole(inference: Inference) -> Module:
         )
     layers = [name for name in graph.order(needed)[0] if name not in inputs]
     sources, results = tuple(map(Source, inputs)), tuple(map(Source, ends))
-    return Module(inference, build_program(inference, layers, sources, results), sources, results)
+    program, classes = _built(inference, layers, sources, [*results, *taps], name)
+    return Module(inference, program, sources, results, taps, classes=classes)
 
 
-def _check(inference: Inference, names: Collection[str]) -> None:
+def check_shapes(inference: Inference, names: Collection[str]) -> None:
     """Stop with the findings in the way of `names`."""
     causes = {inference.states[n].because_of or n for n in names if inference.states[n].outputs is None}
     found = [d for cause in sorted(causes) if cause in inference.states for d in inference.states[cause].diagnostics]
@@ -113,7 +139,8 @@ def _check(inference: Inference, names: Collection[str]) -> None:
         )
 
 
-def _role(inference: Inference, layer: str) -> Role | None:
+def role_in(inference: Inference, layer: str) -> Role | None:
+    """What a layer is to the exporters; None for a layer that is not understood."""
     operator = cast(Read, inference.read(layer)).operator
     return operator.role if operator is not None else None
 
@@ -123,7 +150,7 @@ def _ports(inference: Inference, layer: str) -> list[str]:
     return [port.name for port in operator.output_ports()] if operator is not None else []
 
 
-def _plain(inference: Inference, source: Source) -> Source:
+def plain(inference: Inference, source: Source) -> Source:
     """The one name of a tensor: a first output has an empty port."""
     return Source(source.layer) if source.port in _ports(inference, source.layer)[:1] else source
 
@@ -131,44 +158,70 @@ def _plain(inference: Inference, source: Source) -> Source:
 def _results(inference: Inference, layer: str, chosen: set[str]) -> list[Source]:
     """The outputs of a layer that are read outside `chosen`, or that nobody reads."""
     graph = inference.graph
-    reads = [(c, _plain(inference, s)) for c in graph.consumers(layer) for s in graph[c].inputs if s is not None]
+    reads = [(c, plain(inference, s)) for c in graph.consumers(layer) for s in graph[c].inputs if s is not None]
     results = []
     for index, port in enumerate(_ports(inference, layer)):
         source = Source(layer, port if index else "")
         readers = {consumer for consumer, read in reads if read == source}
-        if (not readers and _role(inference, layer) is not Role.INPUT) or readers - chosen:
+        if (not readers and role_in(inference, layer) is not Role.INPUT) or readers - chosen:
             results.append(source)
-    return [r for r in results if _role(inference, layer) is not Role.INPUT]
+    return [r for r in results if role_in(inference, layer) is not Role.INPUT]
 
 
 def module_source(module: Module, name: str) -> str:
     """The source of a module as one class called `name`."""
-    program = module.program
-    body = [*_init(program), "", *_forward(module)]
-    own = custom_sources(program.attributes, (name,))
-    text = "\n".join([*own, *body])
+    inner = [_class(_template(item), item.name) for item in module.classes]
+    body = _class(module, name)
+    attributes = [a for program in (*(c.program for c in module.classes), module.program) for a in program.attributes]
+    own = custom_sources(attributes, (name, *(item.name for item in module.classes)))
+    text = "\n".join([*own, *(line for lines in inner for line in lines), *body])
     imports = ["import torch"]
     if "F." in text:
         imports.append("import torch.nn.functional as F")
     imports.append("from torch import nn")
-    custom = [line for source in own for line in (source.rstrip("\n"), "", "")]
-    head = [*imports, "", "", *custom, f"class {name}(nn.Module):", *_docstring(module), ""]
-    return "\n".join([*head, *body]) + "\n"
+    before = [line for source in own for line in (source.rstrip("\n"), "", "")]
+    before += [line for lines in inner for line in (*lines, "", "")]
+    return "\n".join([*imports, "", "", *before, *body]) + "\n"
+
+
+def _template(item: Subnetwork) -> Module:
+    """A template's class as a module that can be printed."""
+    program = item.program
+    if item.several:
+        program = replace(program, steps=tuple(replace(step, type=None) for step in program.steps))
+    return Module(
+        item.inference,
+        program,
+        item.inputs,
+        item.outputs,
+        title=f"The template '{item.template}'.",
+        template=True,
+        given=tuple(item.needs.values()),
+        shapes=not item.several,
+    )
+
+
+def _class(module: Module, name: str) -> list[str]:
+    return [f"class {name}(nn.Module):", *_docstring(module), "", *_init(module.program), "", *_forward(module)]
 
 
 def _docstring(module: Module) -> list[str]:
     """What `forward` takes and returns. Sizes are those of the drawing; most networks take others too."""
     inputs = [f"        {module.program.inputs[source]}: {_shape(module, source)}" for source in module.inputs]
     several = len(module.outputs) != 1
-    names = {s: quoted(str(s)) if several else module.program.outputs[s] for s in module.outputs}
+    by_name = several and not module.template
+    names = {s: quoted(str(s)) if by_name else module.program.outputs[s] for s in module.outputs}
+    inputs += [f"        {name}: the module with the shared weights" for name in module.given]
     outputs = [f"        {names[source]}: {_shape(module, source)}" for source in module.outputs]
-    lines = ['    """The layers of the network in running order.', ""]
+    lines = [f'    """{module.title}', ""]
     if inputs:
         lines += ["    Args:", *inputs, ""]
     return [*lines, "    Returns:", *outputs, '    """']
 
 
 def _shape(module: Module, source: Source) -> str:
+    if not module.shapes:
+        return "a tensor"
     kind = _type(module.inference, source)
     return str(kind) if kind is not None else "unknown"
 
@@ -217,20 +270,40 @@ def _count(values: object) -> int:
 
 
 def _forward(module: Module) -> list[str]:
+    """`forward`; for training also `forward_training`, which hands out what the losses read."""
     program = module.program
-    arguments = ", ".join(f"{program.inputs[source]}: torch.Tensor" for source in module.inputs)
-    several = len(module.outputs) != 1
-    returns = "dict[str, torch.Tensor]" if several else "torch.Tensor"
-    lines = [
-        f"    def forward(self, {arguments}) -> {returns}:" if arguments else f"    def forward(self) -> {returns}:"
+    names = [program.inputs[source] for source in module.inputs]
+    given = [f"{name}: nn.Module" for name in module.given]
+    arguments = ", ".join(["self", *(f"{name}: torch.Tensor" for name in names), *given])
+    several = "tuple[torch.Tensor, ...]" if module.template else "dict[str, torch.Tensor]"
+    returns = several if len(module.outputs) != 1 else "torch.Tensor"
+    head = f"    def forward({arguments}) -> {returns}:"
+    steps = [f"        {_step(step)}" for step in program.steps]
+    if not module.taps:
+        return [head, *steps, *_return(module, "")]
+    taps = [program.outputs[source] for source in module.taps]
+    return [
+        head,
+        f"        return self.forward_training({', '.join(names)})[0]",
+        "",
+        f"    def forward_training({arguments}) -> tuple[{returns}, tuple[torch.Tensor, ...]]:",
+        '        """What `forward` returns, and what the losses read, in the order of their arguments."""',
+        *steps,
+        *_return(module, f", ({', '.join(taps)}{',' if len(taps) == 1 else ''})"),
     ]
-    lines += [f"        {_step(step)}" for step in program.steps]
-    if not several:
+
+
+def _return(module: Module, more: str) -> list[str]:
+    """The return of the outputs, with `more` text behind them."""
+    locals_ = module.program.outputs
+    if len(module.outputs) == 1:
         only = module.outputs[0]
-        note = "" if str(only) == program.outputs[only] else f"  # {str(only)!r}"
-        return [*lines, f"        return {program.outputs[only]}{note}"]
-    entries = [f"            {quoted(str(source))}: {program.outputs[source]}," for source in module.outputs]
-    return [*lines, "        return {", *entries, "        }"]
+        note = "" if str(only) == locals_[only] else f"  # {str(only)!r}"
+        return [f"        return {locals_[only]}{more}{note}"]
+    if module.template:
+        return [f"        return {', '.join(locals_[source] for source in module.outputs)}"]
+    entries = [f"            {quoted(str(source))}: {locals_[source]}," for source in module.outputs]
+    return ["        return {", *entries, f"        }}{more}"]
 
 
 def _step(step: Step) -> str:

@@ -1,0 +1,63 @@
+"""The training branch of a network as a module of its own: what the losses read goes in, their values come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.api import Role
+from designer.operators.deploy import without_analysis
+from designer.operators.inlining import inline
+from designer.operators.registry import Registry
+from designer.operators.torch_program import build_program
+from designer.operators.training_branch import loss_ends, no_output, training_branch
+from exporters.pytorch.source import Module, check_shapes, plain, role_in
+
+CLASS = "Losses"
+TITLE = "What training makes smaller: the sum of these values."
+
+
+@dataclass(frozen=True)
+class Losses:
+    """`module` takes `taps`, which the network computes, and `targets`, the input layers that only losses need."""
+
+    module: Module
+    taps: tuple[Source, ...]
+    targets: tuple[Source, ...]
+
+
+def losses_of(graph: Graph, registry: Registry) -> Losses | None:
+    """The losses of a network; None where it has none. Raises DiagnosticError when they cannot be computed."""
+    whole = without_analysis(inline(graph, registry), registry)
+    ends = loss_ends(whole, registry)
+    if not ends:
+        return None
+    inference = Inference(whole, registry)
+    branch = training_branch(whole, registry)
+    outputs = [
+        layer.name for layer in whole if layer.name not in branch and role_in(inference, layer.name) is Role.OUTPUT
+    ]
+    if not outputs:
+        raise DiagnosticError(no_output(graph, registry))
+    network = whole.upstream(outputs)
+    members = whole.upstream(ends) - network
+    check_shapes(inference, members)
+    targets = tuple(Source(name) for name in sorted(members) if role_in(inference, name) is Role.INPUT)
+    layers = [name for name in whole.order(members)[0] if Source(name) not in targets]
+    reads = [plain(inference, s) for name in layers for s in whole[name].inputs if s is not None]
+    taps = tuple(sorted({source for source in reads if source.layer in network}))
+    if not taps:
+        raise DiagnosticError(
+            Diagnostic(
+                "losses-apart",
+                f"the losses ({', '.join(ends)}) read nothing that the network computes",
+                layer=ends[0],
+                remedy="connect a loss to a layer of the network",
+            )
+        )
+    inputs, results = (*taps, *targets), tuple(map(Source, ends))
+    program = build_program(inference, layers, inputs, results)
+    return Losses(Module(inference, program, inputs, results, title=TITLE), taps, targets)
