@@ -14,6 +14,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.naming import identifier, identifiers
+from designer.graph.template import INSTANCE
 from designer.graph.types import TensorType
 from designer.operators.api import Operator, Weight
 from designer.operators.registry import Read
@@ -165,7 +166,11 @@ class _Walker:
     def __post_init__(self) -> None:
         self.attribute_names = set(self.names.values())  # what belongs to a layer only gets its own names from here on
         # A layer's local has its identifier, so others must not take it first.
-        self.layer_locals = {layer: self._local(name) for layer, name in sorted(self.names.items())}
+        graph = self.inference.graph
+        own = {layer: name for layer, name in sorted(self.names.items()) if not graph[layer].weights_of}
+        self.layer_locals = {layer: self._local(name) for layer, name in own.items()}
+        for layer in sorted(self.names.keys() - own.keys()):  # its attribute has the name of the weights
+            self.layer_locals[layer] = self._local(identifier(layer))
 
     def _local(self, base: str) -> str:
         return _unique(base, self.locals, RESERVED_LOCALS)
@@ -222,7 +227,9 @@ class _Walker:
     ) -> list[TorchExpr]:
         """`roots` with inputs, modules and tensors replaced by names; shared parts become steps of their own."""
         weights = operator.weights(types)
-        owner = self.inference.graph[layer].weights_name
+        graph_layer = self.inference.graph[layer]
+        # What is attached to an instance of a template is the instance's own, also where the template's weights are shared.
+        owner = layer if prefix and graph_layer.type == INSTANCE else graph_layer.weights_name
         known = self.owned.get((owner, prefix)) if weights else None
         if known is not None:  # another layer has the same weights: then it is the same module
             attribute = known[0]

@@ -16,6 +16,7 @@ from designer.operators.torch_data import (
     TorchSource,
 )
 from designer.operators.torch_program import Held, Local, Submodule
+from exporters.pytorch.subnetworks import Given
 
 # How many of a class's first arguments everybody writes without their names.
 _POSITIONAL = {
@@ -150,6 +151,8 @@ def expression(value: Any, binding: int = 0) -> str:
     if isinstance(value, Submodule):
         key = f"[{quoted(value.key)}]" if value.key else ""
         return f"self.{value.attribute}{key}({_arguments(value.args, {})})"
+    if isinstance(value, Given):
+        return value.text if value.args is None else f"{value.text}({_arguments(value.args, {})})"
     if isinstance(value, TorchCall):
         sign, level = _SIGNS.get(value.path, ("", 0))
         if sign and len(value.args) == 2 and not value.kwargs:

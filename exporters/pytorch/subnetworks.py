@@ -1,0 +1,261 @@
+"""Templates as classes of their own in generated source: one for each template, or for each form that it takes.
+
+An instance is a submodule of the class that uses it. Weights that instances share are those of one module, which the whole
+network holds under the template's name; classes in between get it as an argument of `forward`, so that a state dict has it
+once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
+from designer.graph.naming import identifier
+from designer.graph.template import INPUT, INSTANCE, PARAMETER, Template, closure
+from designer.graph.types import TensorType
+from designer.operators.api import Role
+from designer.operators.deploy import without_analysis
+from designer.operators.inlining import has_instances, inline
+from designer.operators.library.development.template import TemplateInstance
+from designer.operators.registry import Read, Registry
+from designer.operators.torch_data import TorchCall, TorchExpr, TorchItem, TorchMethod, TorchModule
+from designer.operators.torch_program import (
+    RESERVED_LOCALS,
+    Attribute,
+    BoundWeight,
+    Program,
+    Submodule,
+    build_program,
+)
+
+
+@dataclass(frozen=True)
+class Given(TorchExpr):
+    """A module that `forward` was given, or `self.<attribute>`, as it is written; with `args` a call of it."""
+
+    text: str
+    args: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Subnetwork:
+    """A template as a class. `needs` are the templates whose shared modules `forward` gets, as template -> argument.
+
+    `several` tells that it is used with tensors of different shapes: then no shape stands in its text.
+    """
+
+    name: str
+    template: str
+    inference: Inference
+    program: Program
+    inputs: tuple[Source, ...]
+    outputs: tuple[Source, ...]
+    needs: Mapping[str, str]
+    several: bool = False
+
+
+def prepared(graph: Graph, registry: Registry) -> Graph:
+    """`graph` for generating source: templates are without analysis layers, and layers that share weights are marked.
+
+    Templates with a loss inside are replaced by their layers: what is trained and what is deployed differ inside of them.
+    """
+    if not has_instances(graph):
+        return graph
+    templates = graph.templates
+
+    def trains(template: Template) -> bool:
+        used = [templates[name] for name in closure(templates, template.name) if name in templates]
+        return any(_role(registry, layer.type) is Role.LOSS for item in used for layer in item.layers)
+
+    kept = inline(graph, registry, trains)
+    made = Graph(
+        (_marked(layer) for layer in kept),
+        attributes=kept.attributes,
+        templates=(
+            replace(item, layers=tuple(_marked(x) for x in without_analysis(graph.inside(item.name), registry)))
+            for item in kept.templates.values()
+        ),
+    )
+    made.properties = dict(kept.properties)
+    return made
+
+
+def _marked(layer: Layer) -> Layer:
+    shared = layer.type == INSTANCE and layer.params.get("shared_weights", "").strip() == "true"
+    return replace(layer, weights_of=layer.params.get(PARAMETER, "")) if shared else layer
+
+
+def _role(registry: Registry, kind: str) -> Role | None:
+    cls = registry.get(kind)
+    return cls.role if cls is not None else None
+
+
+def with_classes(
+    inference: Inference, layers: Sequence[str], program: Program, taken: Iterable[str]
+) -> tuple[Program, tuple[Subnetwork, ...]]:
+    """The program with instances as modules of their classes, and these classes, each after those that it uses.
+
+    `taken` are names that no class may have.
+    """
+    classes = _Classes(set(taken))
+    made, _ = classes.finish(inference, layers, program, whole=True)
+    return made, tuple(classes.made.values())
+
+
+@dataclass
+class _Classes:
+    """Makes classes. `made` are those that were made, by what they do; `shared` is the one of each shared template."""
+
+    taken: set[str]
+    made: dict[str, Subnetwork] = field(default_factory=dict)
+    known: dict[tuple[str, tuple[TensorType, ...]], str] = field(default_factory=dict)
+    shared: dict[str, Subnetwork] = field(default_factory=dict)
+
+    def of(self, operator: TemplateInstance, types: tuple[TensorType, ...]) -> Subnetwork:
+        """The class of an instance that is fed with `types`."""
+        key = (operator.template, types)
+        if key not in self.known:
+            self.known[key] = self._class(operator, types)
+        return self.made[self.known[key]]
+
+    def _class(self, operator: TemplateInstance, types: tuple[TensorType, ...]) -> str:
+        assert operator.body is not None
+        template, inference = operator.body.template, operator.body.infer(types)
+        needed = inference.graph.upstream(template.outputs)
+        layers = [n for n in inference.graph.order(needed)[0] if inference.graph[n].type != INPUT]
+        feeds, ends = tuple(map(Source, template.inputs)), tuple(map(Source, template.outputs))
+        program = build_program(inference, layers, feeds, ends)
+        program, needs = self.finish(inference, layers, program, whole=False)
+        signature = repr((template.name, _what_it_does(program), needs))
+        present = self.made.get(signature)
+        if present is not None:
+            self.made[signature] = replace(present, several=True)
+        else:
+            name = _free(_class_name(template.name), self.taken)
+            self.made[signature] = Subnetwork(name, template.name, inference, program, feeds, ends, needs)
+        return signature
+
+    def finish(
+        self, inference: Inference, layers: Sequence[str], program: Program, *, whole: bool
+    ) -> tuple[Program, dict[str, str]]:
+        """The program with instances as modules of their classes, and how it calls the modules that are shared.
+
+        The `whole` network holds these modules; a class of a template gets them.
+        """
+        for layer in layers:
+            operator = _instance(inference, layer)
+            if operator is not None and operator.shared_weights:
+                self._share(layer, operator, inference.states[layer].inputs)
+        children: dict[str, Subnetwork] = {}  # by attribute
+        shared: dict[str, str] = {}  # attribute -> template
+        for attribute in program.attributes:
+            operator = _instance(inference, attribute.layer)
+            if operator is None or not _is_instance(attribute):
+                continue
+            children[attribute.name] = self.of(operator, inference.states[attribute.layer].inputs)
+            if operator.shared_weights:
+                shared[attribute.name] = operator.template
+        used = {attribute.name for attribute in program.attributes if attribute.name not in shared}
+        used |= {*program.inputs.values(), *(step.target for step in program.steps), *RESERVED_LOCALS}
+        wanted = {*shared.values(), *(template for child in children.values() for template in child.needs)}
+        names = {template: _free(identifier(template), used) for template in sorted(wanted)}
+        calls = {template: f"self.{name}" if whole else name for template, name in names.items()}
+
+        def call(node: Submodule) -> TorchExpr:
+            child = children.get(node.attribute)
+            if child is None:
+                return node
+            args = (*node.args, *(Given(calls[template]) for template in child.needs))
+            if node.attribute in shared:
+                return Given(calls[shared[node.attribute]], args)
+            return replace(node, args=args)
+
+        attributes = [
+            replace(a, content=TorchModule(children[a.name].name)) if a.name in children else a
+            for a in program.attributes
+            if a.name not in shared
+        ]
+        weights = [w for w in program.weights if w.key.partition(".")[0] not in children]
+        for name, child in children.items():
+            if name not in shared:
+                weights += _moved(child, next(a.layer for a in attributes if a.name == name), name)
+        if whole:
+            attributes += [Attribute(names[t], t, TorchModule(self.shared[t].name)) for t in names]
+            weights += [weight for t, name in names.items() for weight in _moved(self.shared[t], t, name)]
+        steps = tuple(replace(step, value=_mapped(step.value, call)) for step in program.steps)
+        made = replace(program, attributes=tuple(attributes), steps=steps, weights=tuple(weights))
+        return made, calls
+
+    def _share(self, layer: str, operator: TemplateInstance, types: tuple[TensorType, ...]) -> None:
+        child = self.of(operator, types)
+        first = self.shared.setdefault(operator.template, child)
+        if first.name != child.name:
+            raise DiagnosticError(
+                Diagnostic(
+                    "shared-shape",
+                    f"'{layer}' cannot share the weights of the template '{operator.template}' in PyTorch: for its input "
+                    "the layers inside are made differently than for another instance's",
+                    layer=layer,
+                    remedy="feed both with tensors of the same shape, or do not share the weights",
+                )
+            )
+
+
+def _instance(inference: Inference, layer: str) -> TemplateInstance | None:
+    operator = cast(Read, inference.read(layer)).operator
+    return operator if isinstance(operator, TemplateInstance) and operator.body is not None else None
+
+
+def _is_instance(attribute: Attribute) -> bool:
+    """Whether an attribute is an instance itself, and not what belongs to its attached activation."""
+    return isinstance(attribute.content, TorchModule) and attribute.content.path.startswith("template.")
+
+
+def _moved(child: Subnetwork, layer: str, attribute: str) -> list[BoundWeight]:
+    """The tensors of a class as those of its instance `layer` at `attribute`."""
+    return [replace(w, layer=f"{layer}.{w.layer}", key=f"{attribute}.{w.key}") for w in child.program.weights]
+
+
+def _what_it_does(program: Program) -> object:
+    """All that stands in a class's text, without the shapes."""
+    attributes = [(attribute.name, attribute.content) for attribute in program.attributes]
+    return attributes, program.inputs, [(step.target, step.value) for step in program.steps], program.outputs
+
+
+def _class_name(template: str) -> str:
+    """`residual_block` -> `ResidualBlock`."""
+    words = re.split(r"[\W_]+", template, flags=re.ASCII)
+    return identifier("".join(word[:1].upper() + word[1:] for word in words) or "Template")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """`name`, or `name_2`, ...; it is taken afterwards."""
+    made, number = name, 2
+    while made in taken:
+        made = f"{name}_{number}"
+        number += 1
+    taken.add(made)
+    return made
+
+
+def _mapped(value: Any, call: Callable[[Submodule], TorchExpr]) -> Any:
+    """An expression whose calls of submodules are replaced."""
+    if isinstance(value, Submodule):
+        return call(replace(value, args=_mapped(value.args, call)))
+    if isinstance(value, tuple | list):
+        return type(value)(_mapped(item, call) for item in value)
+    if isinstance(value, TorchCall):
+        kwargs = {k: _mapped(v, call) for k, v in value.kwargs.items()}
+        return replace(value, args=_mapped(value.args, call), kwargs=kwargs)
+    if isinstance(value, TorchMethod):
+        kwargs = {k: _mapped(v, call) for k, v in value.kwargs.items()}
+        return replace(value, target=_mapped(value.target, call), args=_mapped(value.args, call), kwargs=kwargs)
+    if isinstance(value, TorchItem):
+        return replace(value, value=_mapped(value.value, call))
+    return value
