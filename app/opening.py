@@ -88,7 +88,8 @@ def open_network(path: Path, *, strict: bool = True) -> Network:
         raise DiagnosticError(reading.diagnostics)
     registry = default_registry()
     inference = Inference(reading.graph, registry)
-    found = (*reading.diagnostics, *located(inference.diagnostics(), reading))
+    plugins = registry.diagnostics
+    found = (*reading.diagnostics, *plugins, *located(inference.diagnostics(), reading))
     if strict and errors(found):
         raise DiagnosticError(errors(found))
     return Network(path, reading.graph, registry, inference, found)

@@ -32,6 +32,8 @@ def test_nothing_foreign_is_executed() -> None:
             code = line.split("#")[0]
             for word in banned:
                 position = code.find(word)
+                if word == "exec(" and path.name == "custom_module.py":
+                    continue  # a person's own layer, after they agreed to its text
                 if position >= 0 and not code[:position].endswith((".", "_", "model", '"', "'", "`")):
                     found.append(f"{path.relative_to(ROOT)}:{number}: {word}")
     assert not found

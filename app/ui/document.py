@@ -91,8 +91,8 @@ class Document(QObject):
         return self.path.name if self.path is not None else f"{self.graph.name} (not saved)"
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Findings of the reader and of the inference."""
-        return (*self.reading, *self.inference.diagnostics())
+        """Findings of the reader and of the inference, and plugins that could not be used: layers may be missing for it."""
+        return (*self.registry.diagnostics, *self.reading, *self.inference.diagnostics())
 
     def _on_change(self, change: ChangeSet) -> None:
         states = self.inference.update(change)

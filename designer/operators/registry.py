@@ -199,13 +199,13 @@ def load(plugin_folders: Iterable[Path] = (), *, entry_points: bool = True) -> R
                     registry.register(loaded)
                 for module in modules:
                     registry.register_module(module)
-            except Exception as error:  # a broken plugin must not stop the program, whatever it raises
+            except (Exception, SystemExit) as error:  # a broken plugin must not stop the program, whatever it raises
                 registry.diagnostics.append(_broken(point.value, error))
     for folder in plugin_folders:
         for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
             try:
                 registry.register_module(_import_file(path))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 registry.diagnostics.append(_broken(str(path), error))
     return registry
 
@@ -221,7 +221,7 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _broken(where: str, error: Exception) -> Diagnostic:
+def _broken(where: str, error: BaseException) -> Diagnostic:
     return Diagnostic(
         "broken-plugin",
         f"the plugin {where} could not be used: {type(error).__name__}: {error}",

@@ -1,0 +1,43 @@
+"""Darken every second line: what an old screen does to a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from designer.operators.api import Category, Example, Operator, Option, Port, Role, TensorType, image, param
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Scanlines(
+    Operator,
+    type="scanlines",
+    title="Scan lines",
+    category=Category.ANALYSIS,
+    role=Role.ANALYSIS,
+    synonyms=("screen", "interlace", "crt"),
+):
+    """Darken lines of a picture at a regular distance, to see what a network makes of it."""
+
+    inputs = (Port("x", rank=4),)
+
+    strength: float = param(default=0.5, min=0.0, max=1.0, doc="0 leaves the lines as they are, 1 makes them black.")
+    distance: int = param(default=2, min=1, max=64, doc="Every how many lines one is darkened.")
+    examples = (Example((image(),)), Example((image(3, 9, 7),), {"strength": 1.0, "distance": 3}))
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return inputs[0]
+
+    def evaluate(self, inputs: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
+        result = inputs[0].copy()
+        result[:, :, :: self.distance] *= 1 - self.strength
+        return (result,)
+
+    def options(self) -> tuple[Option, ...]:
+        return (
+            Option("strength", "float", "Strength", 0.0, 1.0, 0.01),
+            Option("distance", "int", "Distance", 1, 16, 1),
+        )
