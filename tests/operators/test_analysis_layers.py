@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from analysis_layers.mix import SELECTIONS, Mix
 from analysis_layers.noise import Noise
+from designer.files.weights import Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.operators.api import ShapeError, image
+from designer.operators.registry import load
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
 
 GREY = np.full((1, 3, 64, 96), 0.5, np.float32)
 
@@ -113,3 +120,19 @@ def test_sizes_must_agree() -> None:
     with pytest.raises(ShapeError, match="must have the same size"):
         Mix().infer_checked((image(3), image(2)))
     assert Mix().infer_checked((image(1), image(3)))[0].shape[1] == 3
+
+
+def test_a_run_names_the_layer_that_watched() -> None:
+    registry = load(entry_points=False)
+    graph = Graph(
+        [
+            Layer("in", "input", params={"dims": "4x4x1"}),
+            Layer("guard", "watch", inputs=(Source("in"),)),
+            Layer("out", "output", inputs=(Source("guard"),)),
+        ]
+    )
+    session = Session(graph, registry, Weights(), RunOptions(threads=1))
+    session.set_input("in", np.full((1, 1, 4, 4), np.inf, np.float32), picture=False)
+    with pytest.raises(DiagnosticError) as caught:
+        session.run()
+    assert [(d.code, d.layer) for d in caught.value.diagnostics] == [("watch-stopped", "guard")]

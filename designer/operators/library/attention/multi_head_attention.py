@@ -16,10 +16,13 @@ from designer.operators.api import (
     Port,
     ShapeError,
     TensorType,
+    TorchCall,
     TorchExpr,
     TorchInput,
     TorchItem,
+    TorchMethod,
     TorchModule,
+    TorchName,
     Weight,
     param,
 )
@@ -47,11 +50,13 @@ class MultiHeadAttention(
 
     heads: int = param(default=8, min=1, max=1024, doc="Number of heads; the features are a multiple of it.")
     apply_bias: bool = param(default=True, doc="Add learned numbers in the projections.")
+    causal: bool = param(default=False, doc="A query sees only keys up to its own place.")
     dropout: float = param(default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of links dropped while training.")
     examples = (
         Example((TensorType((BATCH, 5, 8)),), {"heads": 2}),
         Example((TensorType((BATCH, 5, 6)), TensorType((BATCH, 4, 6))), {"heads": 3, "apply_bias": False}, "cross"),
         Example((TensorType((BATCH, 2, 4)),) * 3, {"heads": 1, "dropout": 0.1}, "one head"),
+        Example((TensorType((BATCH, 5, 8)), TensorType((BATCH, 6, 8))), {"heads": 2, "causal": True}, "causal"),
     )
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -75,8 +80,16 @@ class MultiHeadAttention(
             kwargs["bias"] = False
         kwargs["batch_first"] = True
         last = len(inputs) - 1
-        sources = (TorchInput(0), TorchInput(min(1, last)), TorchInput(last))
-        return TorchItem(TorchModule("torch.nn.MultiheadAttention", kwargs, (*sources, None, False)), 0)
+        query, key = TorchInput(0), TorchInput(min(1, last))
+        arguments: tuple[Any, ...] = (query, key, TorchInput(last), None, False)
+        if self.causal:
+            # queries x keys of ones, of any length and on any device; what is true is hidden
+            everything = slice(None)
+            rows = TorchCall("torch.ones_like", (TorchItem(query, (0, everything, slice(None, 1))),))
+            columns = TorchCall("torch.ones_like", (TorchItem(key, (0, everything, 0)),))
+            later = TorchCall("torch.triu", (TorchCall("torch.mul", (rows, columns)),), {"diagonal": 1})
+            arguments = (*arguments, TorchMethod("to", later, (TorchName("torch.bool"),)))
+        return TorchItem(TorchModule("torch.nn.MultiheadAttention", kwargs, arguments), 0)
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
         last = len(inputs) - 1
@@ -88,6 +101,7 @@ class MultiHeadAttention(
             inputs[0].dim(2),
             self.heads,
             ("in_proj_weight", biases[0], "out_proj_weight", biases[1]),
+            self.causal,
         )
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
@@ -103,4 +117,4 @@ class MultiHeadAttention(
         return attention_flops(inputs[0].dim(1), inputs[min(1, len(inputs) - 1)].dim(1), inputs[0].dim(2))
 
     def summary(self) -> str:
-        return f"{self.heads} heads"
+        return f"{self.heads} heads{' · causal' if self.causal else ''}"
