@@ -26,7 +26,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """A step was made; a few a second are told. `seconds` since the start of this process."""
+    """A step was made; a few a second are told. `seconds` since the start of this process.
+
+    `loss` is the sum of `losses`, which are by name.
+    """
 
     step: int
     steps: int
@@ -34,6 +37,7 @@ class Stepped:
     lr: float
     seconds: float
     steps_per_second: float
+    losses: dict[str, float] = field(default_factory=dict)
 
     @property
     def seconds_left(self) -> float | None:
@@ -43,12 +47,16 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """Mean PSNR in dB of the network's output and of the noisy pictures; `on_training`: not of unseen pictures."""
+    """Mean losses by name, and mean PSNR in dB of the network's output and of the noisy pictures.
+
+    The PSNR is None where the target is no picture. `on_training`: not of unseen pictures.
+    """
 
     step: int
-    psnr: float
-    noisy_psnr: float
+    psnr: float | None = None
+    noisy_psnr: float | None = None
     on_training: bool = False
+    losses: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +136,7 @@ def _fits(annotation: Any, value: Any) -> bool:
     """Whether a JSON value has the type that the field is annotated with (annotations are text here)."""
     if annotation == "int":
         return isinstance(value, int) and not isinstance(value, bool)
-    if annotation == "float":
+    if annotation in ("float", "float | None"):
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if annotation == "bool":
         return isinstance(value, bool)
@@ -136,4 +144,6 @@ def _fits(annotation: Any, value: Any) -> bool:
         return isinstance(value, str)
     if annotation == "tuple[str, ...]":
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if annotation == "dict[str, float]":
+        return isinstance(value, dict) and all(_fits("float", item) for item in value.values())
     return isinstance(value, dict)

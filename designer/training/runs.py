@@ -45,8 +45,9 @@ class RunRecord:
 
     @property
     def gain(self) -> float | None:
-        """How many dB of PSNR the network gained over the noisy pictures, at the last validation."""
-        return self.validations[-1].psnr - self.validations[-1].noisy_psnr if self.validations else None
+        """How many dB of PSNR the network gained over the noisy pictures, at the last validation that told it."""
+        told = ((v.psnr, v.noisy_psnr) for v in reversed(self.validations))
+        return next((after - before for after, before in told if after is not None and before is not None), None)
 
 
 @dataclass

@@ -84,6 +84,7 @@ def test_files_are_clean_and_need_few_packages(registry, project):
         "matplotlib",
         "tqdm",
         "data",
+        "losses",
         "model",
         "infer",
         "plots",

@@ -32,7 +32,8 @@ class DataError(Exception):
 def sample(clean: torch.Tensor, noise: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
     """The network's inputs (one tensor each) and the target, from clean patches and noise of the same shape.
 
-    Both are N x C x H x W; the pictures' values are in 0..1.
+    Both are N x C x H x W; the pictures' values are in 0..1. A tuple is one target for each entry of "targets" in
+    project.json: the input layers of the drawing that only losses read.
     """
     return (clean + noise,), clean
 
@@ -41,6 +42,12 @@ def prepare(picture: torch.Tensor, number: int = 0) -> torch.Tensor:
     """A picture's values, 0..1, as input `number` of the network wants them."""
     entry = PROJECT["inputs"][number]
     return picture * entry["scale"] + entry["shift"]
+
+
+def prepare_target(target: torch.Tensor, number: int = 0) -> torch.Tensor:
+    """Target `number` as the losses want it: with the scale and the shift of its input layer."""
+    entry = PROJECT["targets"][number]
+    return target.to(torch.float32) * entry["scale"] + entry["shift"]
 
 
 def psnr(a: torch.Tensor, b: torch.Tensor) -> float:

@@ -46,9 +46,20 @@ def curves(log: Path, target: Path) -> None:
     losses = [entry["loss"] for entry in entries["step"]]
     left.plot(steps, losses, alpha=0.3, label="loss")
     left.plot(steps, smoothed(losses), label="running mean")
-    left.set(xlabel="step", ylabel="L1 loss", yscale="log", title="Training loss")
+    names = data.PROJECT["losses"]
+    for name in names if len(names) > 1 else ():
+        left.plot(steps, smoothed([entry["losses"][name] for entry in entries["step"]]), linewidth=1, label=name)
+    scale = "log" if min(losses, default=1) > 0 else "linear"
+    left.set(xlabel="step", ylabel="loss" if names else "L1 loss", yscale=scale, title="Training loss")
     left.legend()
     steps = [entry["step"] for entry in entries["validation"]]
+    if entries["validation"] and "psnr" not in entries["validation"][-1]:  # the target is no picture
+        for name in names:
+            right.plot(steps, [entry["losses"][name] for entry in entries["validation"]], marker=".", label=name)
+        right.set(xlabel="step", ylabel="loss", title="Losses at validation")
+        right.legend()
+        figure.savefig(target, dpi=120)
+        return
     right.plot(steps, [entry["psnr"] for entry in entries["validation"]], marker=".", label="network")
     right.plot(steps, [entry["noisy_psnr"] for entry in entries["validation"]], linestyle="--", label="noisy picture")
     seen = any(entry["on_training"] for entry in entries["validation"])
@@ -90,6 +101,7 @@ def main(argv: list[str] | None = None) -> int:
         clean = data.to_tensor(data.load_picture(args.picture, data.PROJECT["inputs"][0]["shape"][0]))[None]
         noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0)) * (args.noise / 255)
         inputs, original = data.sample(clean, noise)
+        original = original[0] if isinstance(original, tuple) else original
         output = next(iter(infer.run(network, list(inputs)).values()))
         before_after(inputs[0][0], output[0], original[0], args.output or HERE / "before_after.png")
     except (OSError, RuntimeError, ValueError) as error:

@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from tqdm import tqdm
 
 HERE = Path(__file__).resolve().parent
 INPUTS = data.PROJECT["inputs"]
+LOSSES = data.PROJECT["losses"]  # names of the losses in losses.py; without any, the L1 difference of output and target
+TARGETS = data.PROJECT["targets"]  # what they compare the network's tensors with
 # What shapes a run. A checkpoint keeps it, and --resume takes it from there.
 RECIPE = ("data", "validation", "noise", "patch", "batch", "steps", "lr", "seed", "synthetic", "validate_every", "amp")
 
@@ -55,9 +58,13 @@ class Progress:
             self.bar = tqdm(total=values["steps"], initial=values["step"], unit="step", dynamic_ncols=True)
         elif event == "step" and self.bar is not None:
             self.bar.update(values["step"] - self.bar.n)
-            self.bar.set_postfix(loss=f"{values['loss']:.4f}", lr=f"{values['lr']:.1e}")
+            parts = {name: f"{value:.4f}" for name, value in values["losses"].items()} if len(LOSSES) > 1 else {}
+            self.bar.set_postfix(loss=f"{values['loss']:.4f}", **parts, lr=f"{values['lr']:.1e}")
         elif event == "validation":
-            tqdm.write(f"step {values['step']}: PSNR {values['psnr']:.2f} dB (noisy {values['noisy_psnr']:.2f} dB)")
+            told = [f"{name} {value:.4f}" for name, value in values["losses"].items()]
+            if "psnr" in values:
+                told.insert(0, f"PSNR {values['psnr']:.2f} dB (noisy {values['noisy_psnr']:.2f} dB)")
+            tqdm.write(f"step {values['step']}: {', '.join(told)}")
         elif event in ("done", "stopped"):
             if self.bar is not None:
                 self.bar.close()
@@ -178,19 +185,53 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise TrainingError(f"{path} cannot be read ({error}); start without --resume") from error
 
 
-def check_fit(inputs: tuple[torch.Tensor, ...], output: torch.Tensor | None, target: torch.Tensor) -> None:
-    """Stop with a sentence when data.py does not fit the network."""
+def check_fit(inputs: tuple[torch.Tensor, ...], targets: tuple[torch.Tensor, ...]) -> None:
+    """Stop with a sentence when data.py does not fit the network and its losses."""
     names = [entry["name"] for entry in INPUTS]
     if len(inputs) != len(names):
         raise TrainingError(
             f"the network has {len(names)} inputs ({', '.join(names)}), but sample() in data.py makes {len(inputs)}; "
             "change it to return one tensor for each input"
         )
-    if output is not None and output.shape != target.shape:
+    if not TARGETS:
+        return
+    names = [entry["name"] for entry in TARGETS]
+    if len(targets) != len(names):
+        raise TrainingError(
+            f"the losses need {len(names)} targets ({', '.join(names)}), but sample() in data.py makes {len(targets)}; "
+            "change it to return a tuple with one tensor for each target"
+        )
+    for entry, target in zip(TARGETS, targets, strict=True):
+        if target.dim() != len(entry["shape"]) + 1 or target.shape[1] != entry["shape"][0]:
+            raise TrainingError(
+                f"the target '{entry['name']}' is N x {' x '.join(map(str, entry['shape']))} in the drawing, but "
+                f"sample() in data.py makes {tuple(target.shape)}; change it to return such a target"
+            )
+
+
+def check_output(output: torch.Tensor, target: torch.Tensor) -> None:
+    """Stop with a sentence when the target does not fit the output that it is compared with."""
+    if output.shape != target.shape:
         raise TrainingError(
             f"the network's output is {tuple(output.shape)}, but the target that sample() in data.py makes is "
             f"{tuple(target.shape)}; change it to return a target of the output's shape"
         )
+
+
+@dataclass
+class Made:
+    """What one pass through the network gives."""
+
+    first_input: torch.Tensor
+    output: torch.Tensor
+    targets: tuple[torch.Tensor, ...]
+    losses: dict[str, torch.Tensor]
+
+    @property
+    def picture(self) -> torch.Tensor | None:
+        """The picture that the output should be, for the PSNR; None where the target is of another kind."""
+        fits = bool(self.targets) and self.targets[0].shape == self.output.shape == self.first_input.shape
+        return self.targets[0] if fits else None
 
 
 class Run:
@@ -212,7 +253,8 @@ class Run:
         self.network = model.NetworkClass().to(device=self.device, memory_format=torch.channels_last)
         if not any(p.requires_grad for p in self.network.parameters()):
             raise TrainingError("the network has no weights to train; add a layer that learns")
-        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=args.lr, weight_decay=1e-4)
+        self.losses = self._losses()
+        self.optimizer = torch.optim.AdamW(self.parameters(), lr=args.lr, weight_decay=1e-4)
         self.half = torch.float16 if self.device.type == "cuda" else torch.bfloat16
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=args.amp and self.device.type == "cuda")
         self.first = self.step = 0
@@ -229,6 +271,18 @@ class Run:
         if device.type == "cuda" and not torch.cuda.is_available():
             raise TrainingError("there is no CUDA device here; use --device cpu")
         return device
+
+    def _losses(self) -> torch.nn.Module | None:
+        """The losses that were drawn; None: the L1 difference."""
+        if not LOSSES:
+            return None
+        import losses
+
+        return losses.Losses().to(self.device)
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """What learns: the network, and layers that only its losses need."""
+        return [*self.network.parameters(), *(self.losses.parameters() if self.losses is not None else ())]
 
     def _take_recipe(self, recipe: dict[str, Any]) -> None:
         for name in RECIPE:
@@ -274,8 +328,10 @@ class Run:
     def _restore(self, saved: dict[str, Any]) -> None:
         try:
             self.network.load_state_dict(saved["network"])
+            if self.losses is not None:
+                self.losses.load_state_dict(saved["losses"])
             self.optimizer.load_state_dict(saved["optimizer"])
-        except (RuntimeError, ValueError) as error:
+        except (KeyError, RuntimeError, ValueError) as error:
             raise TrainingError(f"{self.checkpoint} belongs to another network; start without --resume") from error
         self.scaler.load_state_dict(saved["scaler"])
         self.first = self.step = saved["step"]
@@ -295,6 +351,7 @@ class Run:
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         state = {
             "network": self.network.state_dict(),
+            "losses": self.losses.state_dict() if self.losses is not None else {},
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
             "random": random,
@@ -305,57 +362,83 @@ class Run:
         save_weights(self.network, self.args.output)
         self.progress.event("checkpoint", step=self.step, path=str(self.checkpoint))
 
-    def outputs(self, clean: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The first input, the network's output and the target."""
+    def forward(self, clean: torch.Tensor, noise: torch.Tensor) -> Made:
+        """One pass: output and losses."""
         inputs, target = data.sample(clean.to(self.device), noise.to(self.device))
-        check_fit(inputs, None, target)
-        prepared = [data.prepare(tensor, index) for index, tensor in enumerate(inputs)]
+        targets = target if isinstance(target, tuple) else (target,)
+        check_fit(inputs, targets)
+        prepared = [data.prepare(t, i).contiguous(memory_format=torch.channels_last) for i, t in enumerate(inputs)]
         with torch.autocast(self.device.type, dtype=self.half, enabled=self.args.amp):
-            output = first_output(self.network(*(t.contiguous(memory_format=torch.channels_last) for t in prepared)))
-        check_fit(inputs, output, target)
-        return inputs[0], output.float(), target
+            if self.losses is None:
+                output, read = first_output(self.network(*prepared)), ()
+            else:
+                result, read = self.network.forward_training(*prepared)
+                output = first_output(result)
+        output = output.float()
+        if self.losses is None:
+            check_output(output, targets[0])
+            return Made(inputs[0], output, targets, {"l1": torch.nn.functional.l1_loss(output, targets[0])})
+        # Losses are small numbers: they are always computed in full precision.
+        read = [tensor.float() if tensor.is_floating_point() else tensor for tensor in read]
+        wanted = [data.prepare_target(target, index) for index, target in enumerate(targets[: len(TARGETS)])]
+        values = self.losses(*read, *wanted)
+        named = values if isinstance(values, dict) else {LOSSES[0]: values}
+        return Made(inputs[0], output, targets, {name: value.mean() for name, value in named.items()})
 
-    def train_step(self) -> torch.Tensor:
-        """One step of the optimizer; returns the loss."""
+    def train_step(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """One step of the optimizer; returns the loss and what it is the sum of."""
         lr = learning_rate(self.args.lr, self.step, self.args.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         batch = self.batches.batch(self.step)
         try:
-            _, output, target = self.outputs(*batch)
+            losses = self.forward(*batch).losses
+        except IndexError as error:
+            raise TrainingError(f"a target does not fit its loss: {error}; change sample() in data.py") from error
         except RuntimeError as error:
             if "memory" in str(error):
                 raise TrainingError(f"{error}; a smaller --batch or --patch needs less memory") from error
             side = self.args.patch
             raise TrainingError(f"the network cannot take patches of {side} x {side} pixels: {error}") from error
-        loss = torch.nn.functional.l1_loss(output, target)
+        loss = sum(losses.values())
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()
         self.scaler.unscale_(self.optimizer)
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.parameters(), 1.0)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step += 1
-        return loss.detach()
+        return loss.detach(), {name: value.detach() for name, value in losses.items()}
+
+    def look(self, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> list[Made]:
+        """The network as it is now, on pictures."""
+        parts = [self.network, *([self.losses] if self.losses is not None else [])]
+        for part in parts:
+            part.eval()
+        with torch.inference_mode():
+            made = [self.forward(clean, noise) for clean, noise in pairs]
+        for part in parts:
+            part.train()
+        return made
 
     def validate(self) -> None:
-        """The mean PSNR of the network's output and of the noisy pictures."""
-        if not self.pairs:
+        """Mean losses, and the mean PSNR of the network's output and of the noisy pictures."""
+        shown = self.look(self.pairs)
+        if not shown:
             return
-        self.network.eval()
-        with torch.inference_mode():
-            shown = [self.outputs(clean, noise) for clean, noise in self.pairs]
-        self.network.train()
-        after = sum(data.psnr(output, target) for _, output, target in shown) / len(shown)
-        before = sum(data.psnr(noisy, target) for noisy, _, target in shown) / len(shown)
+        losses = {name: round(sum(m.losses[name].item() for m in shown) / len(shown), 6) for name in shown[0].losses}
+        psnrs = {}
+        if all(made.picture is not None for made in shown):
+            after = sum(data.psnr(made.output, made.picture) for made in shown) / len(shown)
+            before = sum(data.psnr(made.first_input, made.picture) for made in shown) / len(shown)
+            psnrs = {"psnr": round(after, 3), "noisy_psnr": round(before, 3)}
         on_training = not self.held_out
-        psnrs = {"psnr": round(after, 3), "noisy_psnr": round(before, 3)}
-        self.progress.event("validation", step=self.step, **psnrs, on_training=on_training)
+        self.progress.event("validation", step=self.step, **psnrs, losses=losses, on_training=on_training)
 
     def train(self, asked_to_stop: list[int]) -> bool:
         """Train to the end, or until asked to stop; tells whether the end was reached."""
         steps = self.args.steps
-        parameters = sum(p.numel() for p in self.network.parameters())
+        parameters = sum(p.numel() for p in self.parameters())
         counts = {"pictures": len(self.batches.pictures), "made_up": len(self.batches.made)}
         names = [path.name for path in self.held_out]
         self.progress.event("start", step=self.step, steps=steps, parameters=parameters, **counts, held_out=names,
@@ -364,12 +447,12 @@ class Run:
         started = time.monotonic()
         shown = -math.inf
         while self.step < steps and not asked_to_stop:
-            loss = self.train_step()
+            loss, losses = self.train_step()
             # Reading the loss waits for the device, so it is read a few times a second only.
             now = time.monotonic()
             if now - shown > 0.25 or self.step == steps:
                 shown = now
-                self._tell(loss.item(), now - started)
+                self._tell(loss.item(), {name: value.item() for name, value in losses.items()}, now - started)
             if self.step % self.args.validate_every == 0 or self.step == steps:
                 self.validate()
                 self.save()
@@ -378,24 +461,24 @@ class Run:
             self.save()
         return self.step >= steps
 
-    def _tell(self, loss: float, seconds: float) -> None:
+    def _tell(self, loss: float, losses: dict[str, float], seconds: float) -> None:
         if not math.isfinite(loss):
-            raise TrainingError(f"the loss is not finite at step {self.step}; use a smaller --lr")
+            wrong = ", ".join(name for name, value in losses.items() if not math.isfinite(value))
+            raise TrainingError(f"the loss ({wrong}) is not finite at step {self.step}; use a smaller --lr")
         speed = (self.step - self.first) / max(seconds, 1e-9)
         lr = self.optimizer.param_groups[0]["lr"]
-        self.progress.event("step", step=self.step, steps=self.args.steps, loss=loss, lr=lr, seconds=round(seconds, 2),
-                            steps_per_second=round(speed, 3))  # fmt: skip
+        self.progress.event("step", step=self.step, steps=self.args.steps, loss=loss, losses=losses, lr=lr,
+                            seconds=round(seconds, 2), steps_per_second=round(speed, 3))  # fmt: skip
 
     def pictures(self) -> None:
         """curves.png and before_after.png."""
         import plots
 
         plots.curves(self.args.output / "log.jsonl", self.args.output / "curves.png")
-        if self.pairs:
-            self.network.eval()
-            with torch.inference_mode():
-                shown = [tensor[0] for tensor in self.outputs(*self.pairs[0])]
-            plots.before_after(*shown, self.args.output / "before_after.png")
+        for made in self.look(self.pairs[:1]):
+            if made.picture is not None and made.output.shape[1] in (1, 3):
+                shown = [tensor[0] for tensor in (made.first_input, made.output, made.picture)]
+                plots.before_after(*shown, self.args.output / "before_after.png")
 
 
 def main(argv: list[str] | None = None) -> int:
