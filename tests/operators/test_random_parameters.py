@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from operator_oracles import REGISTRY, Case, assert_onnx_agrees, case_of, dtype_of, meta, network, runner
 
@@ -140,3 +140,14 @@ def test_onnx_agrees_with_torch(cls: type[Operator]) -> None:
 
     with torch.no_grad():
         check()
+
+
+def test_randomness_finds_a_rule_that_forgets_dilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of the depthwise convolution have no dilation, so only random parameters can see this mistake."""
+    from designer.operators.library.convolution import _filter
+
+    right = _filter.window_output
+    monkeypatch.setattr(_filter, "window_output", lambda size, k, s, pads, d=1: right(size, k, s, pads))
+    monkeypatch.setitem(QUIET, "phases", (Phase.generate,))  # the smallest mistake is not of interest
+    with pytest.raises((AssertionError, RuntimeError, ExceptionGroup)):
+        test_agrees_with_torch_or_refuses(REGISTRY.operators["depthwise_convolution"])
