@@ -106,7 +106,7 @@ class Tour:
     def train(self) -> None:
         """Train the exported project, briefly, as a person would from a shell."""
         command = [sys.executable, "train.py", "--data", str(samples.PHOTOGRAPHS), "--noise", "25", "--steps"]
-        command += [str(self.steps), "--batch", "8", "--threads", "2", "--json-progress"]
+        command += [str(self.steps), "--batch", "8", "--validate-every", "30", "--threads", "2", "--json-progress"]
         self.page.code(" ".join(["python", *command[1:]]).replace(str(samples.PHOTOGRAPHS), "photographs"))
         validation: list[tuple[str, str, str]] = []
         with (
@@ -158,7 +158,7 @@ class Tour:
             session = Session(network.graph, network.registry, tensors, OPTIONS)
             session.set_input("input_image", clean, picture=True)
             session.set_param("noise_0", "scale", str(NOISE))
-            session.set_param("mix_0", "amount", "0.0")
+            session.set_param("mix_0", "amount", "1.0")  # the network's result alone
             result = session.run(capture=(noisy, hidden))
             height, width = clean.shape[2:]
             disturbed = result.captures[noisy][:, :, :height, :width]  # a capture has the padding that tiling asks for
@@ -171,7 +171,7 @@ class Tour:
         full = result.milliseconds
         self.picture("noisy", disturbed, "The noisy picture")
         self.picture("denoised", result.outputs["output_image"], "Denoised")
-        self.picture("split", split.outputs["output_image"], "Mix: noisy left, denoised right")
+        self.picture("split", split.outputs["output_image"], "Mix: denoised left, noisy right")
         self.page.text(
             f"Moving Mix ran {'; '.join(ran)} again: {split.milliseconds:.1f} ms, a full run takes {full:.1f} ms."
         )

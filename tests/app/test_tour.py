@@ -1,0 +1,35 @@
+"""The tour, with a very short training: it reaches its end and its figures say that the denoiser denoises."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from app.tour import channel_grid, run_tour
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_tour_reaches_its_end(tmp_path: Path) -> None:
+    page = run_tour(tmp_path / "tour", Console(quiet=True), steps=4)
+    text = page.read_text()
+    gains = [float(g) for g in re.findall(r"([+-]\d+\.\d+) dB", text)]
+    assert len(gains) == 2, "one for the weights trained in the tour, one for the sample's"
+    assert gains[-1] > 7.0
+    assert "byte for byte" in text
+    for picture in re.findall(r'<img src="([^"]+)"', text):
+        assert (page.parent / picture).stat().st_size > 1000
+    assert len(re.findall("<img", text)) >= 6
+
+
+def test_channels_are_green_red_and_black() -> None:
+    import numpy as np
+
+    tensor = np.zeros((1, 2, 4, 4), np.float32)
+    tensor[0, 0], tensor[0, 1] = 1.0, -1.0
+    grid = channel_grid(tensor)[0]
+    assert tuple(grid[:, 0, 0]) == (0.0, 1.0, 0.0)
+    assert tuple(grid[:, 0, 6]) == (1.0, 0.0, 0.0)
