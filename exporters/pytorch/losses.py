@@ -10,11 +10,10 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.operators.deploy import without_analysis
-from designer.operators.inlining import inline
 from designer.operators.registry import Registry
-from designer.operators.torch_program import build_program
 from designer.operators.training_branch import loss_ends, no_output, training_branch
-from exporters.pytorch.source import Module, check_shapes, plain, role_in
+from exporters.pytorch.source import Module, built, check_shapes, plain, role_in
+from exporters.pytorch.subnetworks import prepared
 
 CLASS = "Losses"
 TITLE = "What training makes smaller: the sum of these values."
@@ -31,7 +30,7 @@ class Losses:
 
 def losses_of(graph: Graph, registry: Registry) -> Losses | None:
     """The losses of a network; None where it has none. Raises DiagnosticError when they cannot be computed."""
-    whole = without_analysis(inline(graph, registry), registry)
+    whole = without_analysis(prepared(graph, registry), registry)
     ends = loss_ends(whole, registry)
     if not ends:
         return None
@@ -59,5 +58,5 @@ def losses_of(graph: Graph, registry: Registry) -> Losses | None:
             )
         )
     inputs, results = (*taps, *targets), tuple(map(Source, ends))
-    program = build_program(inference, layers, inputs, results)
-    return Losses(Module(inference, program, inputs, results, title=TITLE), taps, targets)
+    program, classes = built(inference, layers, inputs, results, CLASS)
+    return Losses(Module(inference, program, inputs, results, title=TITLE, classes=classes), taps, targets)

@@ -18,12 +18,14 @@ from designer.files.weight_files import file_stems
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
+from designer.operators.inlining import inlined
 from designer.operators.registry import Read, Registry
 from exporters.pytorch.losses import CLASS, Losses, losses_of
 from exporters.pytorch.source import Module, class_name, module_source, network_module
 
 GENERATOR = "layerwright"
 MARKER = "project.json"
+SOMETIMES = ("losses.py",)  # files that not every network has
 TEMPLATES = ("README.md", "data.py", "infer.py", "plots.py", "requirements.txt", "train.py")
 
 
@@ -38,7 +40,7 @@ def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[s
     files = project_files(graph, registry, name)
     try:
         _check_target(target, files)
-        _write(target, files)
+        _write(target, files, _obsolete(target, files))
     except OSError as error:
         raise DiagnosticError(
             Diagnostic(
@@ -57,7 +59,7 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
         raise DiagnosticError(Diagnostic("bad-name", "the model has no name", remedy="type a name for the model"))
     cls = class_name(name)
     losses = losses_of(graph, registry)
-    module = network_module(graph, registry, taps=losses.taps if losses is not None else ())
+    module = network_module(graph, registry, taps=losses.taps if losses is not None else (), name=cls)
     info = _information(module, losses, cls, graph.name)
     replacements = {"NetworkClass": cls, "INPUT_LIST": _input_list(info), "LOSS_LIST": _loss_list(info)}
     texts = {"model.py": module_source(module, cls)}
@@ -114,10 +116,11 @@ def _values(module: Module, source: Source) -> Mapping[str, Any]:
 
 def _multiple(module: Module, source: Source) -> int:
     """What height and width should be a multiple of, where the author did not say: how far layers make the image smaller."""
-    states = module.inference.states
+    inference = inlined(module.inference)
+    states = inference.states
     *_, height, width = _shape(states[source.layer].outputs)
     factors = {1}
-    for layer in module.inference.graph.downstream([source.layer]):
+    for layer in inference.graph.downstream([source.layer]):
         for kind in states[layer].outputs or ():
             if kind.rank == 4:
                 rows, columns = kind.concrete()[2:]
@@ -191,6 +194,17 @@ def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
         )
 
 
+def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Files that an earlier export wrote, nobody changed, and this network does not have."""
+    written = _written(target / MARKER) or {}
+    found = []
+    for file in SOMETIMES:
+        path = target / file
+        if file not in files and file in written and path.is_file() and not path.is_symlink():
+            found += [file] if written[file] == _digest(path.read_bytes()) else []
+    return found
+
+
 def _written(marker: Path) -> dict[str, str] | None:
     """Names and digests of the files that an earlier export wrote; None where there was none."""
     try:
@@ -202,8 +216,8 @@ def _written(marker: Path) -> dict[str, str] | None:
     return {str(file): str(digest) for file, digest in info["files"].items()}
 
 
-def _write(target: Path, files: Mapping[str, bytes]) -> None:
-    """Put all files into `target`, or leave it as it was and raise OSError."""
+def _write(target: Path, files: Mapping[str, bytes], obsolete: list[str]) -> None:
+    """Put all files into `target` and take `obsolete` away, or leave it as it was and raise OSError."""
     fresh = not target.exists()
     target.parent.mkdir(parents=True, exist_ok=True)
     # Staged on the same disk, so that moving cannot fail for lack of space.
@@ -219,13 +233,13 @@ def _write(target: Path, files: Mapping[str, bytes]) -> None:
         if fresh:
             os.rename(new, target)
         else:
-            _swap(target, new, stage / "old", sorted(files))
+            _swap(target, new, stage / "old", sorted([*files, *obsolete]))
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
 
 def _swap(target: Path, new: Path, old: Path, names: list[str]) -> None:
-    """Move every file of `new` into `target`; on an error move back what was there."""
+    """Replace the files `names` by those of `new`, as far as it has them; on an error move back what was there."""
     old.mkdir()
     moved: list[str] = []
     try:
@@ -233,7 +247,8 @@ def _swap(target: Path, new: Path, old: Path, names: list[str]) -> None:
             if (target / name).exists():
                 os.rename(target / name, old / name)
             moved.append(name)
-            os.rename(new / name, target / name)
+            if (new / name).exists():
+                os.rename(new / name, target / name)
     except OSError:
         for name in moved:
             if (old / name).exists():

@@ -93,13 +93,14 @@ def network_module(
     reads = [s for name in layers for s in deployed[name].inputs if s is not None and s.layer not in members]
     inputs = sorted({plain(inference, s) for s in reads} | {Source(n) for n in chosen - members})
     outputs = [s for name in sorted(chosen) for s in _results(inference, name, chosen)]
-    program, classes = _built(inference, layers, inputs, outputs, name)
+    program, classes = built(inference, layers, inputs, outputs, name)
     return Module(inference, program, tuple(inputs), tuple(outputs), classes=classes)
 
 
-def _built(
+def built(
     inference: Inference, layers: Sequence[str], inputs: Sequence[Source], wanted: Sequence[Source], name: str
 ) -> tuple[Program, tuple[Subnetwork, ...]]:
+    """The program of layers, and the classes of the templates that they are instances of."""
     taken = {class_name(name), *RESERVED_LOCALS}
     return with_classes(inference, layers, build_program(inference, layers, inputs, wanted), taken)
 
@@ -120,7 +121,7 @@ def _whole(inference: Inference, taps: tuple[Source, ...], name: str) -> Module:
         )
     layers = [name for name in graph.order(needed)[0] if name not in inputs]
     sources, results = tuple(map(Source, inputs)), tuple(map(Source, ends))
-    program, classes = _built(inference, layers, sources, [*results, *taps], name)
+    program, classes = built(inference, layers, sources, [*results, *taps], name)
     return Module(inference, program, sources, results, taps, classes=classes)
 
 
