@@ -5,9 +5,10 @@ The graph owns the truth. `projection.py` turns ChangeSets into items, `viewer.p
 never used; its private mouse and key handlers are overridden, and each overridden gesture has a test with real events.
 """
 
-import os
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+
+from PySide6 import QtCore, QtGui, QtWidgets
 
 
 class _LooseVersion:
@@ -20,23 +21,50 @@ class _LooseVersion:
         return self._numbers >= other._numbers
 
 
-def _import_library() -> None:
-    """Import NodeGraphQt with a stand-in for `distutils.version`, of which it wants one class.
+class _Widgets(ModuleType):
+    """QtWidgets with the classes that Qt 6 moved to QtGui (QAction, QUndoStack ...) at their old place."""
 
-    The real one is gone from Python 3.12, and elsewhere setuptools puts itself in its place: a tenth of the start's time.
+    def __getattr__(self, name: str) -> object:
+        found = getattr(QtWidgets, name, None)
+        if found is None:
+            found = getattr(QtGui, name)
+        setattr(self, name, found)
+        return found
+
+
+def _stand_ins() -> dict[str, ModuleType]:
+    """As much of distutils and of Qt.py as NodeGraphQt uses.
+
+    distutils is gone from Python 3.12, and elsewhere setuptools puts itself in its place. Qt.py loads all of Qt's libraries.
+    Together the real ones are a fifth of the start's time.
     """
-    # Qt.py, the shim that NodeGraphQt imports Qt through, chooses its binding when it is imported first.
-    os.environ.setdefault("QT_PREFERRED_BINDING", "PySide6")
-    names = ("distutils", "distutils.version")
-    before = {name: sys.modules[name] for name in names if name in sys.modules}
-    package, version = ModuleType(names[0]), ModuleType(names[1])
+    package, version, shim = ModuleType("distutils"), ModuleType("distutils.version"), ModuleType("Qt")
     version.LooseVersion = _LooseVersion  # type: ignore[attr-defined]
     package.version = version  # type: ignore[attr-defined]
-    sys.modules.update({names[0]: package, names[1]: version})
+    from PySide6 import QtSvg
+
+    header = SimpleNamespace(setSectionResizeMode=QtWidgets.QHeaderView.setSectionResizeMode)
+    shim.__dict__.update(
+        QtCore=QtCore,
+        QtGui=QtGui,
+        QtSvg=QtSvg,
+        QtWidgets=_Widgets("Qt.QtWidgets"),
+        QtCompat=SimpleNamespace(QHeaderView=header),
+        IsPySide2=False,
+        IsPyQt5=False,
+    )
+    return {module.__name__: module for module in (package, version, shim)}
+
+
+def _import_library() -> None:
+    """Import NodeGraphQt with stand-ins for what it imports Qt through; whoever else wants the real ones gets them."""
+    made = _stand_ins()
+    before = {name: sys.modules[name] for name in made if name in sys.modules}
+    sys.modules.update(made)
     try:
         import NodeGraphQt  # noqa: F401
     finally:
-        for name in names:
+        for name in made:
             del sys.modules[name]
         sys.modules.update(before)
 
