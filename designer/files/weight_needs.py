@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -58,6 +58,7 @@ def torch_keys(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
     """The keys that a state dict of the generated module can have for `needed`.
 
     A module's tensors are `<attribute>.<torch name>`, a tensor that the module holds itself is `<attribute>_<torch name>`.
+    In generated source an instance of a template is a module of its own: there `<instance>.<layer>` are two attributes.
     """
     attributes = identifiers({key.layer for key in needed})
     result: dict[str, WeightKey] = {}
@@ -65,7 +66,27 @@ def torch_keys(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
         suffix = "_activation" if key.tensor.startswith(ACTIVATION_PREFIX) else ""
         result[f"{attributes[key.layer]}{suffix}.{weight.torch}"] = key
         result.setdefault(f"{attributes[key.layer]}{suffix}_{weight.torch}", key)
+    nested = _paths({key.layer for key in needed})
+    for key, weight in needed.items():
+        suffix = "_activation" if key.tensor.startswith(ACTIVATION_PREFIX) else ""
+        for between in "._":
+            result.setdefault(f"{nested[key.layer]}{suffix}{between}{weight.torch}", key)
     return result
+
+
+def _paths(layers: Collection[str]) -> dict[str, str]:
+    """Layer -> the attributes on the way to it, where each part of its name up to a full stop is one."""
+    first = identifiers({name.partition(".")[0] for name in layers})
+    inner: dict[str, set[str]] = {}
+    for name in layers:
+        head, _, rest = name.partition(".")
+        inner.setdefault(head, set()).update([rest] if rest else [])
+    below = {head: _paths(rest) for head, rest in inner.items() if rest}
+    found = {}
+    for name in layers:
+        head, _, rest = name.partition(".")
+        found[name] = f"{first[head]}.{below[head][rest]}" if rest else first[head]
+    return found
 
 
 def _too_large(layer: str, weight: Weight) -> Diagnostic:

@@ -237,6 +237,15 @@ class Body:
             read = self.read(layer)
             for finding in read.diagnostics:
                 yield self._inside(finding)
+            if layer.type == INPUT and layer.activation is not None:
+                yield self._inside(
+                    Diagnostic(
+                        "activation-on-port",
+                        "an input of a template hands on what it is given and cannot have an activation",
+                        layer=layer.name,
+                        remedy="remove it, or put an activation layer behind the port",
+                    )
+                )
             cls = self.lookup.registry.get(layer.type)
             if cls is not None and cls.role in (Role.INPUT, Role.OUTPUT):
                 wanted = INPUT if cls.role is Role.INPUT else OUTPUT

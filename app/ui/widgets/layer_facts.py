@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import cast
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
@@ -53,7 +54,7 @@ class LayerFacts(QWidget):
     def show_layers(self, document: Document, names: Sequence[str], told: Collection[str] = ()) -> None:
         """Show one layer in full, of several the sums. Findings about the parameters `told` stand at their fields already."""
         states = {n: document.inference.states.get(n, LayerState()) for n in names}
-        work = [layer_cost(document.registry.read(document.graph[n]), s) for n, s in states.items()]
+        work = [layer_cost(cast(Read, document.inference.read(n)), s) for n, s in states.items()]
         facts: list[tuple[str, str]] = []
         training = [n for n in names if n in document.training]
         if training:
@@ -61,7 +62,7 @@ class LayerFacts(QWidget):
             facts.append(("Training", f"{share}part of the training branch: left out of inference"))
         if len(names) == 1:
             layer, state = document.graph[names[0]], states[names[0]]
-            facts += _shapes(document.registry.read(layer).operator, layer, state)
+            facts += _shapes(cast(Read, document.inference.read(names[0])).operator, layer, state)
         known = [w for w in work if w is not None]
         if len(known) == len(work):
             facts.append(("Learned values", si(sum(p for p, _ in known))))

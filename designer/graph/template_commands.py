@@ -1,0 +1,314 @@
+"""What a person can do with templates, as commands.py does it with layers: from graph and wish to an `Edit`.
+
+A template is edited like a network: a command on `graph.inside(name)` gives an edit, and `edit_template` makes it one of the
+document, with which the instances follow when ports change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import GRID, MAX_NAME, Layer, Source
+from designer.graph.naming import unique_name
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, check_template_name, recursion
+
+STEP = 10 * GRID  # how far ports stand from what they feed
+Layers = dict[str, tuple[Layer | None, Layer | None]]
+Templates = dict[str, tuple[Template | None, Template | None]]
+
+
+def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str] | None = None) -> Edit:
+    """Add a template or put another state of it. `renamed` are layers of it that have other names now.
+
+    Instances stay connected to the ports of the same names. Refuses a template that would use itself.
+    """
+    before = graph.templates.get(template.name)
+    if before is None:
+        _check_name(graph, template.name)
+    after = {**graph.templates, template.name: template}
+    way = recursion(after, template.name)
+    if way:
+        raise DiagnosticError(
+            Diagnostic(
+                "recursive-template",
+                f"the template '{template.name}' would use itself: {' > '.join(way)}",
+                remedy="a template may use others, but never itself, directly or through them",
+                template=template.name,
+            )
+        )
+    edits: Templates = {template.name: (before, template)}
+    layers: Layers = {}
+    if before is not None:
+        new_name = dict(renamed or {})
+        follow = _Ports(before, template, new_name)
+        layers = {layer.name: (layer, other) for layer, other in follow.among(graph.layers) if other != layer}
+        for name, other in graph.templates.items():
+            inside = {layer.name: layer for layer in other.layers}
+            changed = tuple(made for _, made in follow.among(inside))
+            if name != template.name and changed != other.layers:
+                edits[name] = (other, replace(other, layers=changed))
+    title = f"Change template {template.name}" if before is not None else f"Add template {template.name}"
+    return Edit(title, layers, templates=edits)
+
+
+def edit_template(graph: Graph, name: str, edit: Edit) -> Edit:
+    """An edit of `graph.inside(name)` as one of the document."""
+    template = _check_exists(graph, name)
+    inside = graph.inside(name)
+    inside.apply(edit)
+    made = set_template(graph, replace(template, layers=tuple(inside)), renamed=edit.renamed)
+    merge = f"{name}/{edit.merge_key}" if edit.merge_key else ""
+    return replace(made, title=f"{edit.title} in {name}", merge_key=merge)
+
+
+def remove_template(graph: Graph, name: str) -> Edit:
+    """Remove a template that nothing is an instance of."""
+    template = _check_exists(graph, name)
+    users = [layer.name for layer in graph if _is_of(layer, name)]
+    users += [f"{other.name} > {layer.name}" for other in graph.templates.values() for layer in other.layers
+              if other.name != name and _is_of(layer, name)]  # fmt: skip
+    if users:
+        raise DiagnosticError(
+            Diagnostic(
+                "template-in-use",
+                f"the template '{name}' is used by '{users[0]}'" + (f" and {len(users) - 1} more" if users[1:] else ""),
+                remedy="remove or dissolve its instances first",
+                template=name,
+            )
+        )
+    return Edit(f"Delete template {name}", templates={name: (template, None)})
+
+
+def rename_template(graph: Graph, old: str, new: str) -> Edit:
+    """Give a template another name; its instances follow."""
+    template = _check_exists(graph, old)
+    if old == new:
+        return Edit("Rename template")
+    _check_name(graph, new)
+    layers: Layers = {x.name: (x, x.with_param(PARAMETER, new)) for x in graph if _is_of(x, old)}
+    templates: Templates = {old: (template, None)}
+    for name, other in graph.templates.items():
+        inner = tuple(x.with_param(PARAMETER, new) if _is_of(x, old) else x for x in other.layers)
+        if name == old:
+            templates[new] = (None, replace(other, name=new, layers=inner))
+        elif inner != other.layers:
+            templates[name] = (other, replace(other, layers=inner))
+    return Edit(f"Rename template {old} to {new}", layers, templates=templates)
+
+
+def make_template(graph: Graph, names: Iterable[str], name: str) -> Edit:
+    """Move layers into a new template and put an instance of it in their place, called `name` with a number.
+
+    What they read from other layers becomes the template's inputs, what others read from them, or nobody, its outputs. The
+    weights' names begin with the instance's afterwards. Refuses a selection whose instance would depend on itself.
+    """
+    chosen = [n for n in dict.fromkeys(names) if n in graph]
+    _check_name(graph, name)
+    if not chosen:
+        raise DiagnosticError(Diagnostic("nothing-selected", "no layer is selected", remedy="select layers first"))
+    members = set(chosen)
+    between = graph.downstream(members) & graph.upstream(members) - members
+    if between:
+        raise DiagnosticError(
+            Diagnostic(
+                "cycle",
+                f"'{min(between)}' reads from the selection and feeds it: the instance would depend on itself",
+                layer=min(between),
+                remedy=f"select '{min(between)}' too",
+            )
+        )
+    instance = unique_name(name[: MAX_NAME - 8].rstrip(), graph.layers)
+    order = [n for n in graph.order()[0] if n in members] + sorted(members.intersection(graph.order()[1]))
+    reads = dict.fromkeys(s for n in order for s in graph[n].inputs if s is not None and s.layer not in members)
+    outside = [(c, s) for c in _readers(graph, order) for s in graph[c].inputs if s is not None and s.layer in members]
+    results = dict.fromkeys(s for _, s in outside)
+    results |= dict.fromkeys(Source(n) for n in order if not graph.consumers(n))
+    taken = set(members)
+    inputs = {source: _port(source, "in", taken) for source in reads}
+    outputs = {source: _port(source, "out", taken) for source in results}
+    left = min(graph[n].position[0] for n in order)
+    right = max(graph[n].position[0] for n in order)
+    top = min(graph[n].position[1] for n in order)
+    layers = [
+        Layer(port, INPUT, (left - STEP, top + number * STEP), params={"index": str(number)})
+        for number, port in enumerate(inputs.values())
+    ]
+    layers += [
+        Layer(port, OUTPUT, (right + STEP, top + number * STEP), (source,), {"index": str(number)})
+        for number, (source, port) in enumerate(outputs.items())
+    ]
+    for member in order:
+        moved = tuple(Source(inputs[s]) if s in inputs else s for s in graph[member].inputs)
+        layers.append(replace(graph[member], inputs=moved))
+    edits: Layers = {n: (graph[n], None) for n in order}
+    edits[instance] = (
+        None,
+        Layer(instance, INSTANCE, graph[order[0]].position, tuple(inputs), {PARAMETER: name}),
+    )
+    first = next(iter(outputs), None)
+    for consumer in dict.fromkeys(c for c, _ in outside):
+        layer = graph[consumer]
+        sources = tuple(_read(s, outputs, instance, first) for s in layer.inputs)
+        edits[consumer] = (layer, replace(layer, inputs=sources))
+    return Edit(f"Make template {name}", edits, templates={name: (None, Template(name, tuple(layers)))})
+
+
+def dissolve(graph: Graph, instance: str) -> Edit:
+    """Replace an instance by copies of its template's layers, named `<instance>.<layer>` as their weights are.
+
+    Where an activation is attached to the instance, or to a port of the template, an identity layer that has it stays there.
+    """
+    layer = graph.get(instance)
+    template = graph.templates.get(layer.params.get(PARAMETER, "")) if layer is not None else None
+    if layer is None or layer.type != INSTANCE or template is None:
+        raise DiagnosticError(
+            Diagnostic(
+                "no-instance",
+                f"'{instance}' is no instance of a template",
+                layer=instance,
+                remedy="choose a layer of the type 'template' whose template exists",
+            )
+        )
+    inside = {item.name: item for item in template.layers}
+    ports = template.inputs
+    x, y = layer.position
+    left = min((item.position[0] for item in template.layers), default=0)
+    top = min((item.position[1] for item in template.layers), default=0)
+
+    def outer(source: Source | None, kept: bool = True) -> Source | None:
+        """What a source inside of the template is outside; ports with an activation are `kept` as layers."""
+        seen = set()
+        while source is not None and inside.get(source.layer) is not None and source.layer not in seen:
+            seen.add(source.layer)
+            item = inside[source.layer]
+            if item.activation is not None and item.type in (INPUT, OUTPUT) and kept:
+                return Source(f"{instance}.{item.name}")
+            if item.type == INPUT:
+                index = ports.index(item.name)
+                return layer.inputs[index] if index < len(layer.inputs) else None
+            if item.type != OUTPUT:
+                return Source(f"{instance}.{source.layer}", source.port)
+            source = item.inputs[0] if item.inputs else None
+        return None
+
+    edits: Layers = {instance: (layer, None)}
+    for item in template.layers:
+        port = item.type in (INPUT, OUTPUT)
+        if port and item.activation is None:
+            continue
+        name = f"{instance}.{item.name}"
+        if name in graph:
+            raise DiagnosticError(
+                Diagnostic(
+                    "duplicate-name", f"the name '{name}' is taken", layer=name, remedy="rename that layer first"
+                )
+            )
+        position = (x + item.position[0] - left, y + item.position[1] - top)
+        read = (outer(Source(item.name), kept=False),) if item.type == INPUT else tuple(outer(s) for s in item.inputs)
+        made = replace(item, name=name, inputs=_trim(read), position=position)
+        edits[name] = (None, replace(made, type="identity", params={}) if port else made)
+    results = {port: outer(Source(port)) for port in template.outputs}
+    first = template.outputs[0] if template.outputs else ""
+    if layer.activation is not None:
+        source = results.get(first)
+        edits[instance] = (
+            layer,
+            replace(layer, type="identity", params={}, inputs=(source,) if source is not None else ()),
+        )
+        results[first] = Source(instance)
+    for consumer in graph.consumers(instance):
+        reader = graph[consumer]
+        sources = tuple(
+            results.get(s.port or first) if s is not None and s.layer == instance else s for s in reader.inputs
+        )
+        edits[consumer] = (reader, replace(reader, inputs=_trim(sources)))
+    return Edit(f"Dissolve {instance}", edits)
+
+
+class _Ports:
+    """Instances of a template follow when its ports change."""
+
+    def __init__(self, before: Template, after: Template, renamed: Mapping[str, str]) -> None:
+        self.name = before.name
+        self.places = [renamed.get(port, port) for port in before.inputs]
+        self.inputs = after.inputs
+        self.first = before.outputs[0] if before.outputs else ""
+        self.outputs = {port: renamed.get(port, port) for port in before.outputs}
+        self.now = after.outputs
+
+    def among(self, layers: Mapping[str, Layer]) -> list[tuple[Layer, Layer]]:
+        """Each layer, and what becomes of it."""
+        instances = {name for name, layer in layers.items() if _is_of(layer, self.name)}
+        return [(layer, self._follow(layer, instances) if instances else layer) for layer in layers.values()]
+
+    def _follow(self, layer: Layer, instances: set[str]) -> Layer:
+        inputs = layer.inputs
+        if layer.name in instances and tuple(self.places) != self.inputs:
+            by_port = dict(zip(self.places, inputs, strict=False))
+            surplus = inputs[len(self.places) :]
+            inputs = _trim((*(by_port.get(port) for port in self.inputs), *surplus))
+        inputs = tuple(self._source(s) if s is not None and s.layer in instances else s for s in inputs)
+        return layer if inputs == layer.inputs else replace(layer, inputs=inputs)
+
+    def _source(self, source: Source) -> Source:
+        port = source.port or self.first
+        new = self.outputs.get(port, port)
+        if self.now and new == self.now[0]:
+            return Source(source.layer)
+        return Source(source.layer, new)  # a port that is gone keeps its name: no other output steps in silently
+
+
+def _is_of(layer: Layer, template: str) -> bool:
+    return layer.type == INSTANCE and layer.params.get(PARAMETER) == template
+
+
+def _readers(graph: Graph, names: Sequence[str]) -> list[str]:
+    members = set(names)
+    return [c for c in dict.fromkeys(c for n in names for c in graph.consumers(n)) if c not in members]
+
+
+def _port(source: Source, kind: str, taken: set[str]) -> str:
+    """A free name for a port: what it carries, as `in_conv_1` or `out_conv_1`."""
+    base = f"{kind}_{source.layer}{'_' + source.port if source.port else ''}"[:100].strip()
+    name, number = base, 2
+    while name in taken:
+        name = f"{base}_{number}"
+        number += 1
+    taken.add(name)
+    return name
+
+
+def _read(source: Source | None, outputs: Mapping[Source, str], instance: str, first: Source | None) -> Source | None:
+    if source is None or source not in outputs:
+        return source
+    return Source(instance) if source == first else Source(instance, outputs[source])
+
+
+def _trim(inputs: tuple[Source | None, ...]) -> tuple[Source | None, ...]:
+    end = len(inputs)
+    while end and inputs[end - 1] is None:
+        end -= 1
+    return inputs[:end]
+
+
+def _check_exists(graph: Graph, name: str) -> Template:
+    template = graph.templates.get(name)
+    if template is None:
+        raise DiagnosticError(
+            Diagnostic("unknown-template", f"there is no template '{name}'", remedy="choose an existing template")
+        )
+    return template
+
+
+def _check_name(graph: Graph, name: str) -> None:
+    rule = check_template_name(name)
+    if rule is not None:
+        raise DiagnosticError(Diagnostic("bad-name", rule, remedy="choose another name"))
+    if name in graph.templates:
+        raise DiagnosticError(
+            Diagnostic("duplicate-name", f"a template is called '{name}' already", remedy="choose another name")
+        )
