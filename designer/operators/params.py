@@ -156,7 +156,9 @@ _KINDS: dict[Any, str] = {
     Size2D | None: "size2d?",
 }
 # Declarations whose module postpones annotations give them as text; evaluating those costs a third of the start.
-_KINDS.update({getattr(kind, "__name__", str(kind)): text for kind, text in list(_KINDS.items()) if isinstance(kind, type)})
+_KINDS.update(
+    {getattr(kind, "__name__", str(kind)): text for kind, text in list(_KINDS.items()) if isinstance(kind, type)}
+)
 _KINDS.update({"tuple[int, ...]": "ints", "tuple[float, ...]": "floats", "Size2D | None": "size2d?"})
 _INT = re.compile(r"[+-]?\d{1,18}\Z")
 _FLOAT = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?\Z")
