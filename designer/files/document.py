@@ -14,8 +14,9 @@ from designer.files.reader import check_root, read_records
 from designer.files.schema import check_schema
 from designer.files.writer import write_tree
 from designer.files.xml_tree import XmlError, parse_xml
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
+from designer.graph.model import Layer
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Reading:
 def parse_document(data: bytes, file: str = "", validate: bool = True) -> Reading:
     """The document in `data`. Never raises; `file` is the name that findings show.
 
-    `validate` also checks the XSD, which loads lxml. Without it all rules that the graph relies on are checked still.
+    `validate` also checks the XSD, which loads lxml. Without it all rules that the graph relies on are checked still. A file
+    that is, byte for byte, what we would write, with nothing foreign in it, keeps the XSD by construction and is not checked.
     """
     try:
         root, outside = parse_xml(data)
@@ -46,7 +48,7 @@ def parse_document(data: bytes, file: str = "", validate: bool = True) -> Readin
     found = read_records(root, outside)
     diagnostics = list(found.diagnostics)
     graph = found.graph
-    if validate:
+    if validate and not _is_canonical(graph, data):
         # The reader's own findings say it better: the schema adds those of lines that the reader found nothing in.
         known = {d.line for d in diagnostics if d.severity is Severity.ERROR}
         extra = [d for d in check_schema(data) if d.line not in known]
@@ -96,6 +98,26 @@ def read_bounded(path: Path, limit: int) -> bytes:
         raise XmlError(
             "cannot-read", f"{path} cannot be read: {reason}", "check the path and the rights to read it"
         ) from None
+
+
+def _is_canonical(graph: Graph | None, data: bytes) -> bool:
+    if (
+        graph is None
+        or graph.foreign
+        or graph.attributes
+        or graph.templates
+        or any(_has_foreign(layer) for layer in graph)
+    ):
+        return False
+    try:
+        return write_document(graph) == data
+    except DiagnosticError:  # text that XML cannot hold
+        return False
+
+
+def _has_foreign(layer: Layer) -> bool:
+    spec = layer.activation
+    return bool(layer.attributes or layer.children or (spec is not None and (spec.attributes or spec.children)))
 
 
 def _failed(diagnostic: Diagnostic, file: str) -> Reading:
