@@ -53,7 +53,8 @@ class OrtEngine:
         except DiagnosticError:
             raise
         except Exception as error:  # ONNX Runtime raises classes of its own binding, all below Exception
-            raise _failed("could not prepare", part, error) from error
+            foreign = next((n for n in part.layers if self.inference.graph[n].type == "opaque"), None)
+            raise _failed("could not prepare", part, error, foreign) from error
         names = [output.name for output in model.graph.output]
         return OrtCompiled(session, part, feeds, results, names, self.options.layout)
 
@@ -121,7 +122,8 @@ def _session(model: bytes, count: int) -> Any:
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _failed(what: str, part: Part, error: Exception) -> DiagnosticError:
+def _failed(what: str, part: Part, error: Exception, foreign: str | None = None) -> DiagnosticError:
+    """The error for people; `foreign` is a layer whose operator only ONNX Runtime may know."""
     if isinstance(error, MemoryError) or "allocate memory" in str(error):
         return DiagnosticError(
             Diagnostic(
@@ -138,6 +140,6 @@ def _failed(what: str, part: Part, error: Exception) -> DiagnosticError:
             "engine-failed",
             f"ONNX Runtime {what} the layers {span}: {first}",
             layer=layer,
-            remedy="run the network with the torch engine",
+            remedy="run the network with the torch engine" if foreign is None else f"replace or remove '{foreign}'",
         )
     )

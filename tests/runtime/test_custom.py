@@ -1,0 +1,251 @@
+"""Custom layers: refused until agreed to, run by torch, their mistakes told with the line; opaque ONNX operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from designer.files.agreements import agree, agreed, agreements_path, not_agreed
+from designer.files.document import parse_document, write_document
+from designer.files.weights import WeightKey, Weights, load_weights, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.code_text import CodeError, arguments, digest, literal, parse_code
+from designer.operators.registry import load
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+
+REGISTRY = load(entry_points=False)
+VALUE = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)
+GAIN = """class Gain(nn.Module):
+    def __init__(self, gain=1.0, *, shift=0.0):
+        super().__init__()
+        self.gain, self.shift = gain, shift
+
+    def forward(self, x):
+        return x * self.gain + self.shift
+"""
+CONV = """import torch.nn as layers
+
+class Conv(layers.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.conv = layers.Conv2d(3, features, 3, padding=1)
+        self.register_buffer("factor", torch.tensor(0.5))
+
+    def forward(self, x):
+        return self.conv(x) * self.factor
+"""
+
+
+def network(params: Mapping[str, str], kind: str = "custom", activation: ActivationSpec | None = None) -> Graph:
+    mine = Layer("mine", kind, inputs=(Source("image"),), params=params, activation=activation)
+    image = Layer("image", "input", params={"dims": "8x8x3", "tiling": "0"})
+    return Graph([image, mine, Layer("result", "output", inputs=(Source("mine"),))], name="own")
+
+
+def run(graph: Graph, engine: str = "torch", weights: Weights | None = None, trust: bool = True) -> np.ndarray:
+    allowed = tuple(digest(text) for text in not_agreed(graph, REGISTRY, ())) if trust else ()
+    session = Session(graph, REGISTRY, weights or Weights(), RunOptions(engine, threads=1, agreed=allowed))
+    session.set_input("image", VALUE, picture=False)
+    return session.run().outputs["result"]
+
+
+def refused(graph: Graph, **how: Any) -> Any:
+    with pytest.raises(DiagnosticError) as caught:
+        run(graph, **how)
+    (finding,) = caught.value.diagnostics
+    assert finding.layer == "mine"
+    assert finding.remedy
+    return finding
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+def test_runs_what_was_agreed_to(engine: str) -> None:
+    graph = network({"source": GAIN, "class_name": "Gain", "arguments": "2.0, shift=-1"})
+    np.testing.assert_array_equal(run(graph, engine), VALUE * np.float32(2) - np.float32(1))
+    relu = network({"source": GAIN, "class_name": "Gain"}, activation=ActivationSpec("relu"))
+    np.testing.assert_array_equal(run(relu, engine), np.maximum(VALUE, 0))
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+def test_nothing_runs_without_agreement(engine: str, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    graph = network({"source": f"open({str(mark)!r}, 'w').close()\n{GAIN}", "class_name": "Gain"})
+    assert refused(graph, engine=engine, trust=False).code == "not-agreed"
+    assert not mark.exists()
+    run(graph, engine)
+    assert mark.exists()
+
+
+def test_another_text_is_another_agreement() -> None:
+    graph = network({"source": GAIN, "class_name": "Gain"})
+    assert not_agreed(graph, REGISTRY) == {GAIN: "mine"}
+    agree([GAIN])
+    assert not_agreed(graph, REGISTRY) == {}
+    assert agreed() == {digest(GAIN)}
+    changed = network({"source": f"{GAIN}\n", "class_name": "Gain"})
+    assert list(not_agreed(changed, REGISTRY)) == [f"{GAIN}\n"]
+    agreements_path().write_bytes(b"\xff not a digest\n" + digest(GAIN).encode())
+    assert agreed() == {digest(GAIN)}
+    agreements_path().unlink()
+    agreements_path().mkdir()
+    assert agreed() == frozenset()
+    with pytest.raises(DiagnosticError, match="cannot-save"):
+        agree([GAIN])
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_text_survives_the_file_byte_for_byte(newline: str) -> None:
+    text = f'class Gain(nn.Module):{newline}\tlabel = "<&\'>  \u00e9\u2028"{newline}{newline}'
+    data = write_document(network({"source": text, "class_name": "Gain"}))
+    reading = parse_document(data)
+    assert reading.graph is not None
+    assert reading.graph["mine"].params["source"] == text
+    assert write_document(reading.graph) == data
+    assert data.count(b"\n") == len(data.splitlines()), "no line break inside an attribute"
+
+
+def test_weights_are_declared_bound_and_never_made_up(tmp_path: Path) -> None:
+    params = {"source": CONV, "class_name": "Conv", "arguments": "features=3"}
+    finding = refused(network(params))
+    assert "2 learned tensors" in finding.message
+    assert "conv.weight 3x3x3x3; conv.bias 3" in finding.remedy
+    wrong = refused(network({**params, "tensors": "conv.weight 3x3x5x5\nconv.bias 3"}), weights=_zeros(5))
+    assert "has the shape 3x3x3x3" in wrong.message
+
+    graph = network({**params, "tensors": "conv.weight 3x3x3x3\nconv.bias 3"})
+    needed = required_weights(Inference(graph, REGISTRY))
+    assert [key.tensor for key in needed] == ["conv.weight", "conv.bias"]
+    rng = np.random.default_rng(1)
+    tensors = {key.tensor: rng.standard_normal(w.shape).astype(np.float32) for key, w in needed.items()}
+    for name, array in tensors.items():
+        np.save(tmp_path / f"mine_{name}.npy", array)
+    torch.save({f"mine.{name}": torch.from_numpy(array) for name, array in tensors.items()}, tmp_path / "w.pt")
+    image, kernel, bias = map(torch.from_numpy, (VALUE, tensors["conv.weight"], tensors["conv.bias"]))
+    expected = torch.nn.functional.conv2d(image, kernel, bias, padding=1).numpy() * 0.5
+    for source in (tmp_path, tmp_path / "w.pt"):
+        loaded = load_weights(source, needed)
+        assert loaded.complete
+        np.testing.assert_allclose(run(graph, weights=loaded), expected, rtol=1e-6, atol=1e-6)
+
+
+def _zeros(size: int) -> Weights:
+    kernel = np.zeros((3, 3, size, size), np.float32)
+    return Weights({WeightKey("mine", "conv.weight"): kernel, WeightKey("mine", "conv.bias"): np.zeros(3, np.float32)})
+
+
+BODY = "class Gain(nn.Module):\n    def forward(self, x):\n        {}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (BODY.format("return x / [][1]"), ("line 3", "IndexError")),
+        (BODY.format("raise SystemExit(3)"), ("line 3", "SystemExit")),
+        (BODY.format("return x.reshape(7)"), ("line 3", "RuntimeError")),
+        (BODY.format("return [x]"), ("list", "not a tensor")),
+        (BODY.format("return x[:, :, 1:]"), ("1x3x7x8", "declared is 1x3x8x8")),
+        (BODY.format("return x > 0"), ("torch.bool", "declared is float32")),
+        (f"\nboom()\n{GAIN}", ("line 2", "NameError")),
+        ("class Gain:\n    pass\n", ("no torch.nn.Module",)),
+        ("class Gain(nn.Module):\n    def __init__(self, needed):\n        pass\n", ("could not be made", "needed")),
+        ("class Gain(nn.Module):\n    def __init__(self):\n        self.a = nn.Linear(1, 1)\n", ("line 3",)),
+    ],
+)
+def test_a_mistake_in_the_text_names_its_line(source: str, words: tuple[str, ...]) -> None:
+    finding = refused(network({"source": source, "class_name": "Gain"}), engine="onnxruntime")
+    assert finding.code == "custom-failed"
+    for word in words:
+        assert word in finding.message
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"source": "class Gain(nn.Module:\n    pass"}, ("line 1", "source")),
+        ({"source": "x = 1\n\ndef f(:\n"}, ("line 3",)),
+        ({"source": "class Other(nn.Module): pass"}, ("no class 'Gain'", "Other")),
+        ({"source": "from __future__ import annotations\n" + GAIN}, ("line 1", "__future__")),
+        ({"source": "class Gain: pass\n" + "(" * 500}, ("source",)),
+        ({"source": GAIN, "arguments": "open('x')"}, ("plain value",)),
+        ({"source": GAIN, "arguments": "**{}"}, ("**",)),
+        ({"source": GAIN, "arguments": "1) + f(2"}, ("no list of values",)),
+        ({"source": GAIN, "arguments": "1, 2, 3="}, ("arguments",)),
+        ({"source": GAIN, "tensors": "conv.weight 3xx3"}, ("line 1", "no shape")),
+        ({"source": GAIN, "tensors": "a 1\na 2"}, ("line 2", "again")),
+        ({"source": GAIN, "tensors": "../up 1"}, ("no name",)),
+    ],
+)
+def test_the_text_is_only_parsed_while_editing(params: dict[str, str], words: tuple[str, ...]) -> None:
+    inference = Inference(network({"class_name": "Gain", **params}), REGISTRY)
+    finding = inference.diagnostics()[0]
+    assert finding.layer == "mine"
+    assert finding.parameter in params
+    for word in words:
+        assert word in finding.message
+    assert inference.states["result"].because_of == "mine"
+
+
+def test_declared_shapes() -> None:
+    def shape(**params: str) -> str:
+        inference = Inference(network({"source": GAIN, "class_name": "Gain", **params}), REGISTRY)
+        state = inference.states["mine"]
+        return str(state.outputs[0]) if state.outputs else state.diagnostics[0].message
+
+    assert shape() == "N x 3 x 8 x 8"
+    assert shape(result="scaled", channels="5", scale="0.5") == "N x 5 x 4 x 4"
+    assert shape(result="shape", shape="10") == "N x 10"
+    assert "empty" in shape(result="shape", shape="")
+    assert "below 1" in shape(result="scaled", scale="0.1")
+    assert "x2" in shape(input_count="2")
+
+
+def test_values_are_literals_only() -> None:
+    assert arguments('1, -2.5, "a", (1, [2, None]), on=True') == ((1, -2.5, "a", (1, [2, None])), {"on": True})
+    assert literal("[1, 2]") == [1, 2]
+    for text in ("x", "1 + 1", "f'{1}'", "{1: 2}", "-'a'", "-True", "b'1'", "1j", "lambda: 1", "[*()]", "1\0"):
+        with pytest.raises(CodeError):
+            literal(text)
+    assert parse_code("a = 1\nclass B: pass\ndef c(): d = 2").names == {"a", "B", "c"}
+
+
+def opaque(**params: str) -> Graph:
+    return network(params, "opaque")
+
+
+def test_opaque_runs_where_onnx_runtime_knows_it() -> None:
+    known = opaque(op_type="LeakyRelu", attributes="alpha=0.25", shapes="N x 3 x 8 x 8")
+    np.testing.assert_allclose(run(known, "onnxruntime"), np.where(VALUE > 0, VALUE, VALUE * 0.25), rtol=1e-6)
+    other = opaque(op_type="QuickGelu", domain="com.microsoft", attributes="alpha=1.0", shapes="N x 3 x 8 x 8")
+    np.testing.assert_allclose(run(other, "onnxruntime"), VALUE / (1 + np.exp(-VALUE)), rtol=1e-5, atol=1e-6)
+
+
+def test_opaque_says_why_it_cannot_run() -> None:
+    unknown = opaque(op_type="Frobnicate", domain="org.example", shapes="N x 3 x 8 x 8")
+    finding = refused(unknown, engine="onnxruntime")
+    assert "Frobnicate" in finding.message
+    assert refused(unknown, engine="torch").code == "not-in-torch"
+    no_shape = Inference(opaque(op_type="Frobnicate"), REGISTRY)
+    assert no_shape.diagnostics()[0].code == "shape-not-declared"
+    assert no_shape.states["result"].because_of == "mine"
+    for params in ({"attributes": "axis"}, {"attributes": "axis=f()"}, {"shapes": "N x ?"}, {"op_type": "a b"}):
+        assert Inference(opaque(**params), REGISTRY).diagnostics()[0].parameter in params
+
+
+def test_opaque_goes_into_onnx_as_it_came(tmp_path: Path) -> None:
+    import onnx
+
+    from exporters.onnx import export_onnx
+
+    graph = opaque(op_type="QuickGelu", domain="com.microsoft", attributes="alpha=1.5", shapes="N x 3 x 8 x 8")
+    export_onnx(graph, REGISTRY, Weights(), tmp_path / "net.onnx")
+    (node,) = [n for n in onnx.load(tmp_path / "net.onnx").graph.node if n.domain]
+    assert (node.op_type, node.domain, node.attribute[0].f) == ("QuickGelu", "com.microsoft", 1.5)
