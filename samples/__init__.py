@@ -9,7 +9,7 @@ PHOTOGRAPHS = FOLDER / "photographs"
 HELD_OUT = FOLDER / "held_out" / "chelsea.png"  # no weights here were trained with this photograph
 
 # The documents by name, the one to open first in front, and the folders of the weights that belong to them.
-DOCUMENTS = ("denoiser_analyze", "denoiser", "dncnn", "oidn_like")
+DOCUMENTS = ("denoiser_analyze", "denoiser", "dncnn", "oidn_like", "residual_blocks")
 _WEIGHTS = {"denoiser_analyze": "denoiser", "denoiser": "denoiser", "dncnn": "dncnn"}
 
 

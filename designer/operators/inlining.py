@@ -14,6 +14,7 @@ from designer.operators.registry import Registry
 from designer.operators.templates import TemplateLookup
 
 PLAIN = "identity"
+MAX_LAYERS = 200_000  # of a network without templates
 
 
 def inline(graph: Graph, registry: Registry, which: Callable[[Template], bool] | None = None) -> Graph:
@@ -95,6 +96,14 @@ class _Expansion:
                 )
             )
         self.made[layer.name] = layer
+        if len(self.made) > MAX_LAYERS:
+            raise DiagnosticError(
+                Diagnostic(
+                    "too-large",
+                    f"with the layers of its templates the network has more than {MAX_LAYERS} layers",
+                    remedy="use fewer instances, or smaller templates",
+                )
+            )
 
     def layer(self, layer: Layer, around: Mapping[str, Layer], prefix: str, owner: str) -> None:
         """Add a layer of a network whose layers are `around`; `prefix` and `owner` come before names and weights' names."""

@@ -132,6 +132,7 @@ class Body:
         self.template = lookup.graph.templates[name]
         self.graph = lookup.graph.inside(name)
         self._inferences: dict[tuple[TensorType, ...], Inference] = {}
+        self._weights: dict[tuple[TensorType, ...], tuple[Weight, ...]] = {}
         self._sound = _structure(lookup.graph, name)
         self.findings: tuple[Diagnostic, ...] = self._sound or tuple(self._faults())
 
@@ -154,6 +155,7 @@ class Body:
         if known is None:
             if len(self._inferences) >= KEPT:
                 self._inferences.clear()
+                self._weights.clear()
             feeds = dict(zip(self.template.inputs, key, strict=True))
             known = self._inferences[key] = Inference(self.graph, _Fed(self, feeds))
         return known
@@ -204,11 +206,13 @@ class Body:
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
         """The tensors of its layers with names that begin with the layer's."""
-        found = self.tensors(inputs, "", TemplateInstance())
-        return tuple(
-            replace(weight, name=f"{owner[1:]}.{weight.name}", torch=f"{owner[1:]}.{weight.torch}")
-            for owner, weight in found
-        )
+        key = tuple(inputs)
+        if key not in self._weights:
+            self._weights[key] = tuple(
+                replace(weight, name=f"{owner[1:]}.{weight.name}", torch=f"{owner[1:]}.{weight.torch}")
+                for owner, weight in self.tensors(inputs, "", TemplateInstance())
+            )
+        return self._weights[key]
 
     def cost(self, inputs: Sequence[TensorType]) -> Cost:
         """The work of all its layers."""
