@@ -7,7 +7,6 @@ happens here, so that the window survives whatever goes wrong. The process ends 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import select
 import sys
@@ -19,7 +18,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from designer.files.agreements import is_digest
+from app.protocol import (
+    MAX_LINE,
+    BadRequestError,
+    Params,
+    digests_of,
+    failure,
+    line_of,
+    request_of,
+    text_of,
+    whole_of,
+)
 from designer.files.document import parse_document
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
@@ -34,34 +43,6 @@ from designer.runtime.session import Session
 from designer.runtime.shared import Handle, SharedFolder
 
 PROGRESS_AFTER = 0.1  # seconds that a request may take before its progress is told
-MAX_LINE = 256 << 20  # bytes of one request: a document is at most as large
-Params = Mapping[str, Any]
-
-
-class BadRequestError(Exception):
-    """The request is not what the protocol says."""
-
-
-def text_of(params: Params, name: str, default: str | None = None) -> str:
-    value = params.get(name, default)
-    if not isinstance(value, str):
-        raise BadRequestError(f"'{name}' must be a text")
-    return value
-
-
-def whole_of(params: Params, name: str, default: int) -> int:
-    value = params.get(name, default)
-    if type(value) is not int or value < 0:
-        raise BadRequestError(f"'{name}' must be a whole number, 0 or more")
-    return value
-
-
-def digests_of(params: Params) -> tuple[str, ...]:
-    """The digests of the sources that the person agreed to run."""
-    found = params.get("agreed") or []
-    if not isinstance(found, list) or not all(isinstance(item, str) and is_digest(item) for item in found):
-        raise BadRequestError("'agreed' must be a list of SHA-256 digests")
-    return tuple(sorted(found))
 
 
 def _check_sources(session: Session) -> None:
@@ -304,19 +285,19 @@ class Server:
                 raise BadRequestError(str(request["malformed"]))
             if not isinstance(method, str) or not isinstance(params, dict):
                 raise BadRequestError("a request needs 'method', a text, and 'params', an object")
-            line = _line({"id": number, "result": self._worker.answer(number, method, params)})
+            line = line_of({"id": number, "result": self._worker.answer(number, method, params)})
         except DiagnosticError as error:
-            line = _failure(number, *error.diagnostics)
+            line = failure(number, *error.diagnostics)
         except BadRequestError as error:
             wrong = Diagnostic("bad-request", f"the engine got a request that it cannot read: {error}")
-            line = _failure(number, wrong)
+            line = failure(number, wrong)
         except MemoryError:
             full = Diagnostic(
                 "out-of-memory",
                 f"the memory of the machine was not enough for '{method}'",
                 remedy="use a smaller picture, or close other programs",
             )
-            line = _failure(number, full)
+            line = failure(number, full)
         except BrokenPipeError:
             raise
         except Exception as error:  # a fault of ours or of a plugin must not end the process
@@ -327,11 +308,11 @@ class Server:
                 Severity.ERROR,
                 remedy="launch again; if it stays, report it with the text above",
             )
-            line = _failure(number, fault)
+            line = failure(number, fault)
         self._write(line)
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._write(_line(message))
+        self._write(line_of(message))
 
     def _write(self, line: bytes) -> None:
         self._replies.write(line)
@@ -345,7 +326,7 @@ class Server:
             if not line:
                 break
             if line.strip():
-                self._put(_request(line))
+                self._put(request_of(line))
         self._put(None)
         self._wait_for_listener()
 
@@ -364,24 +345,6 @@ class Server:
         while True:
             if any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(500)):
                 os._exit(0)
-
-
-def _line(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _failure(number: Any, *found: Diagnostic) -> bytes:
-    return _line({"id": number, "error": [d.as_dict() for d in found]})
-
-
-def _request(line: bytes) -> dict[str, Any]:
-    if not line.endswith(b"\n") and len(line) >= MAX_LINE:
-        return {"malformed": f"a line of more than {MAX_LINE >> 20} MiB"}
-    try:
-        request = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return {"malformed": f"no JSON ({error})"}
-    return request if isinstance(request, dict) else {"malformed": "not an object"}
 
 
 def _private_stdout() -> BinaryIO:
