@@ -6,6 +6,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,10 +52,25 @@ class WeightPrints:
         return self._prints[layer]
 
 
+class PartPrint(NamedTuple):
+    """Digests of a part: `group` of its layers, `key` of them and what is wanted of them."""
+
+    group: str
+    key: str
+
+
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class Result:
+    """Tensors of one step with their versions. `group` is equal for results of the same layers on the same values, whatever
+    was wanted of them; empty for analysis layers."""
+
     tensors: Mapping[Source, Array]
-    nbytes: int
+    versions: Mapping[Source, str]
+    group: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.tensors.values())
 
 
 class Results:
@@ -62,17 +78,20 @@ class Results:
 
     def __init__(self, keep_bytes: int = KEEP_BYTES) -> None:
         self.keep_bytes = keep_bytes
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[str, Result] = OrderedDict()
 
-    def get(self, key: str) -> Mapping[Source, Array] | None:
+    def get(self, key: str) -> Result | None:
         entry = self._entries.get(key)
-        if entry is None:
-            return None
-        self._entries.move_to_end(key)
-        return entry.tensors
+        if entry is not None:
+            self._entries.move_to_end(key)
+        return entry
 
-    def put(self, key: str, tensors: Mapping[Source, Array]) -> None:
-        self._entries[key] = _Entry(tensors, sum(array.nbytes for array in tensors.values()))
+    def put(self, key: str, result: Result) -> None:
+        self._entries[key] = result
+
+    def like(self, group: str) -> tuple[str, Result] | None:
+        """Key and result of the latest one of a group."""
+        return next(((k, e) for k, e in reversed(self._entries.items()) if e.group == group), None)
 
     def clear(self) -> None:
         self._entries.clear()

@@ -14,9 +14,10 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.runtime.api import Array, Step
 from designer.runtime.feeding import crop, frozen
+from designer.runtime.looking import agree
 from designer.runtime.network import operator_of, tensors
 from designer.runtime.plan import AnalysisStep, PartStep
-from designer.runtime.results import fingerprint, layer_text
+from designer.runtime.results import Result, fingerprint, layer_text
 
 if TYPE_CHECKING:
     from designer.runtime.session import Session
@@ -55,19 +56,53 @@ class Run:
         return outputs, captures, tuple(self.steps)
 
     def _part(self, step: PartStep) -> Step:
-        session, part = self.session, step.part
-        key = fingerprint(self.prints[step], [self.versions[feed] for feed in part.feeds])
-
-        def compute() -> Mapping[Source, Array]:
-            made = session.compile(step, self.prints[step]).run({feed: self.values[feed] for feed in part.feeds})
-            return cast(Mapping[Source, Array], made)
-
-        done = self._do(key, part.layers, session.engine.name, compute)
-        note = session.by_torch.get(self.prints[step])
+        session, part, prints = self.session, step.part, self.prints[step]
+        versions = [self.versions[feed] for feed in part.feeds]
+        key, group = fingerprint(prints.key, versions), fingerprint(prints.group, versions)
+        found = self._near(step, group, versions) if session.results.get(key) is None else None
+        done = found or self._do(key, part.layers, session.engine.name, lambda: self._compute(step, prints.key), group)
+        note = session.by_torch.get(prints.key)
         if note is None:
             return done
         self.notes[note] = None
         return replace(done, engine="torch")
+
+    def _compute(self, step: PartStep, print_: str) -> Mapping[Source, Array]:
+        made = self.session.compile(step, print_).run({feed: self.values[feed] for feed in step.part.feeds})
+        return cast(Mapping[Source, Array], made)
+
+    def _near(self, step: PartStep, group: str, versions: list[str]) -> Step | None:
+        """Take the step's tensors from a run that brings their neighbours; None where the step should run as it is.
+
+        That is so while values still change (nothing was kept for these), and where bits would differ.
+        """
+        session, started = self.session, perf_counter()
+        before = session.results.like(group)
+        looked_at = {self.plan.origin[session.source(source)] for source in self.capture} & set(step.wanted)
+        if before is None or not looked_at:
+            return None
+        batch = max((len(self.values[feed]) for feed in step.part.feeds), default=1)
+        for wide, prints in session.widened(step, looked_at, batch):
+            key = fingerprint(prints.key, versions)
+            result = session.results.get(key)
+            cached = result is not None
+            if result is None:
+                made = {source: frozen(array) for source, array in self._compute(wide, prints.key).items()}
+                known = before[1]
+                if not agree(known.tensors, made):
+                    session.differs.add(prints.key)
+                    continue
+                # What was known stays the same object with the same version: nothing that depends on it runs again.
+                held = {source: known.tensors.get(source, array) for source, array in made.items()}
+                marks = {source: known.versions.get(source) or fingerprint(key, str(source)) for source in made}
+                result = Result(held, marks, group)
+                session.results.put(key, result)
+            self.keys.update((key, before[0]))
+            self.values.update(result.tensors)
+            self.versions.update(result.versions)
+            spent = 0.0 if cached else (perf_counter() - started) * 1000
+            return Step(step.part.layers, session.engine.name, spent, cached)
+        return None
 
     def _analysis(self, step: AnalysisStep) -> Step:
         session = self.session
@@ -84,18 +119,24 @@ class Run:
         return self._do(key, (step.layer,), "numpy", compute)
 
     def _do(
-        self, key: str, layers: tuple[str, ...], engine: str, compute: Callable[[], Mapping[Source, Array]]
+        self,
+        key: str,
+        layers: tuple[str, ...],
+        engine: str,
+        compute: Callable[[], Mapping[Source, Array]],
+        group: str = "",
     ) -> Step:
         results = self.session.results
         started = perf_counter()
-        made = results.get(key)
-        cached = made is not None
-        if made is None:
+        result = results.get(key)
+        cached = result is not None
+        if result is None:
             made = {source: frozen(array) for source, array in compute().items()}
-            results.put(key, made)
+            result = Result(made, {source: fingerprint(key, str(source)) for source in made}, group)
+            results.put(key, result)
         self.keys.add(key)
-        for source, array in made.items():
-            self.values[source], self.versions[source] = array, fingerprint(key, str(source))
+        self.values.update(result.tensors)
+        self.versions.update(result.versions)
         return Step(layers, engine, 0.0 if cached else (perf_counter() - started) * 1000, cached)
 
     def _value(self, source: Source) -> Array:

@@ -7,7 +7,7 @@ of what was read. So a kept result is what a full run would give, to the last bi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -30,11 +30,13 @@ from designer.runtime.api import Array, Compiled, Engine, RunOptions, RunResult
 from designer.runtime.engines import make_engine
 from designer.runtime.feeding import Extent, Fed, check_fed, factors, frozen, padded_extent, prepare, sized, tiling
 from designer.runtime.images import read_image, read_npy
+from designer.runtime.looking import folded, widened
 from designer.runtime.network import operator_of, output_layers, tensor, type_of
 from designer.runtime.plan import PartStep, Plan, make_plan
-from designer.runtime.results import KEEP_BYTES, Results, WeightPrints, fingerprint, layer_text
+from designer.runtime.results import KEEP_BYTES, PartPrint, Results, WeightPrints, fingerprint, layer_text
 from designer.runtime.running import Progress, Run
 
+NEAR = 4  # neighbours that a look at a layer brings along take at most this part of the memory for results
 COMPILED = 4  # parts kept ready beside those of the present run; each holds packed weights and working memory
 
 
@@ -62,9 +64,10 @@ class Session:
         self._fed: dict[str, Fed] = {}
         self._serial = 0
         self._ready: dict[str, tuple[str, Array]] = {}  # input layer -> version, what the network reads
-        self._plans: dict[tuple[Source, ...], tuple[Plan, dict[PartStep, str]]] = {}
+        self._plans: dict[tuple[Source, ...], tuple[Plan, dict[PartStep, PartPrint]]] = {}
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self.results = Results(keep_bytes)
+        self.differs: set[str] = set()  # keys of parts whose bits change when neighbours are brought along
         self.by_torch: dict[str, str] = {}  # parts that torch had to run, by key: why
         self.set_weights(weights)
 
@@ -213,8 +216,8 @@ class Session:
         """What a run for the outputs and `capture` consists of."""
         return self.planned(capture)[0]
 
-    def planned(self, capture: Sequence[Source]) -> tuple[Plan, dict[PartStep, str]]:
-        """The plan, and a key for every part that tells apart all that is compiled into it."""
+    def planned(self, capture: Sequence[Source]) -> tuple[Plan, dict[PartStep, PartPrint]]:
+        """The plan, and for every part what tells apart all that is compiled into it."""
         training = training_branch(self._graph, self.registry)
         outputs = [Source(name) for name in self.output_layers()]
         targets = tuple(dict.fromkeys([*outputs, *(self.source(source) for source in capture)]))
@@ -228,13 +231,26 @@ class Session:
             known = self._plans[targets] = (plan, prints)
         return known
 
-    def _part_print(self, step: PartStep) -> str:
+    def _part_print(self, step: PartStep) -> PartPrint:
         texts = [
             (layer_text(self._graph[name]), self._prints.of(self._graph[name].weights_name))
             for name in step.part.layers
         ]
         feeds = [(str(feed), str(type_of(self.inference, feed))) for feed in step.part.feeds]
-        return fingerprint(self.options, texts, feeds, [str(source) for source in step.wanted])
+        group = fingerprint(self.options, texts, feeds)
+        return PartPrint(group, fingerprint(group, [str(source) for source in step.wanted]))
+
+    def widened(
+        self, step: PartStep, looked_at: Collection[Source], batch: int
+    ) -> Iterator[tuple[PartStep, PartPrint]]:
+        """Steps that bring the neighbours of what the person looks at, and their prints; the best first."""
+        for careful in (False, True):
+            if careful and any(folded(self.inference, source) for source in looked_at):
+                return
+            wide = widened(self.inference, step, looked_at, self.results.keep_bytes // NEAR, batch, careful=careful)
+            prints = self._part_print(wide)
+            if len(wide.wanted) > len(step.wanted) and prints.key not in self.differs:
+                yield wide, prints
 
     def compile(self, step: PartStep, key: str) -> Compiled:
         """The step's part, made ready; kept for the next time. Torch steps in where ONNX has no word for a layer."""
