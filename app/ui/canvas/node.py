@@ -43,6 +43,14 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         """The layer's name."""
         return self.look.name
 
+    @property
+    def name(self) -> str:
+        return str(self._properties["name"])
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._properties["name"] = name  # the library's own setter would put the name into the tooltip's place
+
     def post_init(self, viewer: object, pos: tuple[float, float] | None = None) -> None:
         if pos is not None:
             self.setPos(*pos)

@@ -1,0 +1,119 @@
+"""The training branch: what belongs to it, and that nothing but training knows of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime_networks import layer, pixels
+
+from designer.files.weights import random_weights, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.deploy import deploy
+from designer.operators.training_branch import loss_ends, training_branch, training_layers
+from designer.profiling.timing import profile
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+from exporters.onnx import export_onnx
+
+ONE = RunOptions(threads=1)
+NETWORK = {"image", "noise", "conv", "result"}
+BRANCH = {"clean", "scaled", "difference", "side", "sideways", "both", "shown"}
+
+
+def trained(*more) -> Graph:
+    """A convolution with a loss of its output layer, a side head with another, and a picture of the losses' sum."""
+    return Graph(
+        [
+            layer("image", "input", dims="16x12x3"),
+            layer("clean", "input", dims="16x12x3"),
+            layer("noise", "noise", "image", scale="0.1"),
+            layer("conv", "convolution", "noise", features=3, kernel="3x3"),
+            layer("result", "output", "conv"),
+            layer("scaled", "identity", "clean"),
+            layer("difference", "l1_loss", "result,scaled"),
+            layer("side", "convolution", "conv", features=3, kernel="1x1"),
+            layer("sideways", "mse_loss", "side,clean", weight="0.5"),
+            layer("both", "element_wise", "difference,sideways", operation="add"),
+            layer("shown", "output", "both"),
+            *more,
+        ],
+        name="trained",
+    )
+
+
+@pytest.fixture
+def registry(runtime_registry):
+    return runtime_registry
+
+
+def session_of(graph, registry) -> Session:
+    return Session(graph, registry, random_weights(required_weights(Inference(graph, registry)), 0), ONE)
+
+
+def code_of(call):
+    with pytest.raises(DiagnosticError) as caught:
+        call()
+    return caught.value.diagnostics[0].code
+
+
+def test_what_belongs_to_it(registry):
+    graph = trained()
+    assert training_branch(graph, registry) == BRANCH
+    assert training_layers(Inference(graph, registry)) == BRANCH
+    assert loss_ends(graph, registry) == ("both",)
+    assert set(deploy(graph, registry).layers) == {"image", "conv", "result"}
+
+
+def test_an_input_that_inference_reads_too_does_not(registry):
+    graph = trained(layer("used", "convolution", "clean"))
+    assert training_branch(graph, registry) == BRANCH - {"clean"}
+
+
+def test_no_losses_no_branch(registry):
+    graph = Graph([item for item in trained() if item.name in NETWORK])
+    assert training_branch(graph, registry) == frozenset()
+    assert loss_ends(graph, registry) == ()
+
+
+def test_a_loop_has_an_end(registry):
+    graph = Graph([layer("a", "identity", "b"), layer("b", "identity", "a"), layer("loss", "l1_loss", "a,b")])
+    assert "loss" in training_branch(graph, registry)
+
+
+def test_inference_needs_neither_targets_nor_the_branchs_weights(registry):
+    graph = trained()
+    needed = required_weights(Inference(graph, registry))
+    assert {key.layer for key in needed} == {"conv"}
+    session = session_of(graph, registry)
+    session.set_input("image", pixels(12, 16), picture=True)
+    result = session.run()
+    assert set(result.outputs) == {"result"}
+    assert not BRANCH & {name for step in result.steps for name in step.layers}
+    assert code_of(lambda: session.run([Source("side")])) == "training-only"
+    plain = Graph([item for item in graph if item.name in NETWORK])
+    alone = session_of(plain, registry)
+    alone.set_input("image", pixels(12, 16), picture=True)
+    assert np.array_equal(alone.run().outputs["result"], result.outputs["result"])
+
+
+def test_onnx_and_profile_leave_it_out(registry, tmp_path):
+    graph = trained()
+    session = session_of(graph, registry)
+    report = export_onnx(graph, registry, session.weights, tmp_path / "net.onnx")
+    assert set(report.inputs) == {"image"}
+    assert set(report.outputs) == {"result"}
+    assert set(report.left_out) >= BRANCH
+    record = profile(session, 1, warmup=0)
+    assert not BRANCH & {name for group in record.groups for name in group.layers}
+
+
+def test_a_network_of_a_training_branch_alone_says_so(registry, tmp_path):
+    graph = Graph([item for item in trained() if item.name not in ("result", "shown", "difference", "both")])
+    session = session_of(graph, registry)
+    assert code_of(session.run) == "only-training"
+    assert code_of(lambda: export_onnx(graph, registry, session.weights, tmp_path / "net.onnx")) == "only-training"
+    assert code_of(lambda: profile(session, 1)) == "only-training"
+    assert not (tmp_path / "net.onnx").exists()

@@ -1,0 +1,119 @@
+"""The training branch in the window: marked on the canvas, told by the Layer Editor, not asked for by the analysis."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import QRectF, Qt
+
+from app.ui import theme
+from app.ui.analysis.inputs import layers_of
+from app.ui.canvas.canvas import Canvas
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.panels.parameters import ParametersPanel
+from app.ui.widgets.layer_facts import LayerFacts
+from designer.graph.commands import connect, disconnect
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.api import Role
+from designer.operators.registry import default_registry
+
+
+def layer(name, kind, position, *inputs, **params):
+    return Layer(name, kind, position, tuple(map(Source, inputs)), params)
+
+
+@pytest.fixture
+def context(qapp):
+    context = Context(default_registry())
+    layers = [
+        layer("image", "input", (0, 0), dims="16x12x3"),
+        layer("clean", "input", (0, 160), dims="16x12x3"),
+        layer("conv", "convolution", (320, 0), "image", features="3", kernel="3x3"),
+        layer("result", "output", (640, 0), "conv"),
+        layer("loss", "l1_loss", (640, 160), "conv", "clean"),
+    ]
+    context.set_document(Document(Graph(layers), context.registry, parent=context))
+    return context
+
+
+@pytest.fixture
+def canvas(qtbot, context):
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.resize(1000, 500)
+    canvas.show()
+    qtbot.waitExposed(canvas)
+    return canvas
+
+
+def marked(canvas):
+    return {name for name in canvas.projection.layers if canvas.projection[name].look.training}
+
+
+def test_the_branch_is_marked_and_the_mark_follows_edits(context, canvas):
+    assert marked(canvas) == {"clean", "loss"}
+    assert "left out of inference" in canvas.projection["clean"].toolTip()
+    document = context.document
+    assert document.do(lambda graph: connect(graph, Source("clean"), "conv", 0))
+    assert marked(canvas) == {"loss"}
+    document.undo()
+    assert marked(canvas) == {"clean", "loss"}
+    assert document.do(lambda graph: disconnect(graph, "loss", 1))
+    assert marked(canvas) == {"loss"}
+
+
+@pytest.mark.parametrize("mode", ["dark", "light"])
+@pytest.mark.parametrize("wide", [900, 3600], ids=["near", "far"])
+def test_the_mark_can_be_seen_without_colours(qapp, context, canvas, mode, wide):
+    """The outline of a layer of the branch is broken, that of another layer is not."""
+    theme.apply(qapp, mode)
+    canvas.viewer.fitInView(QRectF(-50, -50, wide, wide / 2), Qt.AspectRatioMode.KeepAspectRatio)
+    picture = canvas.viewer.grab().toImage()
+    ratio = picture.devicePixelRatio()
+
+    def shades(name):
+        """How often brightness jumps along the bottom edge of a layer's box."""
+        item = canvas.projection[name]
+        box = item.mapRectToScene(item.layout.box)
+        left, right = (canvas.viewer.mapFromScene(p) for p in (box.bottomLeft(), box.bottomRight()))
+        best = 0
+        for y in range(left.y() - 2, left.y() + 3):
+            row = [
+                picture.pixelColor(round(x * ratio), round(y * ratio)).lightness()
+                for x in range(left.x() + 4, right.x() - 4)
+            ]
+            best = max(best, sum(abs(a - b) > 20 for a, b in pairwise(row)))
+        return best
+
+    assert shades("loss") >= 4
+    assert shades("clean") >= 4
+    assert shades("conv") < shades("loss")
+
+
+def test_the_layer_editor_says_so(qtbot, context):
+    panel = ParametersPanel(context)
+    qtbot.addWidget(panel)
+    facts = panel.findChild(LayerFacts)
+    context.select(("loss",))
+    assert facts.facts()["Training"] == "part of the training branch: left out of inference"
+    context.select(("loss", "conv"))
+    assert facts.facts()["Training"].startswith("1 of 2 ")
+    context.select(("conv",))
+    assert "Training" not in facts.facts()
+    context.select(("clean",))
+    assert "Training" in facts.facts()
+    context.document.do(lambda graph: connect(graph, Source("clean"), "conv", 0))
+    assert "Training" not in facts.facts()
+
+
+def test_the_analysis_asks_for_no_target(context):
+    graph = context.document.graph
+    assert layers_of(graph, context.registry, Role.INPUT) == ("image",)
+    assert layers_of(graph, context.registry, Role.OUTPUT) == ("result",)
