@@ -5,7 +5,7 @@ An action names the requirements it has; one that does not hold disables it, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt
@@ -23,6 +23,7 @@ class State:
     layers: int = 0
     selected: int = 0
     selected_links: int = 0
+    selected_frames: int = 0
     undo: str | None = None
     redo: str | None = None
     modified: bool = False
@@ -43,8 +44,10 @@ NEEDS: Mapping[str, Requirement] = {
     "document": Requirement(lambda s: s.document, "no network is open"),
     "layers": Requirement(lambda s: s.layers > 0, "the network has no layers yet"),
     "selection": Requirement(lambda s: s.selected > 0, "no layer is selected"),
-    "one": Requirement(lambda s: s.selected == 1, "select exactly one layer"),
-    "any": Requirement(lambda s: s.selected + s.selected_links > 0, "no layer and no link is selected"),
+    "one": Requirement(
+        lambda s: s.selected == 1 or (s.selected == 0 and s.selected_frames == 1), "select exactly one layer or frame"
+    ),
+    "any": Requirement(lambda s: s.selected + s.selected_links + s.selected_frames > 0, "nothing is selected"),
     "paste": Requirement(lambda s: s.can_paste, "the clipboard holds no layers"),
     "undo": Requirement(lambda s: s.undo is not None, "nothing was changed yet"),
     "redo": Requirement(lambda s: s.redo is not None, "nothing was undone"),
@@ -65,6 +68,58 @@ class Spec:
     needs: tuple[str, ...] = ()
     icon: str = ""
     on_canvas: bool = False
+
+
+WAYS = {
+    "left": "to what it reads",
+    "right": "to what reads it",
+    "up": "to the layer above",
+    "down": "to the layer below",
+}
+VIEWS = range(1, 10)
+
+
+def _walking() -> Iterator[Spec]:
+    """The arrow keys."""
+    for way, where in WAYS.items():
+        key = way.title()
+        yield Spec(f"select.{way}", f"Go {key}", f"Go {where}", (key,), ("layers",), on_canvas=True)
+        yield Spec(
+            f"select.extend_{way}",
+            f"Extend {key}",
+            f"Add to the selection: {where}",
+            (f"Shift+{key}",),
+            ("layers",),
+            on_canvas=True,
+        )
+        yield Spec(
+            f"edit.nudge_{way}",
+            f"Nudge {key}",
+            "Move the selected layers by one step of the grid",
+            (f"Alt+{key}",),
+            ("selection",),
+            on_canvas=True,
+        )
+
+
+def _views() -> Iterator[Spec]:
+    for number in VIEWS:
+        yield Spec(
+            f"view.recall_{number}",
+            f"View {number}",
+            f"Bring back the view that was stored under {number}",
+            (str(number),),
+            ("document",),
+            on_canvas=True,
+        )
+        yield Spec(
+            f"view.store_{number}",
+            f"Store View {number}",
+            f"Keep what is seen now under {number}",
+            (f"Ctrl+{number}",),
+            ("document",),
+            on_canvas=True,
+        )
 
 
 ACTIONS = (
@@ -121,8 +176,43 @@ ACTIONS = (
         ("selection",),
         on_canvas=True,
     ),
-    Spec("edit.rename", "Re&name...", "Give the selected layer another name", ("F2",), ("one",), on_canvas=True),
-    Spec("edit.select_all", "Select &All", "Select every layer", ("Ctrl+A",), ("layers",), on_canvas=True),
+    Spec(
+        "edit.rename", "Re&name...", "Give the selected layer or frame another name", ("F2",), ("one",), on_canvas=True
+    ),
+    Spec(
+        "edit.bypass",
+        "&Bypass",
+        "Let the selected layers pass on what they get",
+        ("M",),
+        ("selection",),
+        on_canvas=True,
+    ),
+    Spec(
+        "edit.frame",
+        "Add Comment &Frame",
+        "Put a titled frame around the selection",
+        ("C",),
+        ("document",),
+        on_canvas=True,
+    ),
+    *_walking(),
+    Spec("select.all", "&All", "Select every layer", ("Ctrl+A",), ("layers",), on_canvas=True),
+    Spec(
+        "select.upstream",
+        "&Upstream",
+        "Select what the selection depends on too",
+        ("[",),
+        ("selection",),
+        on_canvas=True,
+    ),
+    Spec("select.downstream", "&Downstream", "Select what depends on it too", ("]",), ("selection",), on_canvas=True),
+    Spec(
+        "select.find", "&Find...", "Find layers by name, type, parameter or shape", ("Ctrl+F",), ("layers",), "magnify"
+    ),
+    Spec("select.next", "Find &Next", "Go to the next layer that was found", ("F3",), ("layers",)),
+    Spec("select.previous", "Find &Previous", "Go to the layer found before", ("Shift+F3",), ("layers",)),
+    Spec("select.problem", "Next Pro&blem", "Go to the next layer with an error or warning", ("F8",), ("layers",)),
+    Spec("select.problem_back", "Previous Prob&lem", "Go to the problem before", ("Shift+F8",), ("layers",)),
     Spec(
         "edit.add",
         "Add &Operator...",
@@ -164,6 +254,7 @@ ACTIONS = (
     Spec("view.zoom_in", "Zoom &In", "Larger", ("Ctrl++", "Ctrl+="), icon="magnify-plus-outline"),
     Spec("view.zoom_out", "Zoom &Out", "Smaller", ("Ctrl+-",), icon="magnify-minus-outline"),
     Spec("view.zoom_100", "Natural &Size", "One canvas unit a pixel", ("Ctrl+0",)),
+    *_views(),
     Spec("view.theme_system", "As the &System", "Follow the desktop's light or dark colours"),
     Spec("view.theme_dark", "&Dark", "Dark colours"),
     Spec("view.theme_light", "&Light", "Light colours"),
@@ -185,10 +276,11 @@ ACTIONS = (
         "flask-outline",
     ),
     Spec("run.stop", "&Stop", "Stop what is running", ("Shift+F5",), ("busy",), "stop"),
-    Spec("workspace.design", "&Design", "Palette, parameters, problems and code", ("Ctrl+1",)),
-    Spec("workspace.analysis", "&Analysis", "Pictures: input, output and every channel", ("Ctrl+2",)),
-    Spec("workspace.profile", "&Profile", "Runs, operators and utilisation", ("Ctrl+3",)),
-    Spec("workspace.train", "&Train", "Settings and code for training", ("Ctrl+4",)),
+    Spec("workspace.design", "&Design", "Palette, parameters, problems and code", ("Alt+1",)),
+    Spec("workspace.analysis", "&Analysis", "Pictures: input, output and every channel", ("Alt+2",)),
+    Spec("workspace.profile", "&Profile", "Runs, operators and utilisation", ("Alt+3",)),
+    Spec("workspace.train", "&Train", "Settings and code for training", ("Alt+4",)),
+    Spec("help.commands", "&Commands...", "Find any action by its name", ("Ctrl+P",), icon="format-list-bulleted"),
     Spec("help.shortcuts", "&Shortcuts", "All shortcuts and gestures", ("F1",), icon="keyboard-outline"),
     Spec("help.about", "&About Layerwright", "Version and licence", icon="information-outline"),
 )
@@ -228,12 +320,30 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             "edit.delete",
             "edit.delete_heal",
             "edit.rename",
+            "edit.bypass",
             None,
-            "edit.select_all",
             "edit.add",
+            "edit.frame",
             None,
             "edit.lay_out",
             "edit.lay_out_all",
+            ("Nu&dge", tuple(f"edit.nudge_{way}" for way in WAYS)),
+        ),
+    ),
+    (
+        "&Select",
+        (
+            "select.all",
+            "select.upstream",
+            "select.downstream",
+            ("&Walk", tuple(f"select.{way}" for way in WAYS) + tuple(f"select.extend_{way}" for way in WAYS)),
+            None,
+            "select.find",
+            "select.next",
+            "select.previous",
+            None,
+            "select.problem",
+            "select.problem_back",
         ),
     ),
     (
@@ -245,6 +355,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             "view.zoom_out",
             "view.zoom_100",
             None,
+            ("Saved &Views", tuple(f"view.{what}_{n}" for what in ("recall", "store") for n in VIEWS)),
             ("&Windows", ("<windows>",)),
             ("&Colours", ("view.theme_system", "view.theme_dark", "view.theme_light")),
             "view.reset_layout",
@@ -252,7 +363,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     ),
     ("&Run", ("run.inference", "run.analysis", "run.stop")),
     ("&Workspaces", ("workspace.design", "workspace.analysis", "workspace.profile", "workspace.train")),
-    ("&Help", ("help.shortcuts", "help.about")),
+    ("&Help", ("help.commands", "help.shortcuts", "help.about")),
 )
 TOOLBAR: tuple[str | None, ...] = (
     "file.new",
@@ -271,6 +382,7 @@ TOOLBAR: tuple[str | None, ...] = (
 )
 CONTEXT_MENU: tuple[str | None, ...] = (
     "edit.add",
+    "edit.frame",
     None,
     "edit.cut",
     "edit.copy",
@@ -278,6 +390,7 @@ CONTEXT_MENU: tuple[str | None, ...] = (
     "edit.duplicate",
     None,
     "edit.rename",
+    "edit.bypass",
     "edit.delete",
     "edit.delete_heal",
     None,

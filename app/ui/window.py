@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSettings, QSize, Qt, QTimer
@@ -10,9 +11,13 @@ from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGu
 from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QToolBar
 
 from app.ui import theme
-from app.ui.actions import CONTEXT_MENU, MENUS, TOOLBAR, Actions, Entry, State
+from app.ui.actions import CONTEXT_MENU, MENUS, TOOLBAR, VIEWS, Actions, Entry, State
 from app.ui.canvas import clipboard
 from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.finding import Finder
+from app.ui.canvas.views import SavedViews
+from app.ui.canvas.walking import Walker, Way
+from app.ui.command_palette import CommandPalette
 from app.ui.context import Context
 from app.ui.docks import Docks
 from app.ui.document import Document
@@ -49,7 +54,11 @@ class MainWindow(QMainWindow):
         self.setStatusBar(self.status)
         self.files = Files(self, self.context, self.settings)
         self.docks = Docks(self, self.context, self.settings)
+        self.walker = Walker(self.context, self.canvas)
+        self.finder = Finder(self.context, self.canvas)
+        self.views = SavedViews(self.context, self.canvas)
         self.actions_ = Actions(self, self.canvas)
+        self.commands = CommandPalette(self.actions_, self)
         self.actions_.connect_all(self._handlers())
         self._menus: dict[str, QMenu] = {}
         self._build_menus()
@@ -84,8 +93,18 @@ class MainWindow(QMainWindow):
             "edit.delete": canvas.delete_selection,
             "edit.delete_heal": lambda: canvas.delete_selection(heal=True),
             "edit.rename": canvas.rename_selection,
-            "edit.select_all": canvas.select_all,
+            "select.all": canvas.select_all,
             "edit.add": canvas.quick_add,
+            "edit.bypass": canvas.bypass_selection,
+            "edit.frame": canvas.add_frame,
+            "select.upstream": self.walker.upstream,
+            "select.downstream": self.walker.downstream,
+            "select.find": self.finder.open,
+            "select.next": self.finder.next,
+            "select.previous": lambda: self.finder.next(-1),
+            "select.problem": self.finder.next_problem,
+            "select.problem_back": lambda: self.finder.next_problem(-1),
+            **self._numbered_handlers(),
             "edit.lay_out": canvas.arrange,
             "edit.lay_out_all": lambda: canvas.arrange(everything=True),
             "view.frame_all": canvas.frame_all,
@@ -104,9 +123,24 @@ class MainWindow(QMainWindow):
             "workspace.analysis": lambda: docks.set_workspace(ANALYSIS),
             "workspace.profile": lambda: docks.set_workspace(PROFILE),
             "workspace.train": lambda: docks.set_workspace(TRAIN),
+            "help.commands": lambda: self.commands.open_over(self),
             "help.shortcuts": self._show_shortcuts,
             "help.about": self._show_about,
         }
+
+    def _numbered_handlers(self) -> dict[str, Callable[[], object]]:
+        """The arrow keys and the saved views."""
+        walker, views = self.walker, self.views
+        handlers: dict[str, Callable[[], object]] = {}
+        for way in Way:
+            name = way.name.lower()
+            handlers[f"select.{name}"] = partial(walker.step, way)
+            handlers[f"select.extend_{name}"] = partial(walker.step, way, extend=True)
+            handlers[f"edit.nudge_{name}"] = partial(walker.nudge, way)
+        for number in VIEWS:
+            handlers[f"view.recall_{number}"] = partial(views.recall, number)
+            handlers[f"view.store_{number}"] = partial(views.store, number)
+        return handlers
 
     def _build_menus(self) -> None:
         for title, entries in MENUS:
@@ -229,6 +263,7 @@ class MainWindow(QMainWindow):
             layers=len(document.graph),
             selected=len(self.context.selection),
             selected_links=len(self.canvas.viewer.selected_links()),
+            selected_frames=len(self.canvas.viewer.selected_frames()),
             undo=document.history.undo_title,
             redo=document.history.redo_title,
             modified=not document.history.is_clean,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtWidgets import QInputDialog, QLabel, QVBoxLayout, QWidget
 
 from app.ui.canvas import arranging, clipboard, gestures, wishes
@@ -57,6 +58,8 @@ class Canvas(QWidget):
         viewer = self.viewer
         viewer.layers_moved.connect(self._on_moved)
         viewer.selection_changed.connect(self._on_selected)
+        viewer.frame_dragged.connect(self._on_frame_dragged)
+        viewer.rename_wanted.connect(self.rename_selection)
         viewer.inspect_wanted.connect(context.inspect_requested)
         viewer.quick_add_wanted.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
@@ -162,6 +165,12 @@ class Canvas(QWidget):
             self._context.select((name,))
             self.viewer.reveal(item)
 
+    def show_layer(self, name: str) -> None:
+        """Scroll until a layer is seen."""
+        item = self.projection.get(name)
+        if item is not None:
+            self.viewer.bring(item)
+
     def frame_all(self) -> None:
         self.viewer.frame_all()
 
@@ -178,8 +187,11 @@ class Canvas(QWidget):
     def delete_selection(self, *, heal: bool = False) -> None:
         layers = self._selected_names()
         links = [link.key for link in self.viewer.selected_links()]
+        frames = [item.frame.id for item in self.viewer.selected_frames()]
         if layers or links:
             self._do(lambda d: wishes.delete(d, layers, links, heal=heal))
+        elif frames:
+            self._do(lambda d: wishes.remove_frames(d.graph, frames))
 
     def copy_selection(self) -> None:
         names = self._selected_names()
@@ -216,17 +228,25 @@ class Canvas(QWidget):
             self._context.select(tuple(edit.layers))
 
     def rename_selection(self) -> None:
-        """Ask for another name of the selected layer."""
-        names = self._selected_names()
-        if len(names) != 1 or self._document is None:
+        """Ask for another name of the selected layer, or for the title of the selected frame."""
+        names, frames = self._selected_names(), self.viewer.selected_frames()
+        if len(names) != 1 and (names or len(frames) != 1):
             return
         dialog = QInputDialog(self)
-        dialog.setObjectName("canvas.rename")
-        dialog.setWindowTitle("Rename Layer")
-        dialog.setLabelText("Name of the layer. Its weights are found by this name.")
-        dialog.setTextValue(names[0])
+        if names:
+            dialog.setObjectName("canvas.rename")
+            dialog.setWindowTitle("Rename Layer")
+            dialog.setLabelText("Name of the layer. Its weights are found by this name.")
+            dialog.setTextValue(names[0])
+            dialog.textValueSelected.connect(lambda text: self.rename(names[0], text.strip()))
+        else:
+            frame = frames[0].frame
+            dialog.setObjectName("canvas.frame_title")
+            dialog.setWindowTitle("Title of the Frame")
+            dialog.setLabelText("What the layers in this frame have in common.")
+            dialog.setTextValue(frame.title)
+            dialog.textValueSelected.connect(lambda text: self.retitle(frame.id, text.strip()))
         dialog.setOkButtonText("Rename")
-        dialog.textValueSelected.connect(lambda text: self.rename(names[0], text.strip()))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
@@ -236,6 +256,44 @@ class Canvas(QWidget):
             self._context.message.emit("error", f"Not renamed: {rule}")
             return
         self._do(lambda d: commands.rename_layer(d.graph, old, new))
+
+    def retitle(self, frame_id: str, title: str) -> None:
+        """Give a comment frame another title."""
+        document = self._document
+        if document is not None and frame_id in document.graph.frames:
+            frame = replace(document.graph.frames[frame_id], title=title)
+            self._do(lambda d: commands.set_frame(d.graph, frame_id, frame))
+
+    def add_frame(self) -> None:
+        """Put a comment frame around the selected layers, or in the middle of the view, and ask for its title."""
+        names = self._selected_names()
+        if names and self._document is not None:
+            places = {n: self._document.graph[n].position for n in names}
+            rect = arranging.around(places, self.projection)
+        else:
+            x, y = wishes.on_grid(*self.viewer.visible_centre().toTuple())
+            rect = (x - 10 * GRID, y - 5 * GRID, 20 * GRID, 10 * GRID)
+        edit = self._do(lambda d: wishes.add_frame(d.graph, rect))
+        if edit is not None:
+            self._context.select(())
+            self.viewer.select_items([])
+            for frame_id in edit.frames:
+                item = self.projection.frame(frame_id)
+                if item is not None:
+                    item.setSelected(True)
+            self.selection_state_changed.emit()
+            self.rename_selection()
+
+    def _on_frame_dragged(self, frame_id: str, rect: QRectF, places: object) -> None:
+        x, y, width, height = (round(v) for v in rect.getRect())
+        moved = cast(dict[str, wishes.Place], places)
+        self._do(lambda d: wishes.drag_frame(d.graph, frame_id, (x, y, width, height), moved))
+
+    def bypass_selection(self) -> None:
+        """Let the selected layers pass on what they get."""
+        names = self._selected_names()
+        if names:
+            self._do(lambda d: wishes.bypass(d, names))
 
     def quick_add(self) -> None:
         """Open the search at the pointer."""
@@ -289,7 +347,7 @@ class Canvas(QWidget):
             return
         self._join, self._place = join, place
         point = self.viewer.viewport().mapToGlobal(self.viewer.mapFromScene(place))
-        self._quick_add.open_at(point, accepts)
+        self._quick_add.open_for(point, accepts)
 
     def _on_chosen(self, type_name: str) -> None:
         self._add(type_name, self._place, self._join)

@@ -1,8 +1,8 @@
-"""Comment frames: a tinted ground with a title behind the nodes. Shown here; a person cannot edit them yet."""
+"""Comment frames: a tinted ground with a title behind the nodes. The title moves it, its edges resize it."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
@@ -11,6 +11,7 @@ from app.ui.canvas.metrics import PAD, fonts
 from designer.graph.model import Frame
 
 TINT = 36  # of 255
+EDGE = 6.0  # pixels in which an edge is hit
 
 
 class FrameItem(QGraphicsItem):
@@ -21,20 +22,50 @@ class FrameItem(QGraphicsItem):
         self.frame = frame
         self.setZValue(-10)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
-        self.setPos(frame.rect[0], frame.rect[1])
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, True)
+        self._size = QSizeF()
+        self.show_rect(QRectF(*frame.rect))
         self.setToolTip(frame.text)
 
+    @property
+    def rect(self) -> QRectF:
+        """Where it is seen now, in canvas units; while it is dragged the document does not know yet."""
+        return QRectF(self.pos(), self._size)
+
+    def show_rect(self, rect: QRectF) -> None:
+        self.prepareGeometryChange()
+        self.setPos(rect.topLeft())
+        self._size = rect.size()
+        self.update()
+
     def boundingRect(self) -> QRectF:
-        return QRectF(0, 0, self.frame.rect[2], self.frame.rect[3]).adjusted(-2, -2, 2, 2)
+        return QRectF(QPointF(), self._size).adjusted(-2, -2, 2, 2)
+
+    def grip(self, place: QPointF, zoom: float) -> str:
+        """What a press at a place of the canvas takes hold of: "move", edges as letters of "ltrb", or nothing."""
+        rect, edge = self.rect, EDGE / zoom
+        if not rect.adjusted(-edge, -edge, edge, edge).contains(place):
+            return ""
+        sides = {
+            "l": place.x() < rect.left() + edge,
+            "t": place.y() < rect.top() + edge / 2,
+            "r": place.x() > rect.right() - edge,
+            "b": place.y() > rect.bottom() - edge,
+        }
+        found = "".join(name for name, near in sides.items() if near)
+        title = (fonts().name_metrics.height() + 8) * max(1.0, 1.0 / zoom)
+        return found or ("move" if place.y() < rect.top() + title else "")
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         ink = QColor.fromString(self.frame.color) if self.frame.color else QColor()
         if not ink.isValid():
             ink = theme.color("accent")
-        rect = QRectF(0, 0, self.frame.rect[2], self.frame.rect[3])
+        rect = QRectF(QPointF(), self._size)
         ground = QColor(ink)
         ground.setAlpha(TINT)
-        pen = QPen(ink, painter.device().devicePixelRatio())
+        selected = self.isSelected()
+        width = (2.5 if selected else 1.0) * painter.device().devicePixelRatio()
+        pen = QPen(theme.color("link_active") if selected else ink, width)
         pen.setCosmetic(True)
         painter.setPen(pen)
         painter.setBrush(ground)

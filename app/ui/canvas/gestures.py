@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from PySide6.QtCore import QPoint, QPointF, QRect, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtWidgets import QToolTip
 
+from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem, LiveLink
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.ports import PortDot
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from app.ui.canvas.viewer import LayerViewer
 
 THRESHOLD = 4  # pixels that the pointer moves before a press becomes a drag
+LEAST = 4.0 * GRID  # a frame is not made smaller
 
 
 class Gesture(Protocol):
@@ -112,6 +114,53 @@ class Move:
     def cancel(self) -> None:
         for item, origin in self._origins.items():
             item.move_to(origin)
+
+
+class DragFrame:
+    """Move a frame with the layers in it, or drag its edges. `grip` names the edges ("l", "tr", ...); "move" is the title."""
+
+    def __init__(self, viewer: LayerViewer, frame: FrameItem, grip: str, start: QPoint) -> None:
+        self._viewer = viewer
+        self._frame = frame
+        self._grip = grip
+        self._start = start
+        self._rect = frame.rect
+        inside = [i for i in viewer.layer_items(frame.rect) if frame.rect.contains(i.box().center())]
+        self._origins = {item: QPointF(item.pos()) for item in inside} if grip == "move" else {}
+        self._moved = False
+
+    def move(self, point: QPoint) -> None:
+        if not self._moved and (point - self._start).manhattanLength() < THRESHOLD:
+            return
+        self._moved = True
+        run = snap(self._viewer.mapToScene(point) - self._viewer.mapToScene(self._start))
+        if self._grip == "move":
+            self._show(self._rect.translated(run), run)
+            return
+        rect = QRectF(self._rect)
+        if "l" in self._grip:
+            rect.setLeft(min(rect.left() + run.x(), rect.right() - LEAST))
+        if "r" in self._grip:
+            rect.setRight(max(rect.right() + run.x(), rect.left() + LEAST))
+        if "t" in self._grip:
+            rect.setTop(min(rect.top() + run.y(), rect.bottom() - LEAST))
+        if "b" in self._grip:
+            rect.setBottom(max(rect.bottom() + run.y(), rect.top() + LEAST))
+        self._show(rect, run)
+
+    def _show(self, rect: QRectF, run: QPointF) -> None:
+        self._frame.show_rect(rect)
+        for item, origin in self._origins.items():
+            item.move_to(origin + run)
+
+    def release(self, point: QPoint) -> None:
+        rect = self._frame.rect
+        if rect != self._rect:
+            places = {item.layer: (round(item.pos().x()), round(item.pos().y())) for item in self._origins}
+            self._viewer.frame_dragged.emit(self._frame.frame.id, rect, places)
+
+    def cancel(self) -> None:
+        self._show(self._rect, QPointF())
 
 
 class Link:

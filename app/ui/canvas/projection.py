@@ -181,8 +181,13 @@ class Projection:
             if old is not None:
                 self.viewer.scene().removeItem(old)
             if frame_id in frames:
-                self._frames[frame_id] = FrameItem(frames[frame_id])
-                self.viewer.scene().addItem(self._frames[frame_id])
+                new = self._frames[frame_id] = FrameItem(frames[frame_id])
+                self.viewer.scene().addItem(new)
+                new.setSelected(old is not None and old.isSelected())
+
+    def frame(self, frame_id: str) -> FrameItem | None:
+        """The item of a comment frame."""
+        return self._frames.get(frame_id)
 
     # --- links -----------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import QGraphicsView, QWidget
 
 from app.ui import theme
 from app.ui.canvas import gestures
+from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.ports import PortDot
@@ -40,7 +41,7 @@ ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
 PORT_ZOOM = 0.25  # below this scale a press never means a port: it is too small to be aimed at
 CACHE_KILOBYTES = 128 * 1024  # painted nodes are kept as pixmaps; Qt's default of 10 MiB holds about 100 nodes
 
-Hit = PortDot | LayerItem | LinkItem
+Hit = PortDot | LayerItem | LinkItem | FrameItem
 
 
 class LayerViewer(NodeViewer):  # type: ignore[misc]
@@ -48,7 +49,9 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
 
     layers_moved = Signal(object)  # dict of layer to (x, y)
     selection_changed = Signal()  # by a gesture
+    frame_dragged = Signal(str, QRectF, object)  # frame, its rect, dict of layer to (x, y) of those that went with it
     inspect_wanted = Signal(str)  # layer
+    rename_wanted = Signal()  # of what is selected
     quick_add_wanted = Signal(QPointF, object)  # place on the canvas, LinkItem or None
     operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
     menu_wanted = Signal(QPoint)  # global place
@@ -80,9 +83,10 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
     # --- items -----------------------------------------------------------------------------------------------
 
     def hit(self, point: QPoint) -> Hit | None:
-        """What is at a viewport point: a port before a node before a link."""
+        """What is at a viewport point: a port before a node before a link before the title or the edge of a frame."""
         node: LayerItem | None = None
         link: LinkItem | None = None
+        frame: FrameItem | None = None
         for item in self.items(QRect(point - QPoint(2, 2), point + QPoint(2, 2))):
             if isinstance(item, PortDot):
                 if self.zoom >= PORT_ZOOM:
@@ -92,7 +96,9 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
                     node = item
             elif isinstance(item, LinkItem) and link is None:
                 link = item
-        return node or link
+            elif isinstance(item, FrameItem) and frame is None and item.grip(self.mapToScene(point), self.zoom):
+                frame = item
+        return node or link or frame
 
     def layer_items(self, area: QRectF | None = None) -> list[LayerItem]:
         """All nodes, or those near an area of the canvas."""
@@ -104,6 +110,9 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
 
     def selected_links(self) -> list[LinkItem]:
         return [item for item in self.scene().selectedItems() if isinstance(item, LinkItem)]
+
+    def selected_frames(self) -> list[FrameItem]:
+        return [item for item in self.scene().selectedItems() if isinstance(item, FrameItem)]
 
     def select_items(self, items: Iterable[LayerItem]) -> None:
         """Select exactly these nodes, and no link."""
@@ -177,6 +186,11 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         """Show everything, also after the window gets another size, until the person pans or zooms."""
         self.frame(self.layer_items(), least=least)
         self._fitted, self._least = True, least
+
+    def bring(self, item: LayerItem) -> None:
+        """Scroll as little as needed to see a node."""
+        self._fitted = False
+        self.ensureVisible(item, 2 * GRID, 2 * GRID)
 
     def reveal(self, item: LayerItem) -> None:
         """Bring a node into view, without zooming where it can be read."""
@@ -256,6 +270,11 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
             to_source = QLineF(place, hit.source.centre()).length()
             near_source = to_source < QLineF(place, hit.target.centre()).length()
             return gestures.Link(self, hit.target if near_source else hit.source, point, hit)
+        if isinstance(hit, FrameItem):
+            self.select_items([])
+            hit.setSelected(True)
+            self.selection_changed.emit()
+            return gestures.DragFrame(self, hit, hit.grip(self.mapToScene(point), self.zoom), point)
         return gestures.Band(self, point, extend=toggle)
 
     def _press_node(self, item: LayerItem, point: QPoint, *, toggle: bool) -> gestures.Gesture | None:
@@ -292,6 +311,8 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         hit = self.hit(point)
         if isinstance(hit, LayerItem):
             self.inspect_wanted.emit(hit.layer)
+        elif isinstance(hit, FrameItem):
+            self.rename_wanted.emit()
         elif not isinstance(hit, PortDot):
             self.quick_add_wanted.emit(self.mapToScene(point), hit)
 

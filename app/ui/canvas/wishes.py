@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.ui.document import Document
 from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import GRID, ActivationSpec, Layer, Source
+from designer.graph.model import GRID, ActivationSpec, Frame, Layer, Source
 from designer.graph.naming import unique_name
+from designer.graph.types import TensorType
 from designer.operators.api import Operator, Port
 
 Place = tuple[int, int]  # canvas units, on the grid
@@ -140,3 +142,55 @@ def add_connected(graph: Graph, layer: Layer, source: Source | None, consumer: t
     reader = graph[name]
     wired = reader.with_input(index, Source(layer.name))
     return Edit(edit.title, {**edit.layers, name: (reader, wired)})
+
+
+def bypass(document: Document, names: Sequence[str]) -> Edit:
+    """Put an identity in the place of layers. Refuses those whose output has another shape than their first input."""
+    edits: dict[str, tuple[Layer | None, Layer | None]] = {}
+    for name in names:
+        layer, state = document.graph[name], document.inference.states.get(name)
+        source = layer.inputs[0] if layer.inputs else None
+        before = document.inference.states.get(source.layer) if source is not None else None
+        if layer.type == "identity" and layer.activation is None:
+            continue
+        if source is None or not before or not before.outputs or not state or not state.outputs:
+            why, remedy = "its first input or its output has no known shape", "connect it first"
+        elif len(state.outputs) != 1 or _tensor(document, source) != state.outputs[0]:
+            why, remedy = (
+                "its output has another shape than its first input",
+                "delete it with Ctrl+Delete to heal its links",
+            )
+        else:
+            edits[name] = (layer, Layer(name, "identity", layer.position, (source,)))
+            continue
+        raise DiagnosticError(Diagnostic("bypass", f"'{name}' cannot be bypassed: {why}", layer=name, remedy=remedy))
+    return Edit(f"Bypass {next(iter(edits))}" if len(edits) == 1 else f"Bypass {len(edits)} layers", edits)
+
+
+def _tensor(document: Document, source: Source) -> TensorType | None:
+    """What flows out of a port, where it is known."""
+    state = document.inference.states.get(source.layer)
+    operator = document.inference.read(source.layer).operator
+    if state is None or not state.outputs or not isinstance(operator, Operator):
+        return None
+    names = [p.name for p in operator.output_ports()]
+    number = names.index(source.port) if source.port in names else 0
+    return state.outputs[number] if number < len(state.outputs) else None
+
+
+def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
+    """A comment frame under a free id."""
+    frame_id = unique_name("frame", graph.frames)
+    return replace(commands.set_frame(graph, frame_id, Frame(frame_id, "Comment", rect=rect)), title="Add frame")
+
+
+def drag_frame(graph: Graph, frame_id: str, rect: tuple[int, int, int, int], places: Mapping[str, Place]) -> Edit:
+    """Another place for a frame, and for the layers that go with it."""
+    edit = commands.set_frame(graph, frame_id, replace(graph.frames[frame_id], rect=rect))
+    return replace(commands.move_layers(graph, places), title="Move frame", frames=edit.frames)
+
+
+def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
+    """Take frames away; the layers in them stay."""
+    frames = {i: (graph.frames[i], None) for i in ids}
+    return Edit("Delete frame" if len(frames) == 1 else f"Delete {len(frames)} frames", frames=frames)

@@ -33,6 +33,8 @@ GESTURES = (
     ("Shift or Ctrl and click", "Add to the selection, or take away"),
     ("Double-click a layer", "Inspect its channels"),
     ("Wheel", "Zoom at the pointer"),
+    ("Drag the title of a frame", "Move it with the layers in it; its edges resize it"),
+    ("Double-click the title of a frame", "Change it"),
     ("Middle button, or Alt and drag", "Move the view"),
     ("Esc while dragging", "Leave everything as it was"),
 )

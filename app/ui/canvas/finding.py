@@ -1,0 +1,101 @@
+"""Finding layers by name, type, parameter or shape, and going from problem to problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.ui import theme
+from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.look import shape_text
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.widgets.search_popup import Found, SearchPopup
+
+SHOWN = 200  # lines of the list
+
+
+def matches(document: Document, query: str) -> Iterator[tuple[str, str]]:
+    """(layer, where it was found) of the layers that hold every word of `query`, from left to right.
+
+    Words are looked for in the name, the type, its title, `parameter=value` and the shapes.
+    """
+    words = query.casefold().replace(" x ", "x").split()
+    for layer in sorted(document.graph, key=lambda layer: (layer.position, layer.name)):
+        cls = document.registry.get(layer.type)
+        state = document.inference.states.get(layer.name)
+        params = [f"{name}={text}" for name, text in layer.params.items()]
+        if layer.activation is not None:
+            params.append(f"activation={layer.activation.type}")
+        shapes = [shape_text(tensor).replace(" ", "") for tensor in (state.outputs or ())] if state is not None else []
+        title = cls.title if cls is not None else layer.type
+        texts = [layer.name, layer.type, title, *params, *shapes]
+        hits = [next((t for t in texts if word in t.casefold()), None) for word in words]
+        if None not in hits:
+            other = next((t for t in hits if t not in (None, layer.name)), None)
+            yield layer.name, other or title
+
+
+class Finder:
+    """Ctrl+F, F3 and F8."""
+
+    def __init__(self, context: Context, canvas: Canvas) -> None:
+        self._context = context
+        self._canvas = canvas
+        self._query = ""
+        self._popup = SearchPopup(
+            "find",
+            "Find layers",
+            "Name, type, kernel=3x3, 64x64, ...",
+            "No layer holds these words.",
+            self._search,
+            canvas,
+        )
+        self._popup.chosen.connect(self._go)
+
+    def open(self) -> None:
+        self._popup.open_over(self._canvas, self._query)
+
+    def _search(self, text: str) -> Iterator[Found]:
+        document = self._context.document
+        for count, (name, where) in enumerate(matches(document, text)):
+            if count == SHOWN:
+                return
+            cls = document.registry.get(document.graph[name].type)
+            yield Found(name, name, where, "", theme.category_icon(cls.category) if cls is not None else None)
+
+    def _go(self, name: str) -> None:
+        self._query = self._popup.text
+        self._canvas.reveal(name)
+        self._canvas.setFocus()
+
+    def next(self, step: int = 1) -> None:
+        """The next layer that holds the words of the last search; asks for them first."""
+        if not self._query:
+            self.open()
+            return
+        names = [name for name, _ in matches(self._context.document, self._query)]
+        if not self._walk(names, step):
+            self._context.message.emit("info", f"No layer holds '{self._query}'")
+
+    def next_problem(self, step: int = 1) -> None:
+        """The next layer with a finding, from left to right; says what it is."""
+        document = self._context.document
+        found = {
+            d.layer: d for d in reversed(document.diagnostics()) if d.layer is not None and d.layer in document.graph
+        }
+        names = sorted(found, key=lambda n: (document.graph[n].position, n))
+        if not self._walk(names, step):
+            self._context.message.emit("info", "No problems")
+            return
+        problem = found[self._context.selection[-1]]
+        text = f"{problem.message}: {problem.remedy}" if problem.remedy else problem.message
+        self._context.message.emit(problem.severity.value, text)
+
+    def _walk(self, names: list[str], step: int) -> bool:
+        """Reveal the one of `names` after the selected layer, round and round; False when there is none."""
+        if not names:
+            return False
+        present = self._context.selection[-1] if self._context.selection else None
+        place = names.index(present) + step if present in names else 0 if step > 0 else -1
+        self._canvas.reveal(names[place % len(names)])
+        return True

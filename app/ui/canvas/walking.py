@@ -1,0 +1,77 @@
+"""Going about the network by keys: along links, to what is above and below, upstream and downstream; nudging."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+
+from app.ui.canvas.canvas import Canvas
+from app.ui.context import Context
+from designer.graph import commands
+from designer.graph.model import GRID
+
+
+class Way(Enum):
+    LEFT = (-1, 0)
+    RIGHT = (1, 0)
+    UP = (0, -1)
+    DOWN = (0, 1)
+
+
+class Walker:
+    """What the arrow keys do. The last selected layer is the one that a step starts from."""
+
+    def __init__(self, context: Context, canvas: Canvas) -> None:
+        self._context = context
+        self._canvas = canvas
+
+    def step(self, way: Way, *, extend: bool = False) -> None:
+        """Select the next layer that way, besides what is selected with `extend`; the first one from nothing."""
+        selection = self._context.selection
+        name = self._next(selection[-1], way) if selection else self._first()
+        if name is None:
+            return
+        kept = tuple(n for n in selection if n != name) if extend else ()
+        self._context.select((*kept, name))
+        self._canvas.show_layer(name)
+
+    def _first(self) -> str | None:
+        """The leftmost layer."""
+        places = {layer.name: layer.position for layer in self._context.document.graph}
+        return min(places, key=lambda n: (places[n], n), default=None)
+
+    def _next(self, name: str, way: Way) -> str | None:
+        graph, items = self._context.document.graph, self._canvas.projection
+        here = items[name].box().center()
+        if way in (Way.LEFT, Way.RIGHT):
+            joined = graph.consumers(name) if way is Way.RIGHT else tuple(sorted(graph[name].producers()))
+            found = [n for n in joined if n in graph and n != name]
+            return min(found, key=lambda n: (abs(items[n].box().center().y() - here.y()), n), default=None)
+        best: tuple[float, str] | None = None
+        for other in items.layers:
+            run = items[other].box().center() - here
+            ahead, aside = run.y() * way.value[1], abs(run.x())
+            if ahead > GRID / 2 and (best is None or (ahead + 2 * aside, other) < best):
+                best = (ahead + 2 * aside, other)
+        return best[1] if best is not None else None
+
+    def upstream(self) -> None:
+        """Select what the selected layers depend on, with them."""
+        self._reach(self._context.document.graph.upstream(self._context.selection))
+
+    def downstream(self) -> None:
+        """Select what depends on the selected layers, with them."""
+        self._reach(self._context.document.graph.downstream(self._context.selection))
+
+    def _reach(self, names: set[str]) -> None:
+        before = self._context.selection
+        self._context.select((*sorted(n for n in names if n not in before), *before))
+
+    def nudge(self, way: Way) -> None:
+        """Move the selected layers by one step of the grid; steps in a row are undone together."""
+        document = self._context.document
+        dx, dy = way.value
+        positions = {n: document.graph[n].position for n in self._context.selection}
+        places = {n: (x + dx * GRID, y + dy * GRID) for n, (x, y) in positions.items()}
+        edit = commands.move_layers(document.graph, places)
+        document.do(replace(edit, merge_key=f"nudge {' '.join(sorted(places))}"))

@@ -1,0 +1,229 @@
+"""Going about and editing by keys on the real window: walking, nudging, finding, commands, views, bypass."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import importlib.util
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, QSettings, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget, QWidget
+
+from app.ui.document import Document
+from app.ui.window import MainWindow
+from designer.graph import commands
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.registry import default_registry
+
+_spec = importlib.util.spec_from_file_location("canvas_kit", Path(__file__).with_name("canvas_kit.py"))
+kit = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(kit)
+
+
+def keep_nothing(window) -> None:
+    window.context.document.history.mark_clean()
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
+    window.resize(1366, 768)
+    qtbot.addWidget(window, before_close_func=keep_nothing)
+    window.show()
+    qtbot.waitExposed(window)
+    window.context.set_document(Document(kit.small_graph(), window.context.registry, parent=window.context))
+    window.said = []
+    window.context.message.connect(lambda severity, text: window.said.append((severity, text)))
+    return window
+
+
+def press(window, *keys: str) -> None:
+    window.activateWindow()
+    window.canvas.viewer.setFocus()
+    for text in keys:
+        QApplication.processEvents()  # actions follow the document with the next turn
+        QTest.keySequence(window.canvas.viewer, text)
+
+
+def popup(name: str, window) -> tuple[QWidget, QLineEdit, QTreeWidget]:
+    found = window.findChild(QWidget, name)
+    assert found.isVisible()
+    return found, found.findChild(QLineEdit, f"{name}.text"), found.findChild(QTreeWidget, f"{name}.list")
+
+
+def lines(tree: QTreeWidget) -> list[str]:
+    return [tree.topLevelItem(i).text(0) for i in range(tree.topLevelItemCount())]
+
+
+def test_arrows_walk_along_links(window):
+    press(window, "Right")
+    assert window.context.selection == ("input",)
+    press(window, "Right")
+    assert window.context.selection[0] in ("conv", "cat")
+    window.context.select(("conv",))
+    press(window, "Right")
+    assert window.context.selection == ("cat",)
+    press(window, "Right", "Right")
+    assert window.context.selection == ("out",)
+    press(window, "Left", "Left")
+    assert window.context.selection[0] in ("conv", "input")
+    window.context.select(("conv",))
+    press(window, "Down")
+    assert window.context.selection == ("free",)
+    press(window, "Up")
+    assert window.context.selection != ("free",)
+    assert window.context.document.history.is_clean
+
+
+def test_shift_arrows_extend(window):
+    window.context.select(("conv",))
+    press(window, "Shift+Right", "Shift+Right")
+    assert window.context.selection == ("conv", "cat", "out")
+
+
+def test_a_walk_keeps_the_layer_in_view(window):
+    document, viewer = window.context.document, window.canvas.viewer
+    document.do(commands.move_layers(document.graph, {"out": (9600, 4800)}))
+    viewer.zoom_by(1 / viewer.zoom)
+    window.context.select(("cat",))
+    press(window, "Right")
+    shown = viewer.mapToScene(viewer.viewport().rect()).boundingRect()
+    assert shown.contains(window.canvas.projection["out"].box())
+    assert viewer.zoom == 1
+
+
+def test_alt_arrows_nudge_and_undo_together(window):
+    document = window.context.document
+    window.context.select(("conv", "free"))
+    press(window, "Alt+Right", "Alt+Right", "Alt+Down", "Alt+Left", "Alt+Up")
+    assert document.graph["conv"].position == (336, 0)
+    assert document.graph["free"].position == (336, 160)
+    document.undo()
+    assert document.history.is_clean
+
+
+def test_brackets_select_up_and_downstream(window):
+    window.context.select(("conv",))
+    press(window, "[")
+    assert set(window.context.selection) == {"input", "conv"}
+    window.context.select(("conv",))
+    press(window, "]")
+    assert set(window.context.selection) == {"conv", "cat", "out"}
+
+
+def test_find_by_name_parameter_and_shape(window):
+    press(window, "Ctrl+F")
+    found, edit, tree = popup("find", window)
+    QTest.keyClicks(edit, "concat")
+    assert lines(tree) == ["cat"]
+    edit.selectAll()
+    QTest.keyClicks(edit, "kernel=3x3")
+    assert lines(tree) == ["conv", "free"]
+    edit.selectAll()
+    QTest.keyClicks(edit, "8x48x64")
+    assert lines(tree) == ["conv"]
+    edit.selectAll()
+    QTest.keyClicks(edit, "features=8 convol")
+    assert lines(tree) == ["conv", "free"]
+    QTest.keyClick(edit, Qt.Key.Key_Down)
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert not found.isVisible()
+    assert window.context.selection == ("free",)
+    press(window, "F3")
+    assert window.context.selection == ("conv",)
+    press(window, "F3", "F3")
+    assert window.context.selection == ("conv",)
+    press(window, "Shift+F3")
+    assert window.context.selection == ("free",)
+    press(window, "Ctrl+F")
+    _, edit, tree = popup("find", window)
+    assert edit.selectedText() == "features=8 convol"
+    QTest.keyClicks(edit, "nothing like it")
+    assert lines(tree) == []
+    QTest.keyClick(edit, Qt.Key.Key_Escape)
+
+
+def test_f8_goes_from_problem_to_problem(window):
+    document = window.context.document
+    document.do(commands.set_params(document.graph, {"conv": {"kernel": "0x0"}}))
+    press(window, "F8")
+    first = window.context.selection
+    press(window, "F8")
+    assert {*first, *window.context.selection} >= {"conv", "free"}
+    assert window.said[-1][0] in ("error", "warning")
+    press(window, "Shift+F8")
+    assert window.context.selection == first
+
+
+def test_commands_by_name(window):
+    press(window, "Ctrl+P")
+    found, edit, tree = popup("commands", window)
+    QTest.keyClicks(edit, "lay everything")
+    assert lines(tree)[0] == "Lay Out Everything"
+    assert tree.topLevelItem(0).text(1) == "Shift+L"
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert not found.isVisible()
+    assert window.context.document.history.undo_title == "Lay out"
+
+
+def test_a_command_that_cannot_be_done_says_why(window):
+    press(window, "Ctrl+P")
+    found, edit, tree = popup("commands", window)
+    QTest.keyClicks(edit, "bypass")
+    assert tree.topLevelItem(0).isDisabled()
+    assert "no layer is selected" in tree.topLevelItem(0).toolTip(0)
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert found.isVisible()
+    QTest.keyClick(edit, Qt.Key.Key_Escape)
+    assert window.context.document.history.is_clean
+
+
+def test_views_are_stored_and_come_back(window):
+    viewer = window.canvas.viewer
+    press(window, "3")
+    assert "Ctrl+3 stores one" in window.said[-1][1]
+    viewer.zoom_by(1.4 / viewer.zoom)
+    viewer.centerOn(700, 20)
+    centre, zoom = viewer.visible_centre(), viewer.zoom
+    press(window, "Ctrl+3", "Home")
+    viewer.pan(QPoint(400, 300))
+    press(window, "3")
+    assert viewer.zoom == pytest.approx(zoom)
+    assert (viewer.visible_centre() - centre).manhattanLength() < 3
+
+
+def test_m_bypasses_where_shapes_allow(window):
+    document = window.context.document
+    same = Layer("same", "convolution", (320, 320), (Source("input"),), {"features": "3", "padding": "same"})
+    document.do(commands.add_layer(document.graph, same))
+    window.context.select(("same",))
+    press(window, "M")
+    assert document.graph["same"].type == "identity"
+    assert document.graph["same"].inputs == (Source("input"),)
+    document.undo()
+    assert document.graph["same"] == same
+    window.context.select(("conv",))
+    press(window, "M")
+    assert document.graph["conv"].type == "convolution"
+    assert "'conv' cannot be bypassed" in window.said[-1][1]
+    document.do(commands.set_activation(document.graph, ["same"], ActivationSpec("relu")))
+    window.context.select(("same", "free"))
+    press(window, "M")
+    assert document.graph["same"].type == "convolution"
+
+
+def test_bare_keys_in_a_text_field_stay_text(window):
+    window.context.select(("conv",))
+    field = next(f for f in window.findChildren(QLineEdit) if f.isVisible() and not f.isReadOnly() and f.isEnabled())
+    field.setFocus()
+    field.clear()
+    QApplication.processEvents()
+    QTest.keyClicks(field, "mlc3[]")
+    assert field.text() == "mlc3[]"
+    assert not window.context.document.graph.frames
+    field.clear()
