@@ -33,6 +33,7 @@ class TemplateLookup:
         self.registry = registry
         self.graph = graph
         self._bodies: dict[str, Body] = {}
+        self._dotted: list[str] | None = None
 
     def read(self, layer: Layer) -> Read:
         """As `Registry.read`; an instance of a template gets the template's ports and findings."""
@@ -41,16 +42,22 @@ class TemplateLookup:
             return replace(read, diagnostics=(*read.diagnostics, _outside(layer)))
         if not isinstance(read.operator, TemplateInstance):
             return read
-        return self.instance(read, read.operator, layer, list(self.graph.layers))
+        return self.instance(read, read.operator, layer, self.dotted())
 
-    def instance(self, read: Read, operator: TemplateInstance, layer: Layer, around: Sequence[str]) -> Read:
-        """An instance with the template's body; `around` are the names of the layers that stand beside it."""
+    def dotted(self) -> list[str]:
+        """The names of layers that have a full stop: they might be in the way of layers inside of an instance."""
+        if self._dotted is None:
+            self._dotted = [name for name in self.graph.layers if "." in name]
+        return self._dotted
+
+    def instance(self, read: Read, operator: TemplateInstance, layer: Layer, dotted: Sequence[str]) -> Read:
+        """An instance with the template's body; `dotted` are those names beside it that have a full stop."""
         body = self.body(operator.template)
         if body is None:
             finding = _unknown(operator, layer, sorted(self.graph.templates))
             return replace(read, operator=None, diagnostics=(*read.diagnostics, finding))
         found = [replace(d, layer=layer.name) for d in body.findings]
-        found += _clashes(layer.name, operator, around, self.graph)
+        found += _clashes(layer.name, operator, dotted, self)
         return replace(read, operator=operator.with_body(body), diagnostics=(*read.diagnostics, *found))
 
     def body(self, name: str) -> Body | None:
@@ -64,6 +71,7 @@ class TemplateLookup:
 
     def stale(self, change: ChangeSet) -> set[str]:
         """Instances whose meaning may be another one after `change`, although their own text is the same."""
+        self._dotted = None
         found: set[str] = set()
         touched = set(change.templates)
         for name in change.added | change.removed:
@@ -133,6 +141,7 @@ class Body:
         self.graph = lookup.graph.inside(name)
         self._inferences: dict[tuple[TensorType, ...], Inference] = {}
         self._weights: dict[tuple[TensorType, ...], tuple[Weight, ...]] = {}
+        self._dotted = [name for name in self.graph.layers if "." in name]
         self._sound = _structure(lookup.graph, name)
         self.findings: tuple[Diagnostic, ...] = self._sound or tuple(self._faults())
 
@@ -146,7 +155,7 @@ class Body:
         read = self.lookup.registry.read(layer)
         if not isinstance(read.operator, TemplateInstance):
             return read
-        return self.lookup.instance(read, read.operator, layer, list(self.graph.layers))
+        return self.lookup.instance(read, read.operator, layer, self._dotted)
 
     def infer(self, inputs: Sequence[TensorType]) -> Inference:
         """The shapes of its layers when it is fed with `inputs`."""
@@ -367,9 +376,11 @@ def _outside(layer: Layer) -> Diagnostic:
     )
 
 
-def _clashes(name: str, operator: TemplateInstance, around: Sequence[str], graph: Graph) -> Iterator[Diagnostic]:
+def _clashes(
+    name: str, operator: TemplateInstance, dotted: Sequence[str], lookup: TemplateLookup
+) -> Iterator[Diagnostic]:
     """Layers whose names are needed for the layers inside, or for shared weights."""
-    taken = next((other for other in around if other.startswith(f"{name}.")), None)
+    taken = next((other for other in dotted if other.startswith(f"{name}.")), None)
     if taken is not None:
         yield Diagnostic(
             "template-name-clash",
@@ -379,7 +390,8 @@ def _clashes(name: str, operator: TemplateInstance, around: Sequence[str], graph
         )
     if operator.shared_weights:
         base = operator.template
-        other = next((n for n in graph.layers if n == base or n.startswith(f"{base}.")), None)
+        within = (n for n in lookup.dotted() if n.startswith(f"{base}."))
+        other = base if base in lookup.graph else next(within, None)
         if other is not None:
             yield Diagnostic(
                 "template-name-clash",

@@ -18,13 +18,14 @@ from hypothesis.stateful import (
 )
 
 from designer.files.document import parse_document, write_document
-from designer.graph import commands
+from designer.graph import commands, template_commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Frame, Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import Registry
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e 1", "ü", "bad/name", "", "x" * 128])
@@ -35,6 +36,21 @@ SOURCES = st.builds(Source, NAMES, st.sampled_from(["", "", "", "y0", "y1", "y"]
 INPUTS = st.lists(st.none() | SOURCES, max_size=3).map(tuple)
 POSITIONS = st.tuples(st.integers(-999, 999), st.integers(-999, 999))
 ACTIVATIONS = st.none() | st.builds(ActivationSpec, st.sampled_from(["tiny_relu", "tiny_half", "swoosh"]), PARAMS)
+TEMPLATES = st.sampled_from(["t", "u", "v", "bad.name"])
+
+
+@st.composite
+def template(draw: st.DrawFn) -> Template:
+    """A chain from a port to a port, of which parts may be missing or wrong."""
+    chain = [Layer("x", "template_input")]
+    for number in range(draw(st.integers(0, 2))):
+        used = draw(st.none() | TEMPLATES)
+        kind = "template" if used is not None else "tiny_convolution"
+        params = {"template": used} if used is not None else {"features": draw(st.sampled_from(["2", "5", "odd"]))}
+        chain.append(Layer(f"s{number}", kind, inputs=(Source(chain[-1].name),), params=params))
+    ends = draw(st.integers(0, 2))
+    outputs = [Layer(f"y{n}", "template_output", inputs=(Source(chain[-1].name),)) for n in range(ends)]
+    return Template(draw(TEMPLATES), tuple(chain[draw(st.integers(0, 1)) :] + outputs))
 
 
 class Editing(RuleBasedStateMachine):
@@ -123,6 +139,51 @@ class Editing(RuleBasedStateMachine):
     @rule(names=st.lists(NAMES, min_size=1, max_size=3), keep=st.booleans())
     def paste(self, names: list[str], keep: bool) -> None:
         self.do(commands.paste, [self.graph[n] for n in dict.fromkeys(names) if n in self.graph], keep_links=keep)
+
+    @rule(name=NAMES, template=TEMPLATES, source=SOURCES, shared=st.booleans())
+    def use(self, name: str, template: str, source: Source, shared: bool) -> None:
+        params = {"template": template, "shared_weights": "true"} if shared else {"template": template}
+        inputs = (source,) if source.layer.strip() and "/" not in source.layer else ()
+        self.do(commands.add_layer, Layer(name, "template", inputs=inputs, params=params))
+
+    @rule(template=template())
+    def define(self, template: Template) -> None:
+        self.do(template_commands.set_template, template)
+
+    @rule(name=TEMPLATES, layer=st.sampled_from(["x", "s0", "y0"]), features=TEXTS, remove=st.booleans())
+    def edit_inside(self, name: str, layer: str, features: str, remove: bool) -> None:
+        if name not in self.graph.templates or layer not in self.graph.inside(name):
+            return
+        inside = self.graph.inside(name)
+        with contextlib.suppress(DiagnosticError):
+            edit = commands.remove_layers(inside, [layer], heal=True)
+            if not remove:
+                edit = commands.set_params(inside, {layer: {"features": features}}, merge_key="k")
+            self.do(template_commands.edit_template, name, edit)
+
+    @rule(name=TEMPLATES, port=st.sampled_from(["x", "y0", "y1"]), new=st.sampled_from(["p", "y0", "x"]))
+    def rename_inside(self, name: str, port: str, new: str) -> None:
+        if name in self.graph.templates:
+            with contextlib.suppress(DiagnosticError):
+                edit = commands.rename_layer(self.graph.inside(name), port, new)
+                self.do(template_commands.edit_template, name, edit)
+
+    @rule(name=TEMPLATES, new=TEMPLATES, gone=st.booleans())
+    def rename_or_remove_template(self, name: str, new: str, gone: bool) -> None:
+        if gone:
+            self.do(template_commands.remove_template, name)
+        else:
+            self.do(template_commands.rename_template, name, new)
+
+    @rule(names=st.lists(NAMES, min_size=1, max_size=3), name=TEMPLATES)
+    def make_template(self, names: list[str], name: str) -> None:
+        self.do(template_commands.make_template, names, name)
+
+    @precondition(lambda self: any(layer.type == "template" for layer in self.graph))
+    @rule(data=st.data())
+    def dissolve(self, data: st.DataObject) -> None:
+        instances = sorted(layer.name for layer in self.graph if layer.type == "template")
+        self.do(template_commands.dissolve, data.draw(st.sampled_from(instances)))
 
     @precondition(lambda self: len(self.graph) > 1)
     @rule(data=st.data())

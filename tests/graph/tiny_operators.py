@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from designer.graph.types import ShapeError, Size3D, TensorType
 from designer.operators.api import Activation, Operator, Port, Symbol, param
+from designer.operators.library.development.template import TemplateInstance
+from designer.operators.library.development.template_input import TemplateInput
+from designer.operators.library.development.template_output import TemplateOutput
 from designer.operators.registry import Registry
 
 
@@ -88,6 +91,9 @@ def tiny_registry() -> Registry:
         TinyFlatten,
         TinyRelu,
         TinyHalf,
+        TemplateInstance,
+        TemplateInput,
+        TemplateOutput,
     )
     for cls in declared:
         registry.register(cls)

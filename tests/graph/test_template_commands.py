@@ -1,0 +1,242 @@
+"""Commands on templates: what they change, what they refuse, and that every one can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from designer.graph import commands
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.history import History
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.template import Template, closure, recursion
+from designer.graph.template_commands import (
+    dissolve,
+    edit_template,
+    make_template,
+    remove_template,
+    rename_template,
+    set_template,
+)
+
+
+def plain(name: str, *inputs: str, kind: str = "tiny") -> Layer:
+    return Layer(name, kind, inputs=tuple(Source.parse(i) for i in inputs))
+
+
+def instance(name: str, template: str, *inputs: str) -> Layer:
+    return Layer(name, "template", inputs=tuple(Source.parse(i) for i in inputs), params={"template": template})
+
+
+def pair() -> Template:
+    """Two inputs, two outputs."""
+    return Template(
+        "pair",
+        (
+            Layer("a", "template_input", params={"index": "0"}),
+            Layer("b", "template_input", params={"index": "1"}),
+            plain("mid", "a", "b"),
+            Layer("first", "template_output", inputs=(Source("mid"),), params={"index": "0"}),
+            Layer("second", "template_output", inputs=(Source("mid", "y1"),), params={"index": "1"}),
+        ),
+    )
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return Graph(
+        [
+            plain("in"),
+            plain("left", "in"),
+            plain("right", "in"),
+            instance("p", "pair", "left", "right"),
+            plain("reads_first", "p"),
+            plain("reads_second", "p:second"),
+        ],
+        templates=[pair()],
+    )
+
+
+def committed(graph: Graph, wish: Callable[[Graph], Edit]) -> Graph:
+    """The graph after a command, after checking that undo and redo work; the original is left as it was."""
+    before = graph.copy()
+    history = History(graph.copy())
+    history.commit(wish(history.graph))
+    after = history.graph.copy()
+    history.undo()
+    assert history.graph == before
+    history.redo()
+    assert history.graph == after
+    return after
+
+
+def code(wish: Callable[[], Edit]) -> str:
+    with pytest.raises(DiagnosticError) as caught:
+        wish()
+    (finding,) = caught.value.diagnostics
+    assert finding.remedy
+    return finding.code
+
+
+def test_templates_are_part_of_what_is_equal_and_copied(graph: Graph) -> None:
+    other = graph.copy()
+    assert other == graph
+    other.apply(remove_template(Graph(templates=[pair()]), "pair"))
+    assert other != graph
+    assert "pair" in graph.templates
+
+
+def test_an_edit_that_does_not_fit_is_refused(graph: Graph) -> None:
+    edit = set_template(graph, Template("more"))
+    graph.apply(edit)
+    with pytest.raises(ValueError, match="template 'more'"):
+        graph.apply(edit)
+
+
+def test_adding_and_removing(graph: Graph) -> None:
+    with_more = committed(graph, lambda g: set_template(g, Template("more")))
+    assert set(with_more.templates) == {"pair", "more"}
+    assert set(committed(with_more, lambda g: remove_template(g, "more")).templates) == {"pair"}
+    assert code(lambda: remove_template(graph, "pair")) == "template-in-use"
+    assert code(lambda: remove_template(graph, "gone")) == "unknown-template"
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a.b", "x" * 200])
+def test_bad_names_are_refused(graph: Graph, name: str) -> None:
+    assert code(lambda: set_template(graph, Template(name))) == "bad-name"
+    assert code(lambda: rename_template(graph, "pair", name)) == "bad-name"
+
+
+def test_renaming_is_followed_by_instances_everywhere(graph: Graph) -> None:
+    graph.apply(set_template(graph, Template("outer", (instance("p", "pair"),))))
+    after = committed(graph, lambda g: rename_template(g, "pair", "couple"))
+    assert set(after.templates) == {"couple", "outer"}
+    assert after["p"].params["template"] == "couple"
+    assert after.templates["outer"].uses() == ("couple",)
+    assert after.templates["couple"].name == "couple"
+    assert code(lambda: rename_template(graph, "pair", "outer")) == "duplicate-name"
+
+
+def test_a_template_never_uses_itself(graph: Graph) -> None:
+    itself = Template("pair", (instance("again", "pair"),))
+    assert code(lambda: set_template(graph, itself)) == "recursive-template"
+    graph.apply(set_template(graph, Template("outer", (instance("p", "pair"),))))
+    through = Template("pair", (instance("again", "outer"),))
+    assert code(lambda: set_template(graph, through)) == "recursive-template"
+    templates = {"pair": through, "outer": graph.templates["outer"]}
+    assert recursion(templates, "pair") == ("pair", "outer", "pair")
+    assert closure(templates, "outer") == ["outer", "pair"]
+
+
+def test_editing_a_template_is_editing_a_network(graph: Graph) -> None:
+    edit = commands.set_params(graph.inside("pair"), {"mid": {"size": "3"}}, merge_key="drag")
+    made = edit_template(graph, "pair", edit)
+    assert made.merge_key == "pair/drag"
+    after = committed(graph, lambda g: edit_template(g, "pair", edit))
+    assert after.inside("pair")["mid"].params == {"size": "3"}
+    assert after.layers == graph.layers
+
+
+def test_instances_follow_a_port_that_is_renamed(graph: Graph) -> None:
+    edit = commands.rename_layer(graph.inside("pair"), "second", "result")
+    after = committed(graph, lambda g: edit_template(g, "pair", edit))
+    assert after["reads_second"].inputs == (Source("p", "result"),)
+    assert after["reads_first"].inputs == (Source("p"),)
+    renamed_first = commands.rename_layer(graph.inside("pair"), "first", "zero")
+    assert edit_template(graph, "pair", renamed_first).layers == {}
+
+
+def test_instances_follow_ports_that_change_places(graph: Graph) -> None:
+    inside = graph.inside("pair")
+    swap = commands.set_params(inside, {"a": {"index": "5"}, "first": {"index": "5"}})
+    after = committed(graph, lambda g: edit_template(g, "pair", swap))
+    assert after["p"].inputs == (Source("right"), Source("left"))
+    assert after["reads_first"].inputs == (Source("p", "first"),)
+    assert after["reads_second"].inputs == (Source("p"),)
+
+
+def test_instances_inside_of_other_templates_follow_too(graph: Graph) -> None:
+    outer = Template("outer", (plain("s"), instance("p", "pair", "s", "s"), plain("r", "p:second")))
+    graph.apply(set_template(graph, outer))
+    edit = commands.rename_layer(graph.inside("pair"), "second", "result")
+    after = committed(graph, lambda g: edit_template(g, "pair", edit))
+    assert after.inside("outer")["r"].inputs == (Source("p", "result"),)
+
+
+def test_a_port_that_is_gone_is_not_replaced_by_another(graph: Graph) -> None:
+    edit = commands.remove_layers(graph.inside("pair"), ["first", "a"])
+    after = committed(graph, lambda g: edit_template(g, "pair", edit))
+    assert after["p"].inputs == (Source("right"),)
+    assert after["reads_first"].inputs == (Source("p", "first"),)
+    assert after["reads_second"].inputs == (Source("p"),)
+
+
+def test_layers_become_a_template_and_layers_again() -> None:
+    graph = Graph([plain("in"), plain("a", "in"), plain("b", "a", "in"), plain("end", "b:y1", "b"), plain("side", "a")])
+    after = committed(graph, lambda g: make_template(g, ["a", "b"], "block"))
+    template = after.templates["block"]
+    assert set(after.layers) == {"in", "block_0", "end", "side"}
+    assert after["block_0"].inputs == (Source("in"),)
+    assert template.inputs == ("in_in",)
+    outputs = {graph_source: port for port in template.outputs for graph_source in after.inside("block")[port].inputs}
+    assert {str(s) for s in outputs if s is not None} == {"b:y1", "b", "a"}
+    assert after.inside("block")["b"].inputs == (Source("a"), Source("in_in"))
+    back = committed(after, lambda g: dissolve(g, "block_0"))
+    names = {"a": "block_0.a", "b": "block_0.b"}
+    renamed = graph
+    for old, new in names.items():
+        renamed.apply(commands.rename_layer(renamed, old, new))
+    assert {layer.name: layer.inputs for layer in back} == {layer.name: layer.inputs for layer in renamed}
+    assert "block" in back.templates
+
+
+def test_a_selection_with_a_hole_is_refused() -> None:
+    graph = Graph([plain("a"), plain("b", "a"), plain("c", "b")])
+    assert code(lambda: make_template(graph, ["a", "c"], "block")) == "cycle"
+    assert code(lambda: make_template(graph, [], "block")) == "nothing-selected"
+    assert code(lambda: make_template(graph, ["a"], "a.b")) == "bad-name"
+
+
+def test_what_nobody_reads_becomes_an_output() -> None:
+    graph = Graph([plain("a"), plain("b", "a")])
+    after = committed(graph, lambda g: make_template(g, ["a", "b"], "block"))
+    assert after.templates["block"].outputs == ("out_b",)
+    assert after["block_0"].inputs == ()
+
+
+def test_dissolving_keeps_attached_activations(graph: Graph) -> None:
+    spec = ActivationSpec("relu")
+    graph.apply(commands.set_activation(graph, ["p"], spec))
+    graph.apply(edit_template(graph, "pair", commands.set_activation(graph.inside("pair"), ["second"], spec)))
+    after = committed(graph, lambda g: dissolve(g, "p"))
+    assert (after["p"].type, after["p"].activation, after["p"].inputs) == ("identity", spec, (Source("p.mid"),))
+    assert after["reads_first"].inputs == (Source("p"),)
+    assert after["reads_second"].inputs == (Source("p.second"),)
+    assert (after["p.second"].type, after["p.second"].inputs) == ("identity", (Source("p.mid", "y1"),))
+
+
+def test_only_instances_can_be_dissolved(graph: Graph) -> None:
+    assert code(lambda: dissolve(graph, "left")) == "no-instance"
+    assert code(lambda: dissolve(graph, "gone")) == "no-instance"
+    graph.apply(commands.add_layer(graph, plain("p.mid")))
+    assert code(lambda: dissolve(graph, "p")) == "duplicate-name"
+
+
+def test_merged_and_grouped_edits_keep_templates(graph: Graph) -> None:
+    history = History(graph)
+    before = graph.copy()
+    with history.group("two"):
+        history.commit(set_template(graph, Template("more")))
+        history.commit(rename_template(graph, "more", "much"))
+    assert set(graph.templates) == {"pair", "much"}
+    history.undo()
+    assert graph == before
+    for size in ("1", "2", "3"):
+        edit = commands.set_params(graph.inside("pair"), {"mid": {"size": size}}, merge_key="k")
+        change = history.commit(edit_template(graph, "pair", edit))
+        assert change.templates == {"pair"}
+    history.undo()
+    assert graph == before
