@@ -172,8 +172,14 @@ def paste(
         x, y = layer.position
         name = names[layer.name]
         position = (x + offset[0], y + offset[1])
-        edits[name] = (None, replace(layer, name=name, inputs=_trim(inputs), position=position))
+        edits[name] = (None, replace(_plain(graph, layer), name=name, inputs=_trim(inputs), position=position))
     return Edit(f"Paste {len(edits)} layer{'s' if len(edits) != 1 else ''}", edits)
+
+
+def _plain(graph: Graph, layer: Layer) -> Layer:
+    """The layer without declarations of foreign prefixes that the document's root makes anyway."""
+    said = {k for k, v in layer.attributes.items() if k.startswith("xmlns:") and graph.attributes.get(k) == v}
+    return replace(layer, attributes={k: v for k, v in layer.attributes.items() if k not in said}) if said else layer
 
 
 def _base(layer: Layer) -> str:

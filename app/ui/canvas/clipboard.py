@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from PySide6.QtGui import QGuiApplication
 
@@ -15,9 +16,22 @@ def copy(graph: Graph, names: Iterable[str]) -> None:
     """Put layers on the clipboard. Links from outside are kept in the text; pasting decides about them."""
     from designer.files.document import write_document
 
-    part = Graph((graph[n] for n in names), name=graph.name)
+    part = Graph((_declared(graph[n], graph.attributes) for n in names), name=graph.name)
     # Text alone: a mime object made in Python would outlive Python in Qt's clipboard and end the process with a crash.
     QGuiApplication.clipboard().setText(write_document(part).decode("utf-8"))
+
+
+def _declared(layer: Layer, attributes: Mapping[str, str]) -> Layer:
+    """The layer with what its foreign prefixes stand for, which its document's root says; pasting drops it again there."""
+    spec = layer.activation
+    names = [*layer.attributes, *layer.params, *((*spec.attributes, *spec.params) if spec is not None else ())]
+    inside = "".join(item.xml for item in (*layer.children, *(spec.children if spec is not None else ())))
+    used = {}
+    for key, value in attributes.items():
+        prefix = f"{key.removeprefix('xmlns:')}:"
+        if key.startswith("xmlns:") and (prefix in inside or any(name.startswith(prefix) for name in names)):
+            used[key] = value
+    return replace(layer, attributes={**used, **layer.attributes}) if used else layer
 
 
 def can_paste() -> bool:
