@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
-from designer.graph.diagnostics import Diagnostic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.api import Operator, Role
+from designer.operators.inlining import inline
 from designer.operators.registry import Registry
 
 _NONE: frozenset[str] = frozenset()
@@ -18,8 +20,17 @@ def training_branch(graph: Graph, registry: Registry) -> frozenset[str]:
 
     So an input that only losses read belongs to it. An output layer does not, unless it shows a loss: a loss may read it.
     """
+    if any(_role(registry, layer.type) is Role.LOSS for item in graph.templates.values() for layer in item.layers):
+        return _branch(*_flat(graph, registry)) & graph.layers.keys()
     roles = {name: _role(registry, name) for name in {layer.type for layer in graph}}
     return _branch(graph, {layer.name: roles[layer.type] for layer in graph}) if Role.LOSS in roles.values() else _NONE
+
+
+def _flat(graph: Graph, registry: Registry) -> tuple[Graph, dict[str, Role | None]]:
+    """The network without templates, and what its layers are. Losses may stand inside of templates."""
+    with suppress(DiagnosticError):  # type checking tells of it
+        graph = inline(graph, registry)
+    return graph, {layer.name: _role(registry, layer.type) for layer in graph}
 
 
 def training_layers(inference: Inference) -> frozenset[str]:

@@ -11,12 +11,14 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
+from designer.graph.template import Template
 from designer.operators.deploy import deploy
 from designer.operators.training_branch import loss_ends, training_branch, training_layers
 from designer.profiling.timing import profile
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
 from exporters.onnx import export_onnx
+from exporters.pytorch.losses import losses_of
 
 ONE = RunOptions(threads=1)
 NETWORK = {"image", "noise", "conv", "result"}
@@ -76,6 +78,35 @@ def test_no_losses_no_branch(registry):
     graph = Graph([item for item in trained() if item.name in NETWORK])
     assert training_branch(graph, registry) == frozenset()
     assert loss_ends(graph, registry) == ()
+
+
+def test_losses_inside_of_a_template(registry):
+    """A block that compares its result with a target: who feeds the target is part of the training branch."""
+    block = Template(
+        "judged",
+        (
+            layer("picture", "template_input"),
+            layer("target", "template_input"),
+            layer("conv", "convolution", "picture", features=3, kernel="3x3"),
+            layer("y", "template_output", "conv"),
+            layer("far", "l1_loss", "conv,target"),
+        ),
+    )
+    graph = Graph(
+        [
+            layer("image", "input", dims="16x12x3"),
+            layer("clean", "input", dims="16x12x3"),
+            layer("block", "template", "image,clean", template="judged"),
+            layer("result", "output", "block"),
+        ],
+        templates=[block],
+    )
+    assert not Inference(graph, registry).diagnostics()
+    assert training_branch(graph, registry) == {"clean"}
+    session = session_of(graph, registry)
+    session.set_input("image", pixels(12, 16), picture=True)
+    assert set(session.run().outputs) == {"result"}
+    assert [str(s) for s in losses_of(graph, registry).targets] == ["clean"]
 
 
 def test_a_loop_has_an_end(registry):
