@@ -11,12 +11,13 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QSlider
+from PySide6.QtGui import QAction, QColor, QImage
+from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QFileDialog, QSlider
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.channel_grid import ChannelGrid, Look
 from app.ui.analysis.features import FeatureView
+from app.ui.analysis.figures import BINS, channel_figures
 from app.ui.analysis.render import as_channels, block_mean, palette, picture_pixels, signed_pixels, to_bytes
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.channel_inspector import ChannelInspectorPanel
@@ -133,7 +134,7 @@ def test_the_value_under_the_cursor_is_told_with_its_place(bench: Bench) -> None
     bench.qtbot.mouseMove(bench.grid.viewport(), place.toPoint())
     value = float(bench.captured("conv_h")[0, 2, 4, 20])
     assert f"channel 2  x 20  y 4   {value:.3g}" in bench.panel.status_text
-    assert "min" in bench.panel.status_text
+    assert "deviation" in bench.panel.status_text
 
 
 def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
@@ -157,6 +158,7 @@ def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
 
 def test_magnify_and_shift_change_the_colours(bench: Bench) -> None:
     bench.inspect("conv_h", 8)
+    bench.panel.bar.set_look(1.0)
     before = bench.grid.grab().toImage()
     gain = bench.panel.findChild(QSlider, "channel_inspector.gain")
     assert gain is not None
@@ -167,6 +169,106 @@ def test_magnify_and_shift_change_the_colours(bench: Bench) -> None:
     reset = bench.panel.findChild(object, "channel_inspector.reset")
     bench.qtbot.mouseClick(reset, Qt.MouseButton.LeftButton)
     assert bench.panel.bar.look == Look()
+
+
+def test_the_first_look_is_magnified_and_the_own_setting_stays(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    auto = bench.panel.bar.look
+    extreme = np.percentile(np.abs(bench.captured("conv_h")), 99.5)
+    assert auto.gain == pytest.approx(1 / extreme, rel=0.05)
+    gain = bench.panel.findChild(QSlider, "channel_inspector.gain")
+    gain.setFocus()
+    bench.qtbot.keyClick(gain, Qt.Key.Key_PageUp)
+    own = bench.panel.bar.look
+    assert own.gain > auto.gain
+    bench.inspect("conv_0", 3)
+    assert bench.panel.bar.look.gain == pytest.approx(
+        1 / np.percentile(np.abs(bench.captured("conv_0")), 99.5), rel=0.05
+    )
+    bench.inspect("conv_h", 8)
+    assert bench.panel.bar.look == own
+    bench.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": "0.9"}}))
+    first = bench.analysis.result
+    bench.qtbot.waitUntil(lambda: bench.analysis.result is not first, timeout=kit.WAIT)
+    assert bench.panel.bar.look == own
+
+
+def test_looking_at_the_next_layer_runs_nothing_again(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    bench.inspect("conv_0", 3)
+    assert all(step.cached for step in bench.analysis.result.steps)
+
+
+def test_figures_of_channels() -> None:
+    rng = np.random.default_rng(0)
+    plane = rng.normal(0.5, 2.0, (40, 50)).astype(np.float32)
+    plane[:10] = 0
+    figures = channel_figures(plane)
+    assert figures.mean == pytest.approx(plane.mean(), rel=1e-5)
+    assert figures.deviation == pytest.approx(plane.std(), rel=1e-5)
+    assert (figures.low, figures.high) == (plane.min(), plane.max())
+    assert figures.zeros == 0.25
+    assert figures.flag == ""
+    expected, _ = np.histogram(plane, BINS, (plane.min(), plane.max()))
+    assert figures.counts.sum() == plane.size
+    assert np.abs(figures.counts - expected).max() <= 3  # values on an edge
+    assert channel_figures(np.zeros((4, 4), np.float32)).flag == "dead"
+    assert channel_figures(np.full((4, 4), 0.3, np.float32)).flag == "dead"
+    assert channel_figures(np.clip(plane, -9, -0.1)).flag == "saturated"
+    assert channel_figures(np.maximum(plane - 3, 0)).flag == ""  # what ReLU makes is no saturation
+    plane[0, :3] = (np.nan, np.inf, -np.inf)
+    broken = channel_figures(plane)
+    assert (broken.flag, broken.broken) == ("not finite", 3)
+    assert np.isfinite(broken.mean)
+    assert channel_figures(np.full((2, 2), np.nan, np.float32)).broken == 4
+
+
+def test_dead_channels_are_flagged_in_the_grid(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    bench.qtbot.waitUntil(lambda: bench.panel.figures.complete, timeout=kit.WAIT)
+    assert "dead" not in bench.panel.status_text
+    data = np.array(bench.captured("conv_h")[0])
+    data[3] = 0
+    bench.grid.show_data(data)
+    before = bench.grid.grab().toImage()
+    bench.panel.figures.show_data(data)
+    bench.qtbot.waitUntil(lambda: bench.panel.figures.complete, timeout=kit.WAIT)
+    assert bench.panel.figures.flag(3) == "dead"
+    assert bench.panel.figures.flagged() == {"dead": 1}
+    assert bench.grid.grab().toImage() != before
+
+
+def trigger(bench: Bench, kind: str) -> None:
+    action = bench.panel.findChild(QAction, f"channel_inspector.export.{kind}")
+    assert action.isEnabled()
+    action.trigger()
+
+
+def test_the_page_and_the_tensor_are_saved(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.inspect("conv_h", 8)
+    proposed: list[str] = []
+
+    def choose(_parent: object, _title: str, name: str, _kinds: str) -> tuple[str, str]:
+        proposed.append(name)
+        return str(tmp_path / Path(name).stem), ""  # the ending is left out
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
+    trigger(bench, "tensor")
+    assert np.array_equal(np.load(tmp_path / "conv_h.npy"), bench.captured("conv_h"))
+    trigger(bench, "picture")
+    sheet = QImage(str(tmp_path / "conv_h.png"))
+    assert sheet.width() > 300
+    bench.panel.enlarge(2)
+    trigger(bench, "picture")
+    alone = QImage(str(tmp_path / "conv_h_2.png"))
+    assert (alone.width(), alone.height()) == (24, 16)
+    trigger(bench, "copy")
+    assert QApplication.clipboard().image().size() == alone.size()
+    assert proposed == ["conv_h.npy", "conv_h.png", "conv_h_2.png"]
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "none" / "x.png"), ""))
+    trigger(bench, "picture")
+    assert "Saved" not in bench.panel.status_text
+    assert bench.panel.status_text
 
 
 def test_it_follows_a_slider_and_what_did_not_change_is_not_sent_again(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from app.ui.analysis.render import Floats, block_mean, number, signed_pixels, to
 
 GAP = 8
 MARGIN = 8
+MAX_SHEET = 16000  # pixels of height of a saved sheet; what lies below is left out
 CACHE = 2048  # tiles kept, at most
 
 
@@ -48,6 +50,7 @@ class ChannelGrid(QAbstractScrollArea):
         self._note = ""
         self._dimmed = False
         self._current = 0
+        self._flag: Callable[[int], str] = lambda channel: ""
         self._small: OrderedDict[int, Floats] = OrderedDict()  # block means of the present data
         self._tiles: OrderedDict[int, QImage] = OrderedDict()  # in the present look
 
@@ -96,6 +99,30 @@ class ChannelGrid(QAbstractScrollArea):
         if dimmed != self._dimmed:
             self._dimmed = dimmed
             self.viewport().update()
+
+    def set_flags(self, flag: Callable[[int], str]) -> None:
+        """`flag` tells why a channel stands out, or nothing."""
+        self._flag = flag
+
+    def sheet(self) -> QImage:
+        """All channels as they would be seen without scrolling, at most MAX_SHEET pixels high."""
+        assert self._data is not None
+        across, down = self._pitch()
+        columns = self._columns()
+        rows = min(-(-self.channels // columns), max(1, int(MAX_SHEET // down)))
+        width = min(columns, self.channels) * across + 2 * MARGIN - GAP
+        image = QImage(int(width), int(rows * down + 2 * MARGIN - GAP), QImage.Format.Format_RGB32)
+        painter = QPainter(image)
+        painter.setFont(self.font())
+        painter.fillRect(image.rect(), theme.color("sunken"))
+        scrolled = QPointF(0, self.verticalScrollBar().value())
+        for row in range(rows):
+            channels = range(row * columns, min((row + 1) * columns, self.channels))
+            self._make_tiles(channels)
+            for channel in channels:
+                self._paint_tile(painter, channel, self.tile_rect(channel).translated(scrolled))
+        painter.end()
+        return image
 
     def set_current(self, channel: int) -> None:
         """Move the cursor to a channel and scroll to it."""
@@ -205,25 +232,31 @@ class ChannelGrid(QAbstractScrollArea):
             return
         shown = self._visible()
         self._make_tiles(shown)
-        caption = self._caption()
-        painter.setOpacity(DIMMED if self._dimmed else 1.0)
         for channel in shown:
             rect = self.tile_rect(channel)
-            tile = self._tiles[channel]
-            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, tile.width() > rect.width())
-            painter.drawImage(rect, tile)
-        painter.setOpacity(1.0)
-        for channel in shown:
-            rect = self.tile_rect(channel)
-            if caption:
-                text = self._text(channel, rect.width())
-                painter.setPen(theme.color("muted"))
-                painter.drawText(QRectF(rect.left(), rect.bottom() + 1, rect.width(), caption), 0, text)
+            self._paint_tile(painter, channel, rect)
             if channel == self._current and self.hasFocus():
                 painter.setPen(QPen(theme.color("accent"), 2))
                 painter.drawRect(rect.adjusted(-2, -2, 2, 2))
         if self._note:
             paint_note(painter, self._note, self.viewport().rect().bottomLeft() + QPointF(8, -8).toPoint())
+
+    def _paint_tile(self, painter: QPainter, channel: int, rect: QRectF) -> None:
+        tile, caption, flag = self._tiles[channel], self._caption(), self._flag(channel)
+        painter.setOpacity(DIMMED if self._dimmed else 1.0)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, tile.width() > rect.width())
+        painter.drawImage(rect, tile)
+        painter.setOpacity(1.0)
+        if caption:
+            metrics = painter.fontMetrics()
+            place = QRectF(rect.left(), rect.bottom() + 1, rect.width(), caption)
+            text = f"{channel}   {flag}" if flag else self._text(channel, rect.width())
+            painter.setPen(theme.color("warning" if flag else "muted"))
+            painter.drawText(place, 0, metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(rect.width())))
+        if flag:
+            painter.setPen(QPen(theme.color("warning"), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(rect.adjusted(-1, -1, 0, 0))
 
     def _text(self, channel: int, width: float) -> str:
         text = str(channel)

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QCompleter, QHBoxLayout, QLabel, QSlider, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QComboBox,
+    QCompleter,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QSlider,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.ui.analysis.channel_grid import Look
 from app.ui.analysis.render import PALETTES
@@ -28,6 +40,8 @@ class InspectorBar(QWidget):
     look_changed = Signal(Look)
     side_changed = Signal(int)
     auto_requested = Signal()
+    look_touched = Signal()  # the person has set magnify or shift
+    export_requested = Signal(str)  # "picture", "copy" or "tensor"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,11 +70,11 @@ class InspectorBar(QWidget):
         self.gain = NumberSlider("channel_inspector.gain", "Magnify", 0.01, 1000.0, 0.01, logarithmic=True)
         self.gain.set_value(1.0)
         self.gain.setToolTip("Values are multiplied by this before they become colours")
-        self.gain.changed.connect(self._tell)
+        self.gain.changed.connect(self._touch)
         self.shift = NumberSlider("channel_inspector.shift", "Shift", -2.0, 2.0, 0.01)
         self.shift.set_value(0.0)
         self.shift.setToolTip("Is added to the values before they are magnified")
-        self.shift.changed.connect(self._tell)
+        self.shift.changed.connect(self._touch)
         auto = _tool("auto", "Auto", "Magnify so that the values fill the colours", self.auto_requested.emit)
         reset = _tool("reset", "Reset", "Magnify 1, shift 0", self._reset)
         self.side = QSlider(Qt.Orientation.Horizontal)
@@ -85,11 +99,33 @@ class InspectorBar(QWidget):
             row.addWidget(widget, stretch)
         second.addWidget(auto)
         second.addWidget(reset)
+        first.addWidget(self._export())
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addLayout(first)
         column.addLayout(second)
+
+    def _export(self) -> QToolButton:
+        self.export = _tool("export", "Export", "Save or copy what is shown", lambda: None)
+        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.export.setEnabled(False)
+        menu = QMenu(self.export)
+        menu.setObjectName("channel_inspector.export_menu")
+        for kind, text in (
+            ("picture", "Save picture as PNG…"),
+            ("copy", "Copy picture"),
+            ("tensor", "Save tensor as npy…"),
+        ):
+            action = QAction(text, menu)
+            action.triggered.connect(partial(self._wish_export, kind))
+            menu.addAction(action)
+            action.setObjectName(f"channel_inspector.export.{kind}")
+        self.export.setMenu(menu)
+        return self.export
+
+    def _wish_export(self, kind: str) -> None:
+        self.export_requested.emit(kind)
 
     def show_document(self, document: Document) -> None:
         """List the tensors in running order."""
@@ -113,8 +149,11 @@ class InspectorBar(QWidget):
             if not source:
                 self.layer.setEditText("")
 
-    def set_gain(self, gain: float) -> None:
+    def set_look(self, gain: float, shift: float | None = None) -> None:
+        """Magnify, and shift unless it stays."""
         self.gain.set_value(min(max(gain, 0.01), 1000.0))
+        if shift is not None:
+            self.shift.set_value(shift)
         self._tell()
 
     @property
@@ -124,7 +163,11 @@ class InspectorBar(QWidget):
     def _reset(self) -> None:
         self.gain.set_value(1.0)
         self.shift.set_value(0.0)
+        self._touch()
+
+    def _touch(self) -> None:
         self._tell()
+        self.look_touched.emit()
 
     def _tell(self) -> None:
         self.look_changed.emit(self.look)

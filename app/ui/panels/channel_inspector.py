@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtGui import QGuiApplication, QHideEvent, QImage, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.ui import theme
@@ -14,10 +14,13 @@ from app.ui.analysis.channel_grid import ChannelGrid, Look
 from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.features import FeatureView
+from app.ui.analysis.figures import Figures
+from app.ui.analysis.histogram_strip import HistogramStrip
 from app.ui.analysis.image_view import ImageView
 from app.ui.analysis.inspector_bar import InspectorBar
 from app.ui.analysis.render import Floats, as_channels, number, signed_pixels, to_image
 from app.ui.analysis.result import Array, Phase
+from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, tell
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.widgets.empty_state import EmptyState
@@ -48,6 +51,7 @@ class ChannelInspectorPanel(QWidget):
         self._data: Floats | None = None
         self._large: int | None = None
         self._look = Look()
+        self._own: dict[str, tuple[float, float]] = {}  # magnify and shift that the person set, by tensor
         self._place: tuple[int, int, int] | None = None
         self._build()
         context.document_changed.connect(self._on_document)
@@ -64,9 +68,15 @@ class ChannelInspectorPanel(QWidget):
         self.bar.source_chosen.connect(self.inspect)
         self.bar.look_changed.connect(self._set_look)
         self.bar.auto_requested.connect(self._auto_gain)
+        self.bar.auto_requested.connect(self._keep_look)
+        self.bar.look_touched.connect(self._keep_look)
+        self.bar.export_requested.connect(self._export)
+        self.figures = Figures(self)
+        self.figures.changed.connect(self._show_figures)
         self.grid = ChannelGrid("channel_inspector.grid", "Channels")
         self.grid.activated.connect(self.enlarge)
         self.grid.probed.connect(self._probe)
+        self.grid.set_flags(self.figures.flag)
         self.bar.side_changed.connect(self.grid.set_side)
         self.view = ImageView("channel_inspector.channel", "One channel", EMPTY)
         self.view.probed.connect(self._probe_large)
@@ -87,7 +97,11 @@ class ChannelInspectorPanel(QWidget):
         column.setSpacing(4)
         column.addWidget(self.bar)
         column.addWidget(self._stack, 1)
-        column.addWidget(self._status)
+        self._histogram = HistogramStrip()
+        line = QHBoxLayout()
+        line.addWidget(self._histogram)
+        line.addWidget(self._status, 1)
+        column.addLayout(line)
         self.view.add_key(Qt.Key.Key_Escape, self.shrink)
         self.view.add_key(Qt.Key.Key_Backspace, self.shrink)
         self.view.add_key(Qt.Key.Key_Left, lambda: self._walk(-1))
@@ -166,6 +180,7 @@ class ChannelInspectorPanel(QWidget):
         self._source = ""
         self._tensor = self._data = None
         self._large = None
+        self._own.clear()
         self.bar.show_document(document)
         self._show_result()
 
@@ -176,7 +191,9 @@ class ChannelInspectorPanel(QWidget):
         layer, port = Source.parse(self._source)
         self.bar.show_document(self._document)
         if layer in change.renamed:
-            self._source = str(Source(change.renamed[layer], port))
+            before, self._source = self._source, str(Source(change.renamed[layer], port))
+            if before in self._own:
+                self._own[self._source] = self._own.pop(before)
             self._ask()
         elif layer in change.removed:
             self._source = ""
@@ -192,8 +209,12 @@ class ChannelInspectorPanel(QWidget):
         if self._tensor is not None and (tensor is self._tensor or not self.isVisible()):
             return  # the same values, or nobody looks: showing it asks again
         if tensor is not None and result is not None:
+            first = self._tensor is None
             self._tensor = tensor
             self._data = as_channels(tensor)
+            self.figures.show_data(self._data)
+            if first:
+                self._first_look()
             for view in (self.grid, self.view, self.features):
                 view.set_note(result.note)
         if self._large is not None and (self._data is None or self._large >= len(self._data)):
@@ -206,6 +227,8 @@ class ChannelInspectorPanel(QWidget):
         self._probe(self._place)
 
     def _show_page(self) -> None:
+        self.bar.export.setEnabled(self._tensor is not None)
+        self._histogram.setVisible(self._data is not None and self._tensor is not None)
         if self._tensor is None:
             ready = self._analysis.phase in (Phase.READY, Phase.RUNNING)
             waiting = f"Waiting for '{self._source}' …" if self._source and ready else ""
@@ -230,13 +253,24 @@ class ChannelInspectorPanel(QWidget):
         self.grid.set_look(look)
         self._show_large()
 
+    def _first_look(self) -> None:
+        """Another tensor: as the person left it, else so that its values can be seen."""
+        if self._source in self._own:
+            self.bar.set_look(*self._own[self._source])
+        else:
+            self.bar.set_look(1.0, 0.0)
+            self._auto_gain()
+
+    def _keep_look(self) -> None:
+        self._own[self._source] = (self._look.gain, self._look.shift)
+
     def _auto_gain(self) -> None:
-        """Gain and shift so that nearly all values lie inside the colours; zero stays zero."""
+        """Magnify so that nearly all values lie inside the colours; zero stays zero."""
         if self._data is None or not self._data.size:
             return
         sample = self._data.reshape(-1)[:: max(1, self._data.size // 65536)]
         extreme = float(np.nanpercentile(np.abs(sample), 99.5))
-        self.bar.set_gain(1.0 / extreme if extreme > 0 else 1.0)
+        self.bar.set_look(1.0 / extreme if extreme > 0 else 1.0)
 
     def enlarge(self, channel: int) -> None:
         """Show one channel alone."""
@@ -267,11 +301,46 @@ class ChannelInspectorPanel(QWidget):
         values = self._data[self._large]
         look = self._look
         self.view.show_image(to_image(signed_pixels(values, look.palette, look.gain, look.shift)))
-        low, high, mean = number(float(values.min())), number(float(values.max())), number(float(values.mean()))
-        count = len(self._data)
-        self._large_title.setText(
-            f"{self._source}  ·  channel {self._large} of {count}  ·  {low} … {high}, mean {mean}"
-        )
+        self._large_title.setText(f"{self._source}  ·  channel {self._large} of {len(self._data)}")
+        self._show_figures()
+
+    def _show_figures(self) -> None:
+        """The histogram is of the channel under the cursor, the one shown alone, or the grid's current one."""
+        if self._data is None:
+            self._histogram.show_figures(None)
+            return
+        if self._large is None:
+            self.grid.viewport().update()
+        if self._place is None:
+            self._status.setText(self._summary())
+        channel = self._place[0] if self._place is not None else self._large
+        channel = self.grid.current if channel is None else channel
+        if channel < len(self._data) and (self.figures.complete or self._place is not None or self._large is not None):
+            self._histogram.show_figures(self.figures.of(channel))
+
+    def _export(self, kind: str) -> None:
+        """The page or the channel shown alone as a picture, the whole tensor as numbers."""
+        if self._tensor is None:
+            return
+        if kind == "copy":
+            QGuiApplication.clipboard().setImage(self._picture())
+            self._status.setText("The picture is on the clipboard.")
+            return
+        name = self._source if self._large is None or kind == "tensor" else f"{self._source}_{self._large}"
+        picture = kind == "picture"
+        path = ask_path(self, "Save", f"{name}.png" if picture else f"{name}.npy", PNG if picture else NPY)
+        if path is not None:
+            tensor, done = self._tensor, f"Saved {path.name}"
+            work = (lambda: save_picture(path, self._picture())) if picture else lambda: save_tensor(path, tensor)
+            tell(work, self._status.setText, done)
+
+    def _picture(self) -> QImage:
+        """What is shown, without its scroll bars and at its own size."""
+        if self._data is None:
+            return self.features.grab().toImage()
+        if self._large is not None and self.view.image is not None:
+            return self.view.image
+        return self.grid.sheet()
 
     # --- probing -----------------------------------------------------------------------------------------------
 
@@ -287,10 +356,9 @@ class ChannelInspectorPanel(QWidget):
         channel, x, y = place
         if y >= data.shape[1] or x >= data.shape[2]:
             return
-        plane = data[channel]
-        value = number(float(plane[y, x]))
-        low, high, mean = number(float(plane.min())), number(float(plane.max())), number(float(plane.mean()))
-        self._status.setText(f"channel {channel}  x {x}  y {y}   {value}   min {low}  max {high}  mean {mean}")
+        value = number(float(data[channel, y, x]))
+        self._show_figures()
+        self._status.setText(f"channel {channel}  x {x}  y {y}   {value}   {self.figures.of(channel).text()}")
 
     def _probe_feature(self, index: Any) -> None:
         if index is not None and self._tensor is not None:
@@ -300,7 +368,8 @@ class ChannelInspectorPanel(QWidget):
     def _summary(self) -> str:
         if self._tensor is None:
             return ""
-        return f"{self._source}   {' x '.join(str(d) for d in self._tensor.shape)}"
+        flags = "".join(f"   {count} {flag}" for flag, count in sorted(self.figures.flagged().items()))
+        return f"{self._source}   {' x '.join(str(d) for d in self._tensor.shape)}{flags}"
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)

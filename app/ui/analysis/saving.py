@@ -1,0 +1,68 @@
+"""Pictures and tensors of the window into files and onto the clipboard."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QBuffer, QIODevice
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from designer.files.atomic import write_atomic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+PNG, NPY = "PNG picture (*.png)", "NumPy tensor (*.npy)"
+
+
+def ask_path(parent: QWidget, title: str, name: str, kind: str) -> Path | None:
+    """A file that the person chooses; `name` is proposed, its ending is added where it was left out."""
+    safe = re.sub(r"[^\w.-]+", "_", name)
+    chosen, _ = QFileDialog.getSaveFileName(parent, title, safe, f"{kind};;All files (*)")
+    if not chosen:
+        return None
+    path = Path(chosen)
+    return path if path.suffix else path.with_suffix(Path(name).suffix)
+
+
+def save_picture(path: Path, image: QImage) -> None:
+    """Write a PNG; the file is whole or not there. DiagnosticError says why it could not be written."""
+    if path.suffix.lower() != ".png":
+        raise DiagnosticError(
+            Diagnostic(
+                "cannot-write-picture",
+                f"pictures are not written as '{path.suffix}'",
+                file=str(path),
+                remedy="choose a name that ends in .png",
+            )
+        )
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    if not image.save(buffer, "PNG"):  # type: ignore[call-overload]
+        raise DiagnosticError(
+            Diagnostic("cannot-write-picture", "the picture is too large for a PNG file", remedy="make it smaller")
+        )
+    write_atomic(path, bytes(buffer.data().data()))
+
+
+def save_tensor(path: Path, tensor: NDArray[Any]) -> None:
+    """Write an `.npy` file; it is whole or not there."""
+    buffer = io.BytesIO()
+    np.save(buffer, tensor, allow_pickle=False)
+    write_atomic(path, buffer.getvalue())
+
+
+def tell(action: Callable[[], None], say: Callable[[str], None], done: str) -> None:
+    """Do it, and say how it went in one sentence."""
+    try:
+        action()
+    except DiagnosticError as error:
+        first = error.diagnostics[0]
+        say(f"{first.message}. {first.remedy}".strip())
+    else:
+        say(done)
