@@ -416,6 +416,7 @@ class Actions(QObject):
                 action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             (canvas if spec.on_canvas else window).addAction(action)
             self._actions[spec.id] = action
+        self._shown: State | None = None
         self.refresh(State())
 
     def __getitem__(self, name: str) -> QAction:
@@ -432,6 +433,9 @@ class Actions(QObject):
 
     def refresh(self, state: State) -> None:
         """Enable what can be done, and say of the others why they cannot."""
+        if state == self._shown:
+            return
+        self._shown = state
         for name, action in self._actions.items():
             spec = self.specs[name]
             reason = next((NEEDS[n].reason for n in spec.needs if not NEEDS[n].holds(state)), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from PySide6.QtCore import QSettings
@@ -29,7 +30,12 @@ def sample_files() -> tuple[Path, ...]:
 
 def is_sample(path: Path) -> bool:
     """Whether a document came with the program; nothing is written beside it."""
-    return path.resolve() in {p.resolve() for p in sample_files()}
+    return path.resolve() in _resolved_samples()
+
+
+@lru_cache(maxsize=1)
+def _resolved_samples() -> frozenset[Path]:
+    return frozenset(path.resolve() for path in sample_files())
 
 
 def start_folder(document: Path | None) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
@@ -13,13 +13,18 @@ from app.ui import theme
 from designer.graph.diagnostics import Diagnostic, Severity
 
 INFO_MS, WARNING_MS = 6_000, 20_000
+BUSY_AFTER = 100  # ms
 
 
 class StatusBar(QStatusBar):
-    """`problems_clicked` asks for the Type Checking window, `stop_clicked` for the end of what runs."""
+    """`problems_clicked` asks for the Type Checking window, `stop_clicked` for the end of what runs.
+
+    Work that is done within `BUSY_AFTER` is not shown: nothing flickers under a moving slider.
+    """
 
     problems_clicked = Signal()
     stop_clicked = Signal()
+    busy_shown = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,6 +57,8 @@ class StatusBar(QStatusBar):
         self._engine.setAccessibleName("Engine")
         for widget in (self._progress, self._stop, self._engine, self.problems):
             self.addPermanentWidget(widget)
+        self.busy = False  # as it is shown
+        self._working = QTimer(self, singleShot=True, interval=BUSY_AFTER, timeout=lambda: self._show_busy(True))
         self.show_problems(())
 
     def say(self, severity: str, text: str) -> None:
@@ -89,11 +96,21 @@ class StatusBar(QStatusBar):
 
     def show_busy(self, busy: bool) -> None:
         """The engine works, or waits."""
+        if busy:
+            self._working.start()
+            return
+        self._working.stop()
+        if self.busy:
+            self._show_busy(False)
+
+    def _show_busy(self, busy: bool) -> None:
+        self.busy = busy
         self._engine.setText("Engine working" if busy else "Engine idle")
         self._stop.setVisible(busy)
         self._progress.setVisible(busy)
         if busy:
             self._progress.setRange(0, 0)
+        self.busy_shown.emit(busy)
 
     def show_progress(self, progress: object) -> None:
         """A progress event of the engine: done, total, text."""
@@ -105,6 +122,7 @@ class StatusBar(QStatusBar):
         self._engine.setText(f"Engine: {text}" if text else "Engine working")
 
     def show_crash(self, what: str) -> None:
+        self.show_busy(False)
         self._engine.setText("Engine stopped")
         self.say("error", what)
 

@@ -195,6 +195,7 @@ class MainWindow(QMainWindow):
         self.canvas.menu_requested.connect(self._show_context_menu)
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
         self.status.stop_clicked.connect(self._stop)
+        self.status.busy_shown.connect(self._refresh_soon)
         QGuiApplication.clipboard().dataChanged.connect(self._refresh_soon)
 
     def begin(self, path: Path | None) -> None:
@@ -213,7 +214,6 @@ class MainWindow(QMainWindow):
             self.context.engine = EngineClient(self.context)
         engine = self.context.engine
         engine.busy_changed.connect(self.status.show_busy)
-        engine.busy_changed.connect(self._refresh_soon)
         engine.progress.connect(self.status.show_progress)
         engine.crashed.connect(self.status.show_crash)
 
@@ -257,7 +257,6 @@ class MainWindow(QMainWindow):
     def _state(self, document: Document | None, errors: int) -> State:
         if document is None:
             return State()
-        engine = self.context.engine
         return State(
             document=True,
             layers=len(document.graph),
@@ -269,7 +268,7 @@ class MainWindow(QMainWindow):
             modified=not document.history.is_clean,
             can_paste=clipboard.can_paste(),
             errors=errors,
-            busy=engine is not None and engine.busy,
+            busy=self.status.busy,
         )
 
     # --- menus that are filled when they open ----------------------------------------------------------------
