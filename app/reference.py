@@ -11,7 +11,7 @@ from designer.operators.api import Category, Example, OnnxItem, OnnxNode, Operat
 from designer.operators.onnx_data import OnnxValue
 from designer.operators.params import Parameter, format_value
 from designer.operators.registry import Registry, load
-from designer.operators.torch_data import TorchCall, TorchMethod, TorchModule, walk
+from designer.operators.torch_data import TorchCall, TorchMethod, TorchModule, TorchSource, walk
 
 HEAD = """# Operators
 
@@ -70,6 +70,8 @@ def _parameter(parameter: Parameter) -> str:
     star = " *" if info.extension else ""
     default = format_value(parameter.default).replace("|", "\\|")
     shown = f"`{default}`" if default else "empty"
+    if "\n" in default:
+        shown = f"a text of {len(default.splitlines())} lines"
     return f"| `{parameter.name}`{star} | {shown} | {' '.join(rules)} | {info.doc.replace('|', chr(92) + '|')} |"
 
 
@@ -81,7 +83,7 @@ def _example(cls: type[Operator]) -> Iterator[str]:
         except ShapeError:
             continue
         inputs = ", ".join(map(str, example.inputs)) or "nothing"
-        settings = ", ".join(f"{k}={format_value(v)}" for k, v in example.params.items())
+        settings = ", ".join(f"{k}={format_value(v)}".replace("\n", "; ") for k, v in example.params.items())
         yield f"Example{f' ({settings})' if settings else ''}: {inputs} -> {', '.join(map(str, outputs)) or 'nothing'}.\n"
         counterparts = list(_counterparts(operator, example))
         if counterparts:
@@ -96,10 +98,10 @@ def _counterparts(operator: Operator, example: Example) -> Iterator[str]:
     try:
         tree = operator.torch(example.inputs)
     except NotImplementedError:
-        return
+        tree = None
     names: dict[str, None] = {}
     for node in walk(tree):
-        if isinstance(node, (TorchModule, TorchCall)):
+        if isinstance(node, TorchModule | TorchCall) and not isinstance(node, TorchSource):
             names[node.path] = None
         elif isinstance(node, TorchMethod):
             names[f"torch.Tensor.{node.method}"] = None

@@ -89,7 +89,7 @@ class ParamEditor(QWidget):
         if parameter.kind in ("size2d", "size3d", "size2d?"):
             return self._size(parameter)
         if parameter.info.multiline:
-            return self._long_text()
+            return self._long_text(parameter)
         return self._line(parameter)
 
     def _check_box(self) -> QWidget:
@@ -177,11 +177,13 @@ class ParamEditor(QWidget):
         line.editingFinished.connect(self.finished)
         return line
 
-    def _long_text(self) -> QWidget:
+    def _long_text(self, parameter: Parameter) -> QWidget:
         area = QPlainTextEdit()
         area.setFont(theme.mono_font())
         area.setTabChangesFocus(True)
-        area.setFixedHeight(area.fontMetrics().lineSpacing() * 4 + 16)
+        area.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        lines = min(16, max(4, str(parameter.default).count("\n") + 2))
+        area.setFixedHeight(area.fontMetrics().lineSpacing() * lines + 16)
 
         def put(text: str | None) -> None:
             area.setPlaceholderText(MIXED if text is None else "")

@@ -26,6 +26,9 @@ def tool_button(name: str, icon: str, label: str, tip: str, *, checkable: bool =
     return button
 
 
+ROWS = 4  # of the grid, for each parameter
+
+
 class ParamRow(QObject):
     """One parameter. `changed` carries canonical text that keeps the declaration; wrong text stays in the field only."""
 
@@ -58,11 +61,14 @@ class ParamRow(QObject):
         self._doc.setVisible(False)
         top = Qt.AlignmentFlag.AlignVCenter
         grid.addWidget(self._label, row, 0, top)
-        grid.addWidget(self.editor, row, 1, top)
+        if parameter.info.multiline:  # text needs the whole width
+            grid.addWidget(self.editor, row + 1, 0, 1, 4)
+        else:
+            grid.addWidget(self.editor, row, 1, top)
         grid.addWidget(self._reset, row, 2, top)
         grid.addWidget(self._help, row, 3, top)
-        grid.addWidget(self._message, row + 1, 0, 1, 4)
-        grid.addWidget(self._doc, row + 2, 0, 1, 4)
+        grid.addWidget(self._message, row + 2, 0, 1, 4)
+        grid.addWidget(self._doc, row + 3, 0, 1, 4)
         self.editor.edited.connect(self._edited)
         self.editor.finished.connect(self._finish)
         self.editor.reverted.connect(self._check_model)
@@ -159,7 +165,7 @@ class ParamSection(QWidget):
         grid.setColumnStretch(1, 3)
         self.rows: dict[str, ParamRow] = {}
         for index, parameter in enumerate(parameters):
-            row = ParamRow(prefix, parameter, grid, 3 * index, self)
+            row = ParamRow(prefix, parameter, grid, ROWS * index, self)
             row.changed.connect(self.changed)
             row.finished.connect(self.finished)
             self.rows[parameter.name] = row
@@ -186,5 +192,6 @@ def _explain(parameter: Parameter) -> str:
         parts.append(f"{low}{'' if info.max is None else f'to {info.max:g}'}".strip().capitalize() + ".")
     if info.choices:
         parts.append(f"One of {', '.join(info.choices)}.")
-    parts.append(f"Default: {parameter.format(parameter.default) or 'empty'}.")
+    if not info.multiline:
+        parts.append(f"Default: {parameter.format(parameter.default) or 'empty'}.")
     return " ".join(parts)
