@@ -332,9 +332,17 @@ def test_a_stopped_training_goes_on_exactly(registry, tmp_path):
     assert parts["step"] == 4
 
 
-LABELS = """    labels = (clean.mean(dim=1, keepdim=True) * 3).round()
-    return (clean + noise,), labels
-"""
+def with_sample(folder, nth):
+    """Put the README's example number `nth` of `sample` into data.py."""
+    lines = (folder / "README.md").read_text("utf-8").splitlines()
+    begins = [i for i, line in enumerate(lines) if line.startswith("    def sample(")]
+    body = itertools.takewhile(lambda line: line.startswith("    "), lines[begins[nth] + 1 :])
+    text = (folder / "data.py").read_text("utf-8")
+    assert text.count(PLAIN) == 1
+    (folder / "data.py").write_text(text.replace(PLAIN, "".join(f"{line[4:]}\n" for line in body)), "utf-8")
+
+
+PLAIN = "    return (clean + noise,), clean\n"
 
 
 def test_a_segmenter_is_trained_as_the_readme_says(registry, tmp_path):
@@ -343,10 +351,7 @@ def test_a_segmenter_is_trained_as_the_readme_says(registry, tmp_path):
     refused = python(folder, *TRAIN, "--steps", "2")
     assert refused.returncode == 1
     assert "the target 'labels' is N x 1 x 16 x 16" in refused.stderr
-    text = (folder / "data.py").read_text("utf-8")
-    assert "    return (clean + noise,), clean\n" in text
-    assert "round()" in (folder / "README.md").read_text("utf-8")
-    (folder / "data.py").write_text(text.replace("    return (clean + noise,), clean\n", LABELS), "utf-8")
+    with_sample(folder, 0)
     done = python(folder, *TRAIN, "--data", str(photograph(tmp_path)), "--steps", "6")
     assert done.returncode == 0, done.stdout + done.stderr
     events = [parse_line(line) for line in done.stdout.splitlines()]
@@ -357,3 +362,14 @@ def test_a_segmenter_is_trained_as_the_readme_says(registry, tmp_path):
     assert read_run(folder).gain is None
     assert not (folder / "before_after.png").exists()
     assert json.loads((folder / "project.json").read_text("utf-8"))["losses"] == ["right class"]
+
+
+def test_a_speller_is_trained_as_the_readme_says(registry, tmp_path):
+    folder = tmp_path / "p"
+    export_project(speller(), registry, folder, "Speller")
+    with_sample(folder, 1)
+    assert lint(folder) == ""
+    done = python(folder, *TRAIN, "--steps", "150", "--lr", "0.05", "--amp")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [event.losses for event in map(parse_line, done.stdout.splitlines()) if isinstance(event, Stepped)]
+    assert told[-1]["spelling"] < 0.5 * told[0]["spelling"]

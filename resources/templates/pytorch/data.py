@@ -187,7 +187,8 @@ class Batches:
         picture = self._photograph(number) if number < len(self.pictures) else self.made[number - len(self.pictures)]
         height, width = picture.shape[:2]
         cut = round(self.patch / float(rng.choice(SCALES)))
-        cut = cut if cut <= min(height, width) else self.patch
+        if cut > min(height, width) or self.channels not in (1, 3, 4):  # only these can be made smaller
+            cut = self.patch
         if min(height, width) < cut:
             grow = ((0, max(0, cut - height)), (0, max(0, cut - width)), (0, 0))
             picture = np.pad(picture, grow, mode="symmetric")
