@@ -171,26 +171,26 @@ class Link:
         self.anchor = anchor
         self.detached = detached
         self._start = start
-        self._live: LiveLink | None = None
+        self.live: LiveLink | None = None
 
     def move(self, point: QPoint) -> None:
-        if self._live is None:
+        if self.live is None:
             if (point - self._start).manhattanLength() < THRESHOLD:
                 return
             self._begin()
-        assert self._live is not None
+        assert self.live is not None
         target = self._target(point)
         refusal = target.refusal if target is not None else ""
         pointer = self._viewer.mapToScene(point) if target is None else target.centre()
-        self._live.follow(self.anchor, pointer, refused=bool(refusal))
+        self.live.follow(self.anchor, pointer, refused=bool(refusal))
         if refusal and target is not None:
             QToolTip.showText(self._viewer.viewport().mapToGlobal(point), target.toolTip(), self._viewer.viewport())
         else:
             QToolTip.hideText()
 
     def _begin(self) -> None:
-        self._live = LiveLink()
-        self._viewer.scene().addItem(self._live)
+        self.live = LiveLink()
+        self._viewer.scene().addItem(self.live)
         if self.detached is not None:
             self.detached.hide()
         self._viewer.link_started.emit(self)
@@ -205,8 +205,8 @@ class Link:
         return None
 
     def release(self, point: QPoint) -> None:
-        target = self._target(point) if self._live is not None else None
-        dragged = self._live is not None
+        target = self._target(point) if self.live is not None else None
+        dragged = self.live is not None
         self._end()
         if not dragged:
             if self.detached is not None:
@@ -220,16 +220,16 @@ class Link:
             self._viewer.link_dropped.emit(self, target, self._viewer.mapToScene(point))
 
     def cancel(self) -> None:
-        dragged = self._live is not None
+        dragged = self.live is not None
         self._end()
         if dragged:
             self._viewer.link_ended.emit()
 
     def _end(self) -> None:
         QToolTip.hideText()
-        if self._live is not None:
-            self._viewer.scene().removeItem(self._live)
-            self._live = None
+        if self.live is not None:
+            self._viewer.scene().removeItem(self.live)
+            self.live = None
         if self.detached is not None:
             self.detached.show()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from NodeGraphQt.qgraphics.pipe import PipeItem
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
@@ -22,15 +21,17 @@ HIT = 6.0  # half the width in which a link is hit, in canvas units
 Route = Callable[["LinkItem"], float | None]  # the height along which a link runs; None: directly
 
 
-class LinkItem(PipeItem):  # type: ignore[misc]
+class LinkItem(QGraphicsPathItem):
     """A link. `key` is the consumer's name and input index. Its line is equally thick at every scale."""
 
     def __init__(self, source: PortDot, target: PortDot, key: tuple[str, int], route: Route) -> None:
-        # PipeItem's own constructor builds an arrow head and two pens that are not used here: two thirds of the time.
-        QGraphicsPathItem.__init__(self)
-        self._active = self._highlight = False
-        self._input_port = target
-        self._output_port = source
+        super().__init__()
+        self.source = source
+        self.target = target
+        self._hovered = False
+        self._label_box = QRectF()
+        self._bounds = QRectF()
+        self.label_fits = False  # whether there is room for the shape between the two nodes
         self.setZValue(-1)
         self.setAcceptHoverEvents(True)
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, True)
@@ -39,31 +40,34 @@ class LinkItem(PipeItem):  # type: ignore[misc]
         self.on_path = False  # leads to the selected layer, or away from it
         self._route = route
         self._lane: float | None = None
-        source.add_pipe(self)
-        target.add_pipe(self)
+        source.connected_pipes.append(self)
+        target.connected_pipes.append(self)
         self.redraw()
-
-    @property
-    def source(self) -> PortDot:
-        dot: PortDot = self._output_port
-        return dot
-
-    @property
-    def target(self) -> PortDot:
-        dot: PortDot = self._input_port
-        return dot
 
     def set_label(self, text: str) -> None:
         """The shape that is written on the link."""
         if text != self.label:
             self.prepareGeometryChange()
             self.label = text
+            self._measure()
             self.update()
 
     def redraw(self) -> None:
         """Follow the ports."""
         self._lane = self._route(self)
+        self.prepareGeometryChange()
         self.setPath(curve(self.source.centre(), self.target.centre(), self._lane))
+        self._measure()
+
+    def add_lines(self, path: QPainterPath) -> None:
+        """Add this link to a path, as straight lines."""
+        start, end = self.source.centre(), self.target.centre()
+        path.moveTo(start)
+        if self._lane is not None:
+            ramp = ramp_of(end.x() - start.x())
+            path.lineTo(start.x() + ramp, self._lane)
+            path.lineTo(end.x() - ramp, self._lane)
+        path.lineTo(end)
 
     def show_on_path(self, on_path: bool) -> None:
         """Mark the link as part of the selected layer's paths."""
@@ -74,65 +78,49 @@ class LinkItem(PipeItem):  # type: ignore[misc]
     def delete(self) -> None:
         for dot in (self.source, self.target):
             if self in dot.connected_pipes:
-                dot.remove_pipe(self)
+                dot.connected_pipes.remove(self)
         if self.scene() is not None:
             self.scene().removeItem(self)
 
-    # --- the parts of PipeItem that would use its arrow head --------------------------------------------------
-
-    def draw_path(self, start_port: PortDot, end_port: object = None, cursor_pos: object = None) -> None:
-        self.redraw()
-
-    def reset(self) -> None:
-        self._active = False
-        self.update()
-
-    def activate(self) -> None:
-        self._active = True
-        self.update()
-
-    def highlight(self) -> None:
-        self.update()
-
     def hoverEnterEvent(self, event: object) -> None:
-        self.activate()
+        self._hovered = True
+        self.update()
 
     def hoverLeaveEvent(self, event: object) -> None:
-        self.reset()
-
-    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: object) -> object:
-        return QGraphicsPathItem.itemChange(self, change, value)
+        self._hovered = False
+        self.update()
 
     # --- geometry and painting -------------------------------------------------------------------------------
 
     def boundingRect(self) -> QRectF:
-        rect = QRectF(self.path().boundingRect()).adjusted(-HIT, -HIT, HIT, HIT)
-        return rect.united(self._label_rect()) if self.label else rect
+        return self._bounds
 
     def shape(self) -> QPainterPath:
         stroker = QPainterPathStroker()
         stroker.setWidth(2 * HIT)
         return stroker.createStroke(self.path())
 
-    def _label_rect(self) -> QRectF:
+    def _measure(self) -> None:
+        """Work out where the label stands, whether it fits, and what is painted at most."""
+        self._bounds = self.path().boundingRect().adjusted(-HIT, -HIT, HIT, HIT)
+        self.label_fits = False
+        if not self.label:
+            return
         metrics = fonts().mono_metrics
         width, height = metrics.horizontalAdvance(self.label) + 8, metrics.height()
         centre = (self.source.centre() + self.target.centre()) / 2  # a curve's middle is that of its ends
         if self._lane is not None:
             centre.setY(self._lane)
-        return QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
-
-    @property
-    def label_fits(self) -> bool:
-        """Whether there is room for the shape between the two nodes."""
-        if not self.label:
-            return False
-        rect = self._label_rect()
-        return not any(rect.intersects(dot.node.box()) for dot in (self.source, self.target))
+        self._label_box = QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
+        ends = (self.source.node.box(), self.target.node.box())
+        self.label_fits = not any(self._label_box.intersects(box) for box in ends)
+        self._bounds = self._bounds.united(self._label_box)
 
     @property
     def emphasised(self) -> bool:
-        return bool(self._active or self.isSelected() or self.source.node.isSelected() or self.target.node.isSelected())
+        return bool(
+            self._hovered or self.isSelected() or self.source.node.isSelected() or self.target.node.isSelected()
+        )
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         detail = option.levelOfDetailFromTransform(painter.worldTransform())
@@ -148,7 +136,7 @@ class LinkItem(PipeItem):  # type: ignore[misc]
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPath(self.path())
         if detail >= READABLE and self.label_fits:
-            rect = self._label_rect()
+            rect = self._label_box
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color("sunken"))
             painter.drawRoundedRect(rect, 3, 3)

@@ -6,7 +6,7 @@ from NodeGraphQt.base.node import NodeObject
 from NodeGraphQt.qgraphics.node_abstract import AbstractNodeItem
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter, QPainterPath
-from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas import node_paint
 from app.ui.canvas.links import LinkItem
@@ -88,12 +88,11 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
                 dot = dots.pop()
                 for link in dot.links:
                     link.delete()
-                dot.setParentItem(None)
+                dot.setParentItem(None)  # type: ignore[arg-type]
                 if dot.scene() is not None:
                     dot.scene().removeItem(dot)
             for dot, look in zip(dots, looks, strict=False):
-                dot.look = look
-                dot.name = look.name
+                dot.show_look(look)
                 dot.refuse("")
             for index in range(len(dots), len(looks)):
                 dots.append(PortDot(self, looks[index], index, is_input=is_input))
@@ -108,12 +107,14 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         for link in self.links():
             link.redraw()
 
-    def itemChange(self, change: QGraphicsItem.GraphicsItemChange, value: object) -> object:
-        if change == QGraphicsItem.GraphicsItemChange.ItemSelectedHasChanged:
-            self.setZValue(2 if value else 1)
-            for link in self.links():
-                link.update()
-        return super().itemChange(change, value)
+    def setSelected(self, selected: bool) -> None:
+        """Only this way is an item selected: a handler of Qt's would be asked about every change of every item."""
+        if bool(selected) == self.isSelected():
+            return
+        super().setSelected(selected)
+        self.setZValue(2 if selected else 1)
+        for link in self.links():
+            link.update()
 
     # --- geometry and painting -------------------------------------------------------------------------------
 

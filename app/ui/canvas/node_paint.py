@@ -55,10 +55,15 @@ def _paint_block(painter: QPainter, item: LayerItem, detail: float) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(place.box)
     if item.look.problem in ("error", "warning"):
-        side = min(place.box.height(), max(MARK, 10.0 / detail))
-        centre = place.box.center()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        _paint_mark(painter, QRectF(centre.x() - side / 2, centre.y() - side / 2, side, side), item.look.problem)
+        paint_block_mark(painter, place.box, item.look.problem, detail)
+
+
+def paint_block_mark(painter: QPainter, box: QRectF, problem: str, detail: float) -> None:
+    """The sign of an error or a warning, large enough to be seen from afar."""
+    side = min(box.height(), max(MARK, 10.0 / detail))
+    centre = box.center()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    _paint_mark(painter, QRectF(centre.x() - side / 2, centre.y() - side / 2, side, side), problem)
 
 
 def _paint_large_name(painter: QPainter, item: LayerItem) -> None:

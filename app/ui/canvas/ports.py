@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from NodeGraphQt.constants import PortTypeEnum
-from NodeGraphQt.qgraphics.port import PortItem
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtWidgets import QGraphicsItem
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas.look import PortLook
 
@@ -18,29 +17,35 @@ if TYPE_CHECKING:
 REACH = 11.0  # how far from its centre a port is hit, in canvas units
 
 
-class PortDot(PortItem):  # type: ignore[misc]
-    """A port. It takes hits, hovering and tooltips; its node paints it, which keeps panning fast."""
+class PortDot(QGraphicsItem):
+    """A port. It takes hits, hovering and tooltips; its node paints it, which keeps panning fast.
+
+    It has what the library asks of a port, without its base class: that one is told of every change, at a quarter of the
+    time in which a network opens.
+    """
 
     def __init__(self, node: LayerItem, look: PortLook, index: int, *, is_input: bool) -> None:
         super().__init__(node)
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents, True)
-        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemSendsScenePositionChanges, False)
-        self.setCacheMode(QGraphicsItem.CacheMode.NoCache)
+        self.setAcceptHoverEvents(True)
+        self.node = node
         self.look = look
         self.index = index
         self.is_input = is_input
+        self.hovered = False
         self.refusal = ""  # why the link that is being dragged cannot end here
-        self.name = look.name
-        self.port_type = PortTypeEnum.IN.value if is_input else PortTypeEnum.OUT.value
-        self.multi_connection = not is_input
+        self.connected_pipes: list[LinkItem] = []
         self.setToolTip(look.tip)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """Nothing: see the node."""
 
     def boundingRect(self) -> QRectF:
         return QRectF(-REACH, -REACH, 2 * REACH, 2 * REACH)
 
     def centre(self) -> QPointF:
         """Where links end, in canvas units."""
-        return QPointF(self.scenePos())
+        return QPointF(self.node.pos() + self.pos())
 
     @property
     def links(self) -> list[LinkItem]:
@@ -48,8 +53,16 @@ class PortDot(PortItem):  # type: ignore[misc]
 
     def refuse(self, reason: str) -> None:
         """Grey the port out with the reason in its tooltip, or (empty) free it again."""
+        if reason == self.refusal:
+            return
         self.refusal = reason
         self.setToolTip(f"cannot connect here: {reason}" if reason else self.look.tip)
+
+    def show_look(self, look: PortLook) -> None:
+        """Be another port of the same node."""
+        if look != self.look:
+            self.look = look
+            self.setToolTip(look.tip)
 
     def hoverEnterEvent(self, event: object) -> None:
         self.hovered = True

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from NodeGraphQt.base.graph import NodeGraph
 from PySide6.QtCore import QPointF
 
+from app.ui.canvas.far import FarView
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook, node_look
@@ -40,6 +41,7 @@ class Projection:
         self._frames: dict[str, FrameItem] = {}
         self._obstacles = Obstacles()
         self._long: set[LinkItem] = set()  # links that may have to run around nodes
+        viewer.collect_far = self._collect_far
         self._placed: list[Rect] = []  # boxes that came, went or changed since links were last routed
 
     def __getitem__(self, layer: str) -> LayerItem:
@@ -61,6 +63,7 @@ class Projection:
 
     def show(self, document: Document | None) -> None:
         """Forget what was shown and show `document`."""
+        self.viewer.far_changed()
         for name in list(self._nodes):
             self._remove(name)
         self._links.clear()
@@ -78,6 +81,7 @@ class Projection:
 
     def apply(self, change: ChangeSet) -> None:
         """Follow one change."""
+        self.viewer.far_changed()
         document = self._document()
         for old, new in change.renamed.items():
             self._rename(old, new)
@@ -103,6 +107,7 @@ class Projection:
 
     def refresh(self, names: Iterable[str]) -> None:
         """Show another inferred state of these layers."""
+        self.viewer.far_changed()
         graph = self._document().graph
         for name in names:
             if name not in self._nodes:
@@ -115,8 +120,12 @@ class Projection:
 
     def reset_positions(self, names: Iterable[str]) -> None:
         """Put items back where the document has their layers."""
+        self.viewer.far_changed()
         for name in names:
             self._nodes[name].item.move_to(QPointF(*self._document().graph[name].position))
+
+    def _collect_far(self, far: FarView) -> None:
+        far.collect((node.item for node in self._nodes.values()), self._links.values(), self._frames.values())
 
     def _document(self) -> Document:
         if self.document is None:
@@ -231,8 +240,7 @@ class Projection:
             del self._links[link.key]
         self._long.discard(link)
         for dot in (link.source, link.target):
-            if dot.node is not None:  # the port went away with its place in the node
-                dot.node.update()
+            dot.node.update()
         link.delete()
 
     def _place(self, name: str) -> None:
@@ -265,6 +273,7 @@ class Projection:
 
     def show_path(self, before: set[str], after: set[str]) -> None:
         """Mark the links into the layers of `before` and out of those of `after`, and no others."""
+        self.viewer.far_changed()
         for (consumer, _), link in self._links.items():
             link.show_on_path(consumer in before or link.source.node.layer in after)
 

@@ -6,7 +6,7 @@ drives each of them with real events and so guards against another version of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from NodeGraphQt.widgets.viewer import NodeViewer
 from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRect, QRectF, Qt, Signal
@@ -19,15 +19,17 @@ from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
     QPainter,
+    QPaintEvent,
     QPen,
     QPixmapCache,
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QGraphicsView, QWidget
+from PySide6.QtWidgets import QGraphicsView, QStyleOptionGraphicsItem, QWidget
 
 from app.ui import theme
 from app.ui.canvas import gestures
+from app.ui.canvas.far import FAR, FarView
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
@@ -70,6 +72,9 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         self._gesture: gestures.Gesture | None = None
         self._fitted = False
         self._least = ZOOM_MIN
+        self._far = FarView()
+        self.collect_far: Callable[[FarView], None] = lambda far: None  # who knows the items fills it in
+        self.scene().selectionChanged.connect(self.far_changed)
         self.setObjectName("canvas")
         self.setAccessibleName("Network canvas")
         self.setSceneRect(-EXTENT, -EXTENT, 2 * EXTENT, 2 * EXTENT)
@@ -210,6 +215,33 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         for item in self.scene().items():
             item.update()
 
+    def far_changed(self) -> None:
+        """What is painted from afar is different now."""
+        self._far.forget()
+        if self.zoom < FAR:
+            self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.zoom >= FAR:
+            QGraphicsView.paintEvent(self, event)
+            return
+        self.collect_far(self._far)
+        painter = QPainter(self.viewport())
+        painter.setClipRegion(event.region())
+        painter.setTransform(self.viewportTransform())
+        area = self.mapToScene(event.region().boundingRect()).boundingRect()
+        self.drawBackground(painter, area)
+        option = QStyleOptionGraphicsItem()
+        for frame in self._far.frames:
+            painter.save()
+            painter.translate(frame.pos())
+            frame.paint(painter, option)
+            painter.restore()
+        self._far.paint(painter, self.zoom)
+        if isinstance(self._gesture, gestures.Link) and self._gesture.live is not None:
+            self._gesture.live.paint(painter, option)
+        painter.end()
+
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
         painter.fillRect(rect, theme.color("sunken"))
         step = float(GRID)
@@ -259,8 +291,8 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         toggle = bool(keys & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier))
         hit = self.hit(point)
         if isinstance(hit, PortDot):
-            if hit.is_input and hit.links:
-                link = hit.links[0]
+            if hit.is_input and hit.connected_pipes:
+                link = hit.connected_pipes[0]
                 return gestures.Link(self, link.source, point, link)
             return gestures.Link(self, hit, point)
         if isinstance(hit, LayerItem):
@@ -292,6 +324,8 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._gesture is not None:
             self._gesture.move(event.position().toPoint())
+            if not isinstance(self._gesture, gestures.Pan):
+                self.far_changed()
             event.accept()
         else:
             QGraphicsView.mouseMoveEvent(self, event)  # hovering
@@ -302,6 +336,7 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
             return
         gesture, self._gesture = self._gesture, None
         gesture.release(event.position().toPoint())
+        self.far_changed()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         event.accept()
@@ -349,6 +384,7 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         if key == Qt.Key.Key_Escape and self._gesture is not None:
             gesture, self._gesture = self._gesture, None
             gesture.cancel()
+            self.far_changed()
         elif (key in (Qt.Key.Key_Tab, Qt.Key.Key_Space) and keys == Qt.KeyboardModifier.NoModifier) or (
             key == Qt.Key.Key_A and keys == Qt.KeyboardModifier.ShiftModifier
         ):
