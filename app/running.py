@@ -15,6 +15,7 @@ from app.trusting import with_trust
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
+from designer.operators.inlining import inline
 from designer.operators.training_branch import training_only
 from designer.runtime.api import RunOptions
 
@@ -59,7 +60,8 @@ def run_network(request: RunRequest) -> Iterator[str]:
     inputs = layers_with(network, Role.INPUT)
     _check_names("--input", request.inputs, inputs)
     _check_names("--output", request.outputs, layers_with(network, Role.OUTPUT))
-    _check_names("--capture", {name.partition(":")[0]: p for name, p in request.captures.items()}, network.graph.layers)
+    known = {**network.graph.layers, **inline(network.graph, network.registry).layers}
+    _check_names("--capture", {name.partition(":")[0]: p for name, p in request.captures.items()}, known)
     missing = [name for name in inputs if name not in request.inputs]
     if missing:
         raise DiagnosticError(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import GRID, MAX_NAME, Layer, Source
+from designer.graph.model import GRID, MAX_NAME, Layer, Source, check_layer_name
 from designer.graph.naming import unique_name
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, check_template_name, recursion
 
@@ -201,6 +201,9 @@ def dissolve(graph: Graph, instance: str) -> Edit:
         if port and item.activation is None:
             continue
         name = f"{instance}.{item.name}"
+        rule = check_layer_name(name)
+        if rule is not None:
+            raise DiagnosticError(Diagnostic("bad-name", rule, layer=instance, remedy="rename the instance first"))
         if name in graph:
             raise DiagnosticError(
                 Diagnostic(

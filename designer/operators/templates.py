@@ -84,7 +84,8 @@ class TemplateLookup:
             for layer in self.graph:
                 if layer.type == INSTANCE:
                     used = closure(self.graph.templates, layer.params.get("template", ""))
-                    if not touched.isdisjoint(used):
+                    missing = bool(change.templates) and any(name not in self.graph.templates for name in used)
+                    if missing or not touched.isdisjoint(used):  # what is missing is told with what there is
                         found.add(layer.name)
         return found
 
