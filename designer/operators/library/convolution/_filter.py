@@ -13,6 +13,7 @@ from designer.operators.api import (
     OnnxNode,
     OnnxValue,
     OnnxWeight,
+    Operator,
     ShapeError,
     TensorType,
     TorchCall,
@@ -128,6 +129,29 @@ class Filter:
     def flops(self, channels: int, output: TensorType) -> int:
         positions = prod(output.concrete()[2:])
         return 2 * positions * self.features * (channels // self.groups) * prod(self.kernel)
+
+
+class FilterOperator(Operator):
+    """A layer that is one `Filter`: everything follows from its numbers."""
+
+    def filter(self, x: TensorType) -> Filter:
+        """The convolution that the parameters mean for the input `x`."""
+        raise NotImplementedError
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return self.filter(inputs[0]).infer(inputs[0])
+
+    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        return self.filter(inputs[0]).torch(inputs[0].dim(1))
+
+    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        return self.filter(inputs[0]).onnx()
+
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+        return self.filter(inputs[0]).weights(inputs[0].dim(1))
+
+    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+        return self.filter(inputs[0]).flops(inputs[0].dim(1), outputs[0])
 
 
 def check_border(mode: str, pad: int, size: int, name: str) -> None:

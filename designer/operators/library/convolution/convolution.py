@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxValue,
-    Operator,
     Port,
     Size2D,
     TensorType,
-    TorchExpr,
-    Weight,
     image,
     param,
 )
-from designer.operators.library.convolution._filter import PADDING, PADDING_MODES, Filter, pads_of, summary
+from designer.operators.library.convolution._filter import (
+    PADDING,
+    PADDING_MODES,
+    Filter,
+    FilterOperator,
+    pads_of,
+    summary,
+)
 
 
 class Convolution(
-    Operator,
+    FilterOperator,
     type="convolution",
     title="Convolution",
     category=Category.CONVOLUTION,
@@ -86,7 +87,7 @@ class Convolution(
         Example((image(2, 6, 7),), {"features": 2, "kernel": Size2D(4, 3), "padding_mode": "replicate"}, "edge border"),
     )
 
-    def _filter(self) -> Filter:
+    def filter(self, x: TensorType) -> Filter:
         kernel, dilation = self.kernel.hw, self.dilation.hw
         return Filter(
             self.features,
@@ -98,21 +99,6 @@ class Convolution(
             self.apply_bias,
             self.padding_mode,
         )
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return self._filter().infer(inputs[0])
-
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return self._filter().torch(inputs[0].dim(1))
-
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return self._filter().onnx()
-
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        return self._filter().weights(inputs[0].dim(1))
-
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
-        return self._filter().flops(inputs[0].dim(1), outputs[0])
 
     def summary(self) -> str:
         return summary(self.kernel, self.stride, Size2D(1, 1), self.features)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from designer.operators.api import (
     BATCH,
     FLOATS,
     Category,
     Example,
-    OnnxValue,
-    Operator,
     Port,
     TensorType,
-    TorchExpr,
-    Weight,
     param,
 )
-from designer.operators.library.convolution._filter import PADDING, PADDING_MODES, Filter, pads_of, summary
+from designer.operators.library.convolution._filter import (
+    PADDING,
+    PADDING_MODES,
+    Filter,
+    FilterOperator,
+    pads_of,
+    summary,
+)
 
 
 class Convolution1d(
-    Operator,
+    FilterOperator,
     type="convolution_1d",
     title="Convolution 1D",
     category=Category.CONVOLUTION,
@@ -57,7 +58,7 @@ class Convolution1d(
         ),
     )
 
-    def _filter(self) -> Filter:
+    def filter(self, x: TensorType) -> Filter:
         kernel, dilation = (self.kernel,), (self.dilation,)
         return Filter(
             self.features,
@@ -69,21 +70,6 @@ class Convolution1d(
             self.apply_bias,
             self.padding_mode,
         )
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return self._filter().infer(inputs[0])
-
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return self._filter().torch(inputs[0].dim(1))
-
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return self._filter().onnx()
-
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        return self._filter().weights(inputs[0].dim(1))
-
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
-        return self._filter().flops(inputs[0].dim(1), outputs[0])
 
     def summary(self) -> str:
         return summary(self.kernel, self.stride, 1, self.features)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from designer.operators.api import (
     BATCH,
     FLOATS,
     Category,
     Example,
-    OnnxValue,
-    Operator,
     Port,
     Size3D,
     TensorType,
-    TorchExpr,
-    Weight,
     param,
 )
-from designer.operators.library.convolution._filter import PADDING, PADDING_MODES, Filter, pads_of, summary
+from designer.operators.library.convolution._filter import (
+    PADDING,
+    PADDING_MODES,
+    Filter,
+    FilterOperator,
+    pads_of,
+    summary,
+)
 
 
 def _dhw(size: Size3D) -> tuple[int, int, int]:
@@ -26,7 +27,7 @@ def _dhw(size: Size3D) -> tuple[int, int, int]:
 
 
 class Convolution3d(
-    Operator,
+    FilterOperator,
     type="convolution_3d",
     title="Convolution 3D",
     category=Category.CONVOLUTION,
@@ -64,7 +65,7 @@ class Convolution3d(
         Example((TensorType((BATCH, 2, 4, 5, 6)),), {"features": 2, "padding_mode": "replicate"}, "edge border"),
     )
 
-    def _filter(self) -> Filter:
+    def filter(self, x: TensorType) -> Filter:
         kernel, dilation = _dhw(self.kernel), _dhw(self.dilation)
         return Filter(
             self.features,
@@ -76,21 +77,6 @@ class Convolution3d(
             self.apply_bias,
             self.padding_mode,
         )
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return self._filter().infer(inputs[0])
-
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return self._filter().torch(inputs[0].dim(1))
-
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return self._filter().onnx()
-
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        return self._filter().weights(inputs[0].dim(1))
-
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
-        return self._filter().flops(inputs[0].dim(1), outputs[0])
 
     def summary(self) -> str:
         return summary(self.kernel, self.stride, Size3D(1, 1, 1), self.features)

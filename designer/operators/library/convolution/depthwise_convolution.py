@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxValue,
-    Operator,
     Port,
     Size2D,
     TensorType,
-    TorchExpr,
-    Weight,
     image,
     param,
 )
-from designer.operators.library.convolution._filter import PADDING, PADDING_MODES, Filter, pads_of
+from designer.operators.library.convolution._filter import PADDING, PADDING_MODES, Filter, FilterOperator, pads_of
+from designer.operators.shapes import known
 
 
 class DepthwiseConvolution(
-    Operator,
+    FilterOperator,
     type="depthwise_convolution",
     title="Depthwise convolution",
     category=Category.CONVOLUTION,
@@ -53,7 +48,8 @@ class DepthwiseConvolution(
         Example((image(3, 6, 7),), {"padding_mode": "circular", "apply_bias": False}, "wrapped border"),
     )
 
-    def _filter(self, channels: int) -> Filter:
+    def filter(self, x: TensorType) -> Filter:
+        channels = known(x, 1)
         kernel, dilation = self.kernel.hw, self.dilation.hw
         return Filter(
             channels * self.multiplier,
@@ -65,24 +61,6 @@ class DepthwiseConvolution(
             self.apply_bias,
             self.padding_mode,
         )
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return self._filter(inputs[0].image().c).infer(inputs[0])
-
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        channels = inputs[0].dim(1)
-        return self._filter(channels).torch(channels)
-
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return self._filter(inputs[0].dim(1)).onnx()
-
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        channels = inputs[0].dim(1)
-        return self._filter(channels).weights(channels)
-
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
-        channels = inputs[0].dim(1)
-        return self._filter(channels).flops(channels, outputs[0])
 
     def summary(self) -> str:
         return f"{self.kernel}{'' if self.stride == Size2D(1, 1) else f' / {self.stride}'}"
