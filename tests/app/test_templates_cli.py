@@ -16,10 +16,12 @@ SAMPLE = samples.path("residual_blocks.xml")
 
 def play(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
     monkeypatch.setattr("sys.argv", ["layerwright", *(str(a) for a in arguments)])
+    code: object = 0
     try:
         cli.main()
     except SystemExit as stop:
-        assert not stop.code
+        code = stop.code
+    assert not code
 
 
 def test_check_shows_instances(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
