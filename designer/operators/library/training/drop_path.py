@@ -9,9 +9,6 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxNode,
-    OnnxValue,
-    Operator,
     Port,
     TensorType,
     TorchCall,
@@ -22,10 +19,11 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.operators.library.training._dropout import Dropping
 
 
 class DropPath(
-    Operator,
+    Dropping,
     type="drop_path",
     title="Drop path",
     category=Category.TRAINING,
@@ -41,17 +39,8 @@ class DropPath(
     probability: float = param(default=0.1, min=0.0, max=1.0, step=0.05, doc="Share of samples that become zero.")
     examples = (Example((image(),)), Example((TensorType((BATCH, 5)),), {"probability": 0.5}, "table"))
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return inputs[0]
-
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
         first = (slice(None), *(slice(None, 1) for _ in range(inputs[0].rank - 1)))
         ones = TorchCall("torch.ones_like", (TorchItem(TorchInput(0), first),))
         kept = TorchModule("torch.nn.Dropout", {"p": self.probability}, (ones,))
         return TorchCall("torch.mul", (TorchInput(0), kept))
-
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Identity")
-
-    def summary(self) -> str:
-        return f"{self.probability:g}"

@@ -8,9 +8,6 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxNode,
-    OnnxValue,
-    Operator,
     Port,
     TensorType,
     TorchExpr,
@@ -18,10 +15,11 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.operators.library.training._dropout import Dropping
 
 
 class Dropout2d(
-    Operator,
+    Dropping,
     type="dropout_2d",
     title="Dropout 2D",
     category=Category.TRAINING,
@@ -34,14 +32,5 @@ class Dropout2d(
     probability: float = param(default=0.5, min=0.0, max=1.0, step=0.05, doc="Share of channels that become zero.")
     examples = (Example((image(),), {"probability": 0.1}),)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return inputs[0]
-
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
         return TorchModule("torch.nn.Dropout2d", {"p": self.probability})
-
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Identity")
-
-    def summary(self) -> str:
-        return f"{self.probability:g}"
