@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
 
 from app.ui import theme
 from app.ui.context import Context
 from app.ui.dialogs.findings import without_icons
+from app.ui.dialogs.growing import GrowingDialog
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
 from designer.files.agreements import agree, not_agreed
 from designer.graph.diagnostics import DiagnosticError
+from designer.operators.code_text import visible
 
 
-class AgreeDialog(QDialog):
+class AgreeDialog(GrowingDialog):
     """The sources of custom layers, one tab each. Agreeing remembers these very texts on this machine.
 
     `texts` maps a source to the layer that has it. `then` is called after the person agreed.
@@ -43,11 +45,10 @@ class AgreeDialog(QDialog):
         self._tabs.setAccessibleName("Layers with code of their own")
         self._tabs.setDocumentMode(True)
         for number, (text, layer) in enumerate(texts.items()):
-            view = QPlainTextEdit(text)
+            view = QPlainTextEdit(visible(text))
             view.setObjectName(f"agree_custom.source_{number}")
             view.setAccessibleName(f"Source of {layer}")
             view.setReadOnly(True)
-            view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
             view.setFont(theme.mono_font())
             view.setTabChangesFocus(True)
             PythonHighlighter(view.document())

@@ -13,7 +13,6 @@ from pathlib import Path
 from PySide6.QtCore import QProcess, Qt
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
     QDialogButtonBox,
     QFileDialog,
     QFormLayout,
@@ -28,12 +27,13 @@ from PySide6.QtWidgets import (
 import app
 from app.ui.context import Context
 from app.ui.dialogs.findings import finding_text, without_icons
+from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import DiagnosticError
 
 
-class OnnxExportDialog(QDialog):
+class OnnxExportDialog(GrowingDialog):
     """Asks, exports in another process (which Cancel stops), and says what came of it."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:

@@ -8,7 +8,6 @@ from typing import cast
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QFileDialog,
     QFormLayout,
@@ -22,13 +21,14 @@ from PySide6.QtWidgets import (
 
 from app.ui.context import Context
 from app.ui.dialogs.findings import finding_text, without_icons
+from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.jobs.background import Background
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import Diagnostic
 
 
-class PyTorchExportDialog(QDialog):
+class PyTorchExportDialog(GrowingDialog):
     """Asks, writes in a thread, and says what was written or why nothing was."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:

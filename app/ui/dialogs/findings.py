@@ -8,7 +8,6 @@ from typing import Literal
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QLabel,
     QListWidget,
@@ -19,13 +18,14 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui import theme
+from app.ui.dialogs.growing import GrowingDialog
 from app.ui.widgets.message import ICONS
 from designer.graph.diagnostics import Diagnostic
 
 Answer = Literal["save", "discard", "cancel"]
 
 
-class FindingsDialog(QDialog):
+class FindingsDialog(GrowingDialog):
     """One sentence of what could not be done, then each finding with its place, rule and remedy."""
 
     def __init__(self, title: str, sentence: str, findings: Sequence[Diagnostic], parent: QWidget | None) -> None:

@@ -1,0 +1,41 @@
+"""Dialogs keep room for what they say, and every widget in them has its names."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
+
+from app.ui.context import Context
+from app.ui.dialogs.export_onnx import OnnxExportDialog
+from app.ui.dialogs.export_pytorch import PyTorchExportDialog
+from app.ui.document import Document
+from designer.graph.graph import Graph
+from designer.operators.registry import default_registry
+
+LONG = "A folder with a long name cannot be written: no space left on device; nothing was changed there. " * 5
+
+
+@pytest.mark.parametrize("kind", [PyTorchExportDialog, OnnxExportDialog])
+def test_a_dialog_grows_with_its_message(kind, qtbot) -> None:
+    context = Context(default_registry())
+    context.set_document(Document(Graph(name="net"), context.registry, parent=context))
+    dialog = kind(context)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    qtbot.waitExposed(dialog)
+    before = [edit.height() for edit in dialog.findChildren(QLineEdit)]
+    for text in ("Short.", LONG, "", LONG):
+        dialog.message.tell(text)
+        QApplication.processEvents()
+        QApplication.processEvents()
+        assert [edit.height() for edit in dialog.findChildren(QLineEdit)] == before
+        for label in (label for label in dialog.findChildren(QLabel) if label.isVisible()):
+            needed = label.heightForWidth(label.width()) if label.wordWrap() else label.minimumSizeHint().height()
+            assert label.height() >= needed, label.text()
+    dialog.resize(dialog.minimumWidth(), 10)  # nobody can make it smaller than its text
+    QApplication.processEvents()
+    assert [edit.height() for edit in dialog.findChildren(QLineEdit)] == before
