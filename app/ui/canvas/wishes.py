@@ -12,6 +12,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, ActivationSpec, Frame, Layer, Source
 from designer.graph.naming import unique_name
+from designer.graph.template import INSTANCE, PARAMETER
 from designer.graph.types import TensorType
 from designer.operators.api import Operator, Port
 
@@ -36,7 +37,10 @@ def new_layer(document: Document, type_name: str, place: Place) -> Layer | None:
     elif cls.type == "activation" and "relu" in document.registry.activations:
         attached = ActivationSpec("relu", document.registry.activations["relu"]().texts(all=False))
     name = unique_name(type_name, document.graph.layers)
-    return Layer(name, cls.type, place, params=cls().texts(all=False), activation=attached)
+    texts = cls().texts(all=False)
+    if cls.type == INSTANCE and len(document.graph.templates) == 1:
+        texts[PARAMETER] = next(iter(document.graph.templates))
+    return Layer(name, cls.type, place, params=texts, activation=attached)
 
 
 def is_variadic(document: Document, layer: str, index: int) -> bool:

@@ -29,11 +29,18 @@ from app.ui.widgets.name_field import NameField
 from app.ui.widgets.param_editor import MIXED
 from app.ui.widgets.param_section import ParamSection, tool_button
 from app.ui.widgets.raw_params import RawParams
-from app.ui.widgets.shared_params import activation_type, shared_parameters, text_of, with_activation_param
+from app.ui.widgets.shared_params import (
+    activation_type,
+    shared_parameters,
+    text_of,
+    with_activation_param,
+    with_templates,
+)
 from designer.graph.commands import rename_layer, set_activation, set_params
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, check_layer_name
+from designer.graph.template import INSTANCE
 from designer.operators.params import Parameter
 
 _NO_SELECTION = "Select a layer on the canvas to edit its parameters here."
@@ -163,7 +170,7 @@ class ParametersPanel(QWidget):
             return
         if change.renamed:
             self._names = tuple(change.renamed.get(n, n) for n in self._names)
-        if any(n in change.computed or n in change.removed for n in self._names):
+        if change.templates or any(n in change.computed or n in change.removed for n in self._names):
             self._refresh()
 
     def _on_states(self, states: object) -> None:
@@ -182,7 +189,9 @@ class ParametersPanel(QWidget):
             self._empty.show_text(_NO_SELECTION if self._document is not None else _NO_DOCUMENT)
             self._stack.setCurrentIndex(0)
             return
-        signature = tuple(sorted({(layer.type, activation_type(layer)) for layer in layers}))
+        signature: tuple[object, ...] = tuple(sorted({(layer.type, activation_type(layer)) for layer in layers}))
+        if any(layer.type == INSTANCE for layer in layers):
+            signature += tuple(sorted(self._document.graph.templates))
         if signature != self._built:
             self._build(layers)
             self._built = signature
@@ -204,9 +213,12 @@ class ParametersPanel(QWidget):
     def _build(self, layers: list[Layer]) -> None:
         """Make the rows anew: the selection has other types or another activation."""
         registry = self._context.registry
-        classes = [registry.get(t) for t in sorted({layer.type for layer in layers})]
+        types = sorted({layer.type for layer in layers})
+        parameters = shared_parameters([registry.get(t) for t in types])
+        if types == [INSTANCE] and self._document is not None:
+            parameters = with_templates(parameters, self._document.graph.templates)
         self._operator_rows = self._replace(
-            self._operator_rows, self._operator_box, "parameters", shared_parameters(classes), self._set_param
+            self._operator_rows, self._operator_box, "parameters", parameters, self._set_param
         )
         kinds = {activation_type(layer) for layer in layers}
         attached = registry.activations.get(next(iter(kinds))) if len(kinds) == 1 else None

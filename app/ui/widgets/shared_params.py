@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
+from designer.graph.template import PARAMETER
 from designer.operators.api import Operator
 from designer.operators.params import Parameter
 
@@ -44,6 +45,15 @@ def shared_parameters(classes: list[type[Operator] | None]) -> list[Parameter]:
         return []
     keys = [{_key(p) for p in cls.parameters} for cls in known[1:]]
     return [p for p in known[0].parameters if all(_key(p) in other for other in keys)]
+
+
+def with_templates(parameters: list[Parameter], templates: Iterable[str]) -> list[Parameter]:
+    """The parameters of template instances, with the document's templates as the choices of which one."""
+    names = tuple(sorted(templates))
+    return [
+        replace(p, kind="choice", info=replace(p.info, choices=("", *names))) if p.name == PARAMETER and names else p
+        for p in parameters
+    ]
 
 
 def _key(parameter: Parameter) -> tuple[object, ...]:
