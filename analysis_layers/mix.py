@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
 
-SELECTIONS = ("v_split", "h_split", "blend", "difference", "custom")
+SELECTIONS = (
+    "v_split",
+    "h_split",
+    "checkerboard",
+    "blend",
+    "difference",
+    "signed_difference",
+    "amplified_difference",
+    "flicker",
+    "custom",
+)
+DIFFERENCES = ("signed_difference", "amplified_difference")
+WITH_AMOUNT = ("v_split", "h_split", "blend", "custom")
 FIRST_RECIPE = "a * (1 - alpha) + b * alpha"
 
 
@@ -41,7 +53,10 @@ class Mix(
     """Compare two tensors of the same size in one picture.
 
     V split shows a at the left and b at the right of a line at `amount` of the width, H split a above and b below;
-    blend is a * (1 - amount) + b * amount, difference is |a - b|, custom computes the recipe, where `alpha` is the amount.
+    checkerboard shows them in turns in squares of `cell` pixels, blend is a * (1 - amount) + b * amount, difference is
+    |a - b|, signed difference 0.5 + gain * (a - b) / 2, amplified difference gain * |a - b|. Flicker shows a and b in turns
+    while the window is open, and a elsewhere. Custom computes the recipe, where `alpha` is the amount and x and y go from 0
+    at the left and top to 1 at the right and bottom.
     """
 
     inputs = (Port("a", dtypes=FLOATS), Port("b", dtypes=FLOATS))
@@ -50,21 +65,42 @@ class Mix(
     amount: float = param(
         default=0.5, min=0.0, max=1.0, step=0.01, doc="Where the line is, or the share of b; `alpha` in recipes."
     )
+    cell: int = param(
+        default=32,
+        min=1,
+        max=4096,
+        visible_when=("selection", "checkerboard"),
+        extension=True,
+        doc="Pixels of a square.",
+    )
+    gain: float = param(
+        default=8.0, min=0.0, max=1e4, step=0.5, visible_when=("selection", DIFFERENCES), extension=True, doc="Factor."
+    )
+    phase: bool = param(
+        default=False,
+        visible_when=("selection", "flicker"),
+        extension=True,
+        doc="Flicker shows b; the window turns it over.",
+    )
     recipe: str = param(
         default=FIRST_RECIPE,
         visible_when=("selection", "custom"),
-        doc="A formula over a, b and alpha, for instance alpha * (a - b).",
+        doc="A formula over a, b, alpha, x and y, for instance where(x < alpha, a, abs(a - b)).",
     )
     examples = (
         Example((image(), image())),
         Example((image(), image()), {"selection": "h_split", "amount": 0.3}),
         Example((image(), image(1)), {"selection": "blend", "amount": 0.25}, "gray against colour"),
         Example((image(), image()), {"selection": "difference"}),
+        Example((image(), image()), {"selection": "checkerboard", "cell": 3}),
+        Example((image(), image()), {"selection": "signed_difference"}),
+        Example((image(), image()), {"selection": "amplified_difference", "gain": 2.0}),
+        Example((image(), image()), {"selection": "flicker"}),
         Example((image(), image()), {"selection": "custom", "recipe": "alpha * (a - b)"}),
     )
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        from analysis_layers.recipe import RecipeError, parse
+        from analysis_layers.recipe import NAMES, RecipeError, parse
 
         a, b = inputs
         same = a.rank == b.rank and a.shape[:1] == b.shape[:1] and a.shape[2:] == b.shape[2:]
@@ -74,19 +110,23 @@ class Mix(
                 port="b",
                 remedy="connect tensors of equal size; the channels may also be 1",
             )
-        if self.selection in ("v_split", "h_split") and a.rank < 3:
-            raise ShapeError(f"a split needs height and width, not {a}", port="a", remedy="choose blend")
+        if self.selection in ("v_split", "h_split", "checkerboard") and a.rank < 3:
+            raise ShapeError(
+                f"{self.selection.replace('_', ' ')} needs height and width, not {a}", port="a", remedy="choose blend"
+            )
         if self.selection == "custom":
             try:
-                parse(self.recipe)
+                used = parse(self.recipe, NAMES).names
             except RecipeError as error:
                 raise ShapeError(str(error), remedy=error.remedy) from None
+            if a.rank < 3 and used & {"x", "y"}:
+                raise ShapeError(f"x and y need height and width, not {a}", port="a", remedy="use a, b and alpha")
         return b if a.rank > 1 and a.shape[1] == 1 else a
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         import numpy as np
 
-        from analysis_layers.recipe import parse
+        from analysis_layers.recipe import NAMES, parse
 
         a, b = inputs
         if self.selection == "v_split":
@@ -98,19 +138,43 @@ class Mix(
             return (a * (1 - alpha) + b * alpha,)
         if self.selection == "difference":
             return (np.abs(a - b),)
-        result = parse(self.recipe)(a=a, b=b, alpha=self.amount)
         shape = np.broadcast_shapes(a.shape, b.shape)
+        if self.selection == "flicker":
+            return (np.ascontiguousarray(np.broadcast_to(b if self.phase else a, shape)),)
+        if self.selection == "checkerboard":
+            odd = (np.arange(shape[-2])[:, None] // self.cell + np.arange(shape[-1]) // self.cell) % 2
+            return (np.where(odd, b, a).astype(np.float32, copy=False),)
+        if self.selection in DIFFERENCES:
+            error: Array = (a - b) * np.float32(self.gain)
+            if self.selection == "signed_difference":
+                return (error * np.float32(0.5) + np.float32(0.5),)
+            return (np.abs(error),)
+        recipe = parse(self.recipe, NAMES)
+        places = {
+            name: np.linspace(0, 1, shape[axis], dtype=np.float32).reshape(-1, *[1] * (-1 - axis))
+            for name, axis in (("x", -1), ("y", -2))
+            if name in recipe.names
+        }
+        result = recipe(a=a, b=b, alpha=self.amount, **places)
         return (np.ascontiguousarray(np.broadcast_to(result, shape)),)
 
     def options(self) -> tuple[Option, ...]:
-        chosen = (
-            Option("selection", "choice", "Selection", choices=SELECTIONS),
-            Option("amount", "float", "Amount", min=0.0, max=1.0, step=0.01),
-        )
-        return (*chosen, Option("recipe", "text", "Recipe")) if self.selection == "custom" else chosen
+        found = [Option("selection", "choice", "Selection", choices=SELECTIONS)]
+        if self.selection in WITH_AMOUNT:
+            found.append(Option("amount", "float", "Amount", min=0.0, max=1.0, step=0.01))
+        if self.selection == "checkerboard":
+            found.append(Option("cell", "int", "Square", min=1, max=256, step=1))
+        if self.selection in DIFFERENCES:
+            found.append(Option("gain", "float", "Gain", min=0.0, max=50.0, step=0.5))
+        if self.selection == "custom":
+            found.append(Option("recipe", "text", "Recipe"))
+        return tuple(found)
 
     def summary(self) -> str:
-        return self.recipe if self.selection == "custom" else f"{self.selection.replace('_', ' ')} {self.amount:g}"
+        if self.selection == "custom":
+            return self.recipe
+        name = self.selection.replace("_", " ")
+        return f"{name} {self.amount:g}" if self.selection in WITH_AMOUNT else name
 
 
 def split(a: Array, b: Array, amount: float, axis: int) -> Array:

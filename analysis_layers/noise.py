@@ -7,7 +7,19 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
-from designer.operators.api import FLOATS, Category, Example, Operator, Option, Port, Role, TensorType, image, param
+from designer.operators.api import (
+    FLOATS,
+    Category,
+    Example,
+    Operator,
+    Option,
+    Port,
+    Role,
+    ShapeError,
+    TensorType,
+    image,
+    param,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +27,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
 
-KINDS = ("gaussian", "uniform", "salt_and_pepper")
+KINDS = ("gaussian", "uniform", "salt_and_pepper", "poisson", "speckle", "jpeg", "blur")
+RANDOM = KINDS[:5]
 
 
 class Noise(
@@ -24,44 +37,69 @@ class Noise(
     title="Noise",
     category=Category.ANALYSIS,
     role=Role.ANALYSIS,
-    synonyms=("gaussian noise", "grain", "disturb", "salt and pepper", "random"),
+    synonyms=("gaussian noise", "grain", "disturb", "salt and pepper", "random", "shot noise", "compression", "blur"),
 ):
     """Disturb a tensor, to see how a network copes.
 
     Gaussian adds values with the standard deviation `scale`, uniform adds values between -scale and scale, salt and
-    pepper sets the share `scale` of the pixels to 0 or 1. The same seed gives the same noise at the same size.
+    pepper sets the share `scale` of the pixels to 0 or 1. Poisson counts 1 / scale^2 photons at brightness 1, so that the
+    deviation there is `scale`. Speckle multiplies by values around 1 with the deviation `scale`. JPEG rounds the frequencies
+    of blocks of 8 x 8 pixels as a file would, 0.1 being about quality 50. Blur is Gaussian with a deviation of `scale`
+    pixels. The same seed gives the same noise at the same size.
     """
 
     inputs = (Port("x", dtypes=FLOATS),)
 
     kind: str = param(default="gaussian", choices=KINDS, doc="How the noise is distributed.")
     scale: float = param(
-        default=0.1, min=0.0, max=100.0, step=0.01, doc="Strength: deviation, half range, or share of pixels."
+        default=0.1,
+        min=0.0,
+        max=100.0,
+        step=0.01,
+        doc="Strength: deviation, half range, share of pixels, or pixels of blur.",
     )
     mean: float = param(
         default=0.0, step=0.01, visible_when=("kind", ("gaussian", "uniform")), doc="Added to every value."
     )
-    seed: int = param(default=0, min=0, max=2**31 - 1, doc="The same seed gives the same noise.")
-    mono: bool = param(default=False, doc="The same noise in all channels.")
+    seed: int = param(
+        default=0, min=0, max=2**31 - 1, visible_when=("kind", RANDOM), doc="The same seed gives the same noise."
+    )
+    mono: bool = param(default=False, visible_when=("kind", RANDOM), doc="The same noise in all channels.")
     examples = (
         Example((image(),)),
         Example((image(),), {"kind": "uniform", "scale": 0.5, "mean": 0.1, "mono": True}),
         Example((image(),), {"kind": "salt_and_pepper", "seed": 7}),
+        Example((image(),), {"kind": "poisson", "scale": 0.2}),
+        Example((image(),), {"kind": "speckle", "mono": True}),
+        Example((image(),), {"kind": "jpeg"}),
+        Example((image(),), {"kind": "blur", "scale": 1.5}),
     )
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if self.kind in ("jpeg", "blur") and inputs[0].rank < 3:
+            raise ShapeError(f"{self.kind} needs height and width, not {inputs[0]}", port="x", remedy="choose gaussian")
         return inputs[0]
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         import numpy as np
 
+        from analysis_layers import degrade
+
         x = inputs[0]
+        if self.kind == "jpeg":
+            return (degrade.jpeg(x, self.scale),)
+        if self.kind == "blur":
+            return (degrade.blur(x, self.scale),)
         shape = (x.shape[0], 1, *x.shape[2:]) if self.mono and x.ndim > 1 else x.shape
         if self.kind == "salt_and_pepper":
             chance = uniform_field(self.seed, shape)
             result = np.where(chance < self.scale / 2, np.float32(0), x)
             result = np.where(chance >= 1 - self.scale / 2, np.float32(1), result)
             return (result.astype(np.float32, copy=False),)
+        if self.kind == "poisson":
+            return (degrade.poisson(x, self.scale, uniform_field(self.seed, shape), gaussian_field(self.seed, shape)),)
+        if self.kind == "speckle":
+            return (np.multiply(x, 1 + gaussian_field(self.seed, shape) * np.float32(self.scale), dtype=np.float32),)
         field = gaussian_field(self.seed, shape) if self.kind == "gaussian" else uniform_field(self.seed, shape) * 2 - 1
         disturbance = field * np.float32(self.scale)
         if self.mean:
@@ -71,7 +109,7 @@ class Noise(
     def options(self) -> tuple[Option, ...]:
         return (
             Option("kind", "choice", "Kind", choices=KINDS),
-            Option("scale", "float", "Scale", min=0.0, max=1.0, step=0.01),
+            Option("scale", "float", "Scale", min=0.0, max=10.0 if self.kind == "blur" else 1.0, step=0.01),
             Option("mean", "float", "Mean", min=-1.0, max=1.0, step=0.01),
             Option("seed", "int", "Seed", min=0, max=2**31 - 1, step=1),
             Option("mono", "bool", "Same in all channels"),

@@ -66,7 +66,7 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "equal",
     ast.NotEq: "not_equal",
 }
-_USE = "use a, b, alpha, numbers, + - * / ** %, comparisons, brackets and " + ", ".join(FUNCTIONS)
+_USE = "use a, b, alpha, x, y, numbers, + - * / ** %, comparisons, brackets and " + ", ".join(FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,8 @@ def parse(text: str, names: Sequence[str] = ("a", "b", "alpha")) -> Recipe:
         raise RecipeError("is not a formula", "check brackets and operators; " + _USE) from None
     used: set[str] = set()
     reader = _Reader(body, indent, tuple(names), used)
-    return Recipe(text, frozenset(used), reader.read(tree.body, 0))
+    program = reader.read(tree.body, 0)
+    return Recipe(text, frozenset(used), program)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis_layers.mix import SELECTIONS, Mix
-from analysis_layers.noise import Noise
+from analysis_layers.noise import KINDS, Noise
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
-from designer.operators.api import ShapeError, image
+from designer.operators.api import BATCH, ShapeError, TensorType, image
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -70,7 +70,7 @@ def test_seed_and_mono() -> None:
 
 
 def test_no_noise_changes_nothing() -> None:
-    for kind in ("gaussian", "uniform", "salt_and_pepper"):
+    for kind in KINDS:
         assert np.array_equal(Noise(kind=kind, scale=0.0).evaluate([GREY])[0], GREY)
 
 
@@ -136,3 +136,82 @@ def test_a_run_names_the_layer_that_watched() -> None:
     with pytest.raises(DiagnosticError) as caught:
         session.run()
     assert [(d.code, d.layer) for d in caught.value.diagnostics] == [("watch-stopped", "guard")]
+
+
+@pytest.mark.parametrize("level", [0.02, 0.5, 4.0])
+@pytest.mark.parametrize("scale", [0.05, 0.5])
+def test_poisson_has_the_moments_of_counts(level: float, scale: float) -> None:
+    x = np.full((1, 3, 128, 96), level, np.float32)
+    result = Noise(kind="poisson", scale=scale, seed=4).evaluate([x])[0].astype(np.float64)
+    counts = result / scale**2
+    assert np.allclose(counts, np.rint(counts), atol=1e-3)
+    assert counts.min() >= 0
+    mean = level / scale**2
+    assert counts.mean() == pytest.approx(mean, abs=5 * np.sqrt(mean / x.size) + 0.01)
+    assert counts.var() == pytest.approx(mean, rel=0.05)
+    none = np.mean(counts == 0)
+    assert none == pytest.approx(np.exp(-mean), abs=0.01)
+
+
+def test_speckle_grows_with_brightness() -> None:
+    x = np.concatenate([GREY, GREY * 0, GREY * 4])
+    result = Noise(kind="speckle", scale=0.2).evaluate([x])[0] - x
+    assert result[0].std() == pytest.approx(0.1, rel=0.05)
+    assert not result[1].any()
+    assert result[2].std() == pytest.approx(0.4, rel=0.05)
+
+
+def test_jpeg_blocks_against_scipy_free_oracle() -> None:
+    """One block computed by the definition of the transform, coefficient by coefficient."""
+    rng = np.random.default_rng(0)
+    x = rng.random((1, 1, 8, 8), np.float32)
+    made = Noise(kind="jpeg", scale=0.1).evaluate([x])[0][0, 0]
+    from analysis_layers.degrade import _STEPS
+
+    shifted = x[0, 0].astype(np.float64) * 255 - 128
+    back = np.full((8, 8), 128.0)
+    n = np.arange(8)
+    for v in range(8):
+        for u in range(8):
+            across, down = np.cos((2 * n + 1) * u * np.pi / 16), np.cos((2 * n + 1) * v * np.pi / 16)
+            base = np.outer(down, across) * (0.5 if u else 8**-0.5) * (0.5 if v else 8**-0.5)
+            back += np.rint((shifted * base).sum() / _STEPS[v][u]) * _STEPS[v][u] * base
+    np.testing.assert_allclose(made, back / 255, atol=1e-5)
+    odd = Noise(kind="jpeg", scale=0.1).evaluate([rng.random((2, 3, 13, 21), np.float32)])[0]
+    assert odd.shape == (2, 3, 13, 21)
+
+
+def test_blur_keeps_the_mean_and_spreads_a_point() -> None:
+    point = np.zeros((1, 1, 31, 41), np.float32)
+    point[0, 0, 15, 20] = 1
+    spread = Noise(kind="blur", scale=2.0).evaluate([point])[0][0, 0].astype(np.float64)
+    assert spread.sum() == pytest.approx(1, abs=1e-5)
+    ys, xs = np.mgrid[:31, :41]
+    assert (spread * (xs - 20) ** 2).sum() == pytest.approx(4, rel=0.06)
+    assert (spread * (ys - 15) ** 2).sum() == pytest.approx(4, rel=0.06)
+    np.testing.assert_allclose(Noise(kind="blur", scale=3.0).evaluate([GREY])[0], GREY, atol=1e-6)
+    with pytest.raises(ShapeError, match="height and width"):
+        Noise(kind="blur").infer_checked((TensorType((BATCH, 5)),))
+
+
+def test_more_ways_to_mix() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 1, 3, 7, 9), np.float32)
+    board = Mix(selection="checkerboard", cell=2).evaluate([a, b])[0]
+    for y in range(7):
+        for x in range(9):
+            assert np.array_equal(board[..., y, x], (b if (y // 2 + x // 2) % 2 else a)[..., y, x])
+    assert np.allclose(Mix(selection="amplified_difference", gain=3.0).evaluate([a, b])[0], 3 * np.abs(a - b))
+    assert np.allclose(Mix(selection="signed_difference", gain=1.0).evaluate([a, b])[0], 0.5 + (a - b) / 2)
+    assert np.array_equal(Mix(selection="flicker").evaluate([a, b])[0], a)
+    assert np.array_equal(Mix(selection="flicker", phase=True).evaluate([a, b])[0], b)
+    recipe = Mix(selection="custom", amount=0.5, recipe="where(x < alpha, a, b) * y").evaluate([a, b])[0]
+    shown = np.where(np.linspace(0, 1, 9) < 0.5, a, b) * np.linspace(0, 1, 7)[:, None]
+    np.testing.assert_allclose(recipe, shown, rtol=1e-5)
+    with pytest.raises(ShapeError, match="height and width"):
+        Mix(selection="custom", recipe="a * x").infer_checked((TensorType((BATCH, 5)), TensorType((BATCH, 5))))
+
+
+def test_new_parameters_are_written_only_when_set() -> None:
+    assert not {"cell", "gain", "phase"} & set(Mix().texts(all=False))
+    assert Mix(cell=8).texts(all=False)["cell"] == "8"

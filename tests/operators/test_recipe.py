@@ -93,6 +93,7 @@ def test_columns_count_characters_not_bytes() -> None:
 
 
 def test_more_names_can_be_allowed() -> None:
+    assert parse("y + y", ("x", "y")).names == {"y"}
     assert parse("x + y", ("x", "y"))(x=1.0, y=2.0) == 3
     with pytest.raises(RecipeError, match="'a' is not known"):
         parse("a", ("x", "y"))

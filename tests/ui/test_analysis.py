@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
+import analysis_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QSlider, QWidget
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QImage
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSlider,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.image_view import ImageView
+from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.analysis.result import Phase
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.analysis import AnalysisPanel
@@ -25,21 +35,7 @@ from designer.files.document import write_document
 from designer.graph.commands import remove_layers, rename_layer, set_params
 
 pytestmark = pytest.mark.gui
-
-
-_spec = importlib.util.spec_from_file_location("analysis_kit", Path(__file__).with_name("analysis_kit.py"))
-assert _spec is not None
-assert _spec.loader is not None
-kit = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kit)
 WAIT, picture, small_network = kit.WAIT, kit.picture, kit.small_network
-
-
-@pytest.fixture(scope="module")
-def engine(qapp: QApplication) -> Iterator[EngineClient]:
-    client = EngineClient()
-    yield client
-    client.close()
 
 
 class Bench(kit.Launched):
@@ -378,3 +374,64 @@ def _drag(qtbot: QtBot, slider: QSlider, share: float) -> None:
     for step in range(1, 9):
         qtbot.mouseMove(slider, start + (end - start) * step / 8)
     qtbot.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=end)
+
+
+def test_the_shown_picture_is_saved_and_copied(
+    qtbot: QtBot, engine: EngineClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(qtbot, engine)
+    bench.open(small_network())
+    export = bench.find(QToolButton, "analysis.output.output_0.export")
+    assert not export.isEnabled()
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    assert export.isEnabled()
+    for way, ending in (("picture", ".png"), ("tensor", ".npy")):
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, e=ending: (str(tmp_path / f"out{e}"), ""))
+        bench.panel.findChild(QAction, f"analysis.output.output_0.export.{way}").trigger()
+        assert bench.label("analysis.output.output_0.probe") == f"Saved out{ending}"
+    assert QImage(str(tmp_path / "out.png")) == bench.view.image
+    assert np.array_equal(np.load(tmp_path / "out.npy"), bench.output())
+    bench.panel.findChild(QAction, "analysis.output.output_0.export.copy").trigger()
+    assert QApplication.clipboard().image() == bench.view.image
+
+
+def test_a_flickering_mix_takes_turns_only_while_it_is_seen(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
+    bench = Bench(qtbot, engine)
+    document = bench.open(small_network())
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.launch_random()
+    document.do(lambda g: set_params(g, {"mix_0": {"selection": "flicker"}}))
+    assert bench.panel.flicker.running
+    edits = write_document(document.graph)
+    bench.qtbot.waitUntil(lambda: bench.analysis.phase is Phase.READY, timeout=WAIT)
+    first = bench.output()
+    bench.qtbot.waitUntil(lambda: not np.array_equal(bench.output(), first), timeout=WAIT)
+    assert {name for step in bench.analysis.result.steps if not step.cached for name in step.layers} <= {"mix_0"}
+    bench.qtbot.waitUntil(lambda: np.array_equal(bench.output(), first), timeout=WAIT)
+    assert write_document(document.graph) == edits
+    bench.panel.hide()
+    assert not bench.panel.flicker.running
+    bench.panel.show()
+    assert bench.panel.flicker.running
+    document.do(lambda g: set_params(g, {"mix_0": {"selection": "blend"}}))
+    assert not bench.panel.flicker.running
+    bench.wait(Phase.READY)
+
+
+def test_a_wrong_recipe_is_underlined_where_it_is_wrong(qtbot: QtBot, engine: EngineClient) -> None:
+    bench = Bench(qtbot, engine)
+    document = bench.open(small_network())
+    document.do(lambda g: set_params(g, {"mix_0": {"selection": "custom"}}))
+    edit = bench.find(RecipeEdit, "analysis.mix_0.recipe")
+    assert edit.problem is None
+    edit.selectAll()
+    qtbot.keyClicks(edit, "a + cat * 2")
+    assert edit.problem == (4, 7)
+    assert "'cat' is not known" in edit.toolTip()
+    wrong = edit.grab().toImage()
+    edit.selectAll()
+    qtbot.keyClicks(edit, "a + sin(x)")
+    assert edit.problem is None
+    assert document.graph["mix_0"].params["recipe"] == "a + sin(x)"
+    assert edit.grab().toImage() != wrong

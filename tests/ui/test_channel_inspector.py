@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
+import analysis_kit as kit
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QFileDialog, QSlider
@@ -24,19 +23,6 @@ from app.ui.panels.channel_inspector import ChannelInspectorPanel
 from designer.graph.commands import rename_layer, set_params
 
 pytestmark = pytest.mark.gui
-
-_spec = importlib.util.spec_from_file_location("analysis_kit", Path(__file__).with_name("analysis_kit.py"))
-assert _spec is not None
-assert _spec.loader is not None
-kit = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kit)
-
-
-@pytest.fixture(scope="module")
-def engine(qapp: QApplication) -> Iterator[EngineClient]:
-    client = EngineClient()
-    yield client
-    client.close()
 
 
 class Bench(kit.Launched):

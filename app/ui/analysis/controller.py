@@ -94,8 +94,13 @@ class AnalysisController(QObject):
             return
         self._active = True
         self._session = -1
-        self._wish()
-        self._pump()
+        self.again()
+
+    def again(self) -> None:
+        """Run with what the engine has been told meanwhile, once launched."""
+        if self._active:
+            self._wish()
+            self._pump()
 
     def launch_random(self, seed: int = 0) -> None:
         """Run with seeded random weights where there are none; the result says so, and so do the settings."""
@@ -141,9 +146,7 @@ class AnalysisController(QObject):
     def _feed(self, layers: set[str]) -> None:
         self._dirty_inputs |= layers
         self.inputs_changed.emit()
-        if self._active:
-            self._wish()
-            self._pump()
+        self.again()
 
     def input_layers(self) -> tuple[str, ...]:
         document = self._document
@@ -165,9 +168,8 @@ class AnalysisController(QObject):
         if source == self.capture:
             return
         self.capture = source
-        if source and self._active:
-            self._wish()
-            self._pump()
+        if source:
+            self.again()
 
     # --- following the document --------------------------------------------------------------------------------
 
@@ -357,11 +359,10 @@ class AnalysisController(QObject):
         self._dim.stop()
         self._set_stale(self.result is not None)
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
+        self._session = -1  # what the worker holds is unsure: the next run opens anew
         if "weight" in first.code or (self._opening and first.code in OF_WEIGHT_FILES):
-            self._session = -1
             self._halt(Phase.WEIGHTS, placed_text(first))
             return
-        self._session = -1  # what the worker holds is unsure: the next run opens anew
         if first.code == "not-agreed":
             self._active = False
             self._set_phase(Phase.BLOCKED, f"{placed_text(first)} Launch Analysis shows it and asks.")
@@ -378,9 +379,8 @@ class AnalysisController(QObject):
 
     def _on_progress(self, event: Any) -> None:
         if self._in_flight and event.get("text"):
-            self._set_phase(
-                Phase.RUNNING, f"Running {event['text']} ({event.get('done', 0)} of {event.get('total', 0)}) …"
-            )
+            done, total = event.get("done", 0), event.get("total", 0)
+            self._set_phase(Phase.RUNNING, f"Running {event['text']} ({done} of {total}) …")
 
     def _set_phase(self, phase: Phase, message: str) -> None:
         if (phase, message) != (self.phase, self.message):

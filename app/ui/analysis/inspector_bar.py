@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
     QHBoxLayout,
     QLabel,
-    QMenu,
     QSlider,
     QToolButton,
     QVBoxLayout,
@@ -20,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.analysis.channel_grid import Look
+from app.ui.analysis.export_button import ExportButton
 from app.ui.analysis.render import PALETTES
 from app.ui.analysis.slider import NumberSlider
 from app.ui.document import Document
@@ -99,33 +97,14 @@ class InspectorBar(QWidget):
             row.addWidget(widget, stretch)
         second.addWidget(auto)
         second.addWidget(reset)
-        first.addWidget(self._export())
+        self.export = ExportButton("channel_inspector")
+        self.export.wished.connect(self.export_requested)
+        first.addWidget(self.export)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addLayout(first)
         column.addLayout(second)
-
-    def _export(self) -> QToolButton:
-        self.export = _tool("export", "Export", "Save or copy what is shown", lambda: None)
-        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.export.setEnabled(False)
-        menu = QMenu(self.export)
-        menu.setObjectName("channel_inspector.export_menu")
-        for kind, text in (
-            ("picture", "Save picture as PNG…"),
-            ("copy", "Copy picture"),
-            ("tensor", "Save tensor as npy…"),
-        ):
-            action = QAction(text, menu)
-            action.triggered.connect(partial(self._wish_export, kind))
-            menu.addAction(action)
-            action.setObjectName(f"channel_inspector.export.{kind}")
-        self.export.setMenu(menu)
-        return self.export
-
-    def _wish_export(self, kind: str) -> None:
-        self.export_requested.emit(kind)
 
     def show_document(self, document: Document) -> None:
         """List the tensors in running order."""

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui import theme
+from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.analysis.slider import NumberSlider
 from app.ui.document import Document
 from designer.graph.commands import set_params
@@ -160,7 +161,7 @@ class LayerOptions(QGroupBox):
         return box, show
 
     def _text(self, option: Option) -> tuple[QWidget, Show]:
-        edit = self._named(QLineEdit(), option)
+        edit = self._named(RecipeEdit() if option.param == "recipe" else QLineEdit(), option)
         edit.setFont(theme.mono_font())
         edit.textEdited.connect(lambda text: self._write(option, text))
         edit.editingFinished.connect(self._document.history.seal)

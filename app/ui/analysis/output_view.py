@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.ui import theme
 from app.ui.analysis.elided import ElidedLabel
+from app.ui.analysis.export_button import ExportButton
 from app.ui.analysis.features import FeatureView
 from app.ui.analysis.image_view import ImageView, Split
 from app.ui.analysis.render import as_channels, number, picture_pixels, signed_pixels, to_image
 from app.ui.analysis.result import Array
+from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, tell
 from designer.graph.types import Size3D
 
 EMPTY = "The network's output stands here. Launch Analysis runs it."
@@ -49,6 +52,11 @@ class OutputView(QWidget):
         )
         bar.addWidget(self._zoom)
         bar.addWidget(self._probe, 1)
+        self.export = ExportButton(name)
+        self.export.wished.connect(self._export)
+        bar.addWidget(self.export)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._menu)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -70,6 +78,7 @@ class OutputView(QWidget):
         array, self._offset = shown_part(array, operator)
         self._array = array
         self._tensor = kind == "tensor"
+        self.export.setEnabled(array is not None)
         self.view.set_note(note)
         self.features.set_note(note)
         if array is None:
@@ -87,6 +96,29 @@ class OutputView(QWidget):
         self.view.show_image(to_image(pixels))
         if self._place is not None:
             self._show_probe(self._place)
+
+    def _menu(self, place: QPoint) -> None:
+        menu = self.export.menu()
+        if menu is not None and self._array is not None:
+            menu.popup(self.view.mapToGlobal(place))
+
+    def _export(self, way: str) -> None:
+        """The picture as it is seen, pixel for pixel, or the numbers behind it."""
+        array = self._array
+        if array is None:
+            return
+        shown = self._stack.currentWidget()
+        image = self.view.image if shown is self.view else None
+        picture = image if image is not None else shown.grab().toImage()
+        if way == "copy":
+            QGuiApplication.clipboard().setImage(picture)
+            self._probe.setText("The picture is on the clipboard.")
+            return
+        ending, kind = (".npy", NPY) if way == "tensor" else (".png", PNG)
+        path = ask_path(self, "Save", f"{self.layer}{ending}", kind)
+        if path is not None:
+            work = (lambda: save_tensor(path, array)) if way == "tensor" else lambda: save_picture(path, picture)
+            tell(work, self._probe.setText, f"Saved {path.name}")
 
     def set_dimmed(self, dimmed: bool) -> None:
         self.view.set_dimmed(dimmed)

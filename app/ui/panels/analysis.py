@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QGroupBox,
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from app.ui import theme
 from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.elided import ElidedLabel
+from app.ui.analysis.flicker import Flicker
 from app.ui.analysis.image_view import Split
 from app.ui.analysis.input_row import InputRow, dropped_file
 from app.ui.analysis.notice import Notice
@@ -52,6 +53,7 @@ class AnalysisPanel(QWidget):
         self._arranged = False  # picture and controls have got their first shares of the room
         self._inputs: dict[str, InputRow] = {}
         self._outputs: dict[str, OutputView] = {}
+        self.flicker = Flicker(self._analysis, self)
         self._build()
         context.document_changed.connect(self._on_document)
         self._analysis.phase_changed.connect(self._show_phase)
@@ -246,7 +248,16 @@ class AnalysisPanel(QWidget):
                     return layer.name, Split(layer.params["selection"]), float(getattr(operator, "amount", 0.5))
         return None
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.flicker.follow(self._document, True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.flicker.follow(self._document, False)
+
     def _show_split(self) -> None:
+        self.flicker.follow(self._document, self.isVisible())
         mix = self._mix()
         for view in self._outputs.values():
             view.set_split(*(mix[1:] if mix is not None else (Split.NONE, 0.5)))

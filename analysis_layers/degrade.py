@@ -1,0 +1,96 @@
+"""What cameras and files do to pictures: photon noise, JPEG's rounding, blur."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+
+FEW = 16.0  # up to this mean, photons are counted one by one
+
+# Steps of the brightness table that the JPEG standard gives as an example (ITU-T T.81, table K.1), row by row.
+_STEPS = (
+    (16, 11, 10, 16, 24, 40, 51, 61),
+    (12, 12, 14, 19, 26, 58, 60, 55),
+    (14, 13, 16, 24, 40, 57, 69, 56),
+    (14, 17, 22, 29, 51, 87, 80, 62),
+    (18, 22, 37, 56, 68, 109, 103, 77),
+    (24, 35, 55, 64, 81, 104, 113, 92),
+    (49, 64, 78, 87, 103, 121, 120, 101),
+    (72, 92, 95, 98, 112, 100, 103, 99),
+)
+
+
+def poisson(x: Array, scale: float, uniform: Array, normal: Array) -> Array:
+    """Counts of photons with the mean x / scale^2, times scale^2. Values below 0 count none.
+
+    Small means invert the distribution at `uniform`; large ones use `normal` with the next term of Cornish and Fisher's
+    series, then round. Both fields are broadcast over the channels.
+    """
+    import numpy as np
+
+    if scale == 0.0:
+        return x
+    mean = np.maximum(x, 0).astype(np.float64) / scale**2
+    z = np.broadcast_to(normal, x.shape).astype(np.float64)
+    counts = np.maximum(np.rint(mean + np.sqrt(mean) * z + (z * z - 1) / 6), 0)
+    few = mean <= FEW
+    if few.any():
+        small, chance = mean[few], np.broadcast_to(uniform, x.shape)[few].astype(np.float64)
+        term = np.exp(-small)
+        reached, found = term.copy(), np.zeros_like(small)
+        for count in range(1, 80):  # beyond 80 there is less than float32 can tell
+            above = chance >= reached
+            if not above.any():
+                break
+            found += above
+            term *= small / count
+            reached += term
+        counts[few] = found
+    return (counts * scale**2).astype(np.float32)
+
+
+def jpeg(x: Array, scale: float) -> Array:
+    """Every block of 8 x 8 pixels of every channel with its frequencies rounded to steps of 10 * scale * table / 255."""
+    import numpy as np
+
+    if scale == 0.0:
+        return x
+    height, width = x.shape[-2:]
+    rows, columns = -(-height // 8), -(-width // 8)
+    edges = [(0, 0)] * (x.ndim - 2) + [(0, rows * 8 - height), (0, columns * 8 - width)]
+    blocks = np.pad(x, edges, mode="edge").reshape(*x.shape[:-2], rows, 8, columns, 8).swapaxes(-3, -2)
+    place = np.arange(8)
+    wave = np.cos((2 * place[None] + 1) * place[:, None] * np.pi / 16) * np.where(place, 0.5, 0.125**0.5)[:, None]
+    wave = wave.astype(np.float32)
+    steps = np.asarray(_STEPS, np.float32) * np.float32(10 * scale / 255)
+    level = np.float32(128 / 255)
+    frequencies = wave @ (blocks - level) @ wave.T
+    rounded = np.rint(frequencies / steps) * steps
+    result = (wave.T @ rounded @ wave + level).swapaxes(-3, -2).reshape(*x.shape[:-2], rows * 8, columns * 8)
+    return np.ascontiguousarray(result[..., :height, :width], dtype=np.float32)
+
+
+def blur(x: Array, deviation: float) -> Array:
+    """A Gaussian mean over both last axes, cut off at three deviations; edges repeat."""
+    import numpy as np
+
+    reach = ceil(3 * deviation)
+    if reach == 0:
+        return x
+    curve = np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2)
+    curve = (curve / curve.sum()).astype(np.float32)
+    for axis in (-1, -2):
+        edges = [(0, 0)] * x.ndim
+        edges[axis] = (reach, reach)
+        wide, size = np.pad(x, edges, mode="edge"), x.shape[axis]
+        x = np.zeros_like(x)
+        for place, share in enumerate(curve):
+            cut = wide[..., place : place + size] if axis == -1 else wide[..., place : place + size, :]
+            x += share * cut
+    return x
