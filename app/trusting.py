@@ -9,7 +9,7 @@ from dataclasses import replace
 from app.opening import Network
 from designer.files.agreements import agree, agreed, is_digest, not_agreed
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.operators.code_text import digest
+from designer.operators.code_text import digest, visible
 from designer.runtime.api import RunOptions
 
 
@@ -37,15 +37,10 @@ def with_trust(network: Network, options: RunOptions, trust: Sequence[str]) -> R
 def _ask(layer: str, text: str) -> bool:
     """Show the source on the terminal; only a plain yes is a yes."""
     print(f"The layer '{layer}' runs this Python on your machine, with your rights:\n")
-    for number, line in enumerate(text.splitlines(), 1):
-        print(f"{number:4} | {_printable(line)}")
+    for number, line in enumerate(visible(text).split("\n"), 1):
+        print(f"{number:4} | {line}")
     print("\nRun it, now and whenever this very text comes again? [yes/No] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() == "yes"
-
-
-def _printable(line: str) -> str:
-    """The line without what could move the cursor or hide text on a terminal."""
-    return "".join(c if c.isprintable() or c == "\t" else f"\\u{ord(c):04x}" for c in line)
 
 
 def _refusal(layer: str, text: str) -> Diagnostic:

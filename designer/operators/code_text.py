@@ -40,6 +40,11 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def visible(text: str) -> str:
+    """The text with every character that could hide or reorder others (direction marks, control codes) as an escape."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text.replace("\r\n", "\n"))
+
+
 @lru_cache(maxsize=256)
 def parse_code(text: str) -> Code:
     """The top level of `text`; CodeError names the line that Python cannot read."""

@@ -17,7 +17,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.operators.code_text import CodeError, arguments, digest, literal, parse_code
+from designer.operators.code_text import CodeError, arguments, digest, literal, parse_code, visible
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -215,6 +215,11 @@ def test_values_are_literals_only() -> None:
         with pytest.raises(CodeError):
             literal(text)
     assert parse_code("a = 1\nclass B: pass\ndef c(): d = 2").names == {"a", "B", "c"}
+
+
+def test_nothing_in_a_text_can_hide() -> None:
+    assert visible("a\r\n\tb  # \u00e9") == "a\n\tb  # \u00e9"
+    assert visible("x = 1 # \u202e\u2066 \x1b[2K\r\u2028") == "x = 1 # \\u202e\\u2066 \\u001b[2K\\u000d\\u2028"
 
 
 def opaque(**params: str) -> Graph:
