@@ -10,7 +10,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui import theme
-from app.ui.canvas.metrics import fonts
+from app.ui.canvas.metrics import fonts, text_width
 from app.ui.canvas.routing import ramp_of, reach
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class LinkItem(QGraphicsPathItem):
         if not self.label:
             return
         metrics = fonts().mono_metrics
-        width, height = metrics.horizontalAdvance(self.label) + 8, metrics.height()
+        width, height = text_width("mono_metrics", self.label) + 8, metrics.height()
         centre = (self.source.centre() + self.target.centre()) / 2  # a curve's middle is that of its ends
         if self._lane is not None:
             centre.setY(self._lane)

@@ -151,8 +151,8 @@ def _problem(state: LayerState) -> str:
 
 def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState, training: bool) -> str:
     lines = [f"<b>{escape(layer.name)}</b> - {escape(cls.title if cls is not None else layer.type)}"]
-    if cls is not None and cls.help():
-        lines.append(escape(cls.help().splitlines()[0]))
+    if cls is not None and _first_line(cls):
+        lines.append(escape(_first_line(cls)))
     if training:
         lines.append("part of the training branch: left out of inference")
     if state.outputs:
@@ -161,6 +161,10 @@ def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState, training: 
         lines.append(f"output unknown because of '{escape(state.because_of)}'")
     lines += [_finding(d) for d in state.diagnostics]
     return "<br>".join(lines)
+
+
+def _first_line(cls: type[Operator]) -> str:
+    return (cls.__doc__ or "").strip().partition("\n")[0]
 
 
 def _finding(finding: Diagnostic) -> str:

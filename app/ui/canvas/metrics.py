@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
+from typing import Any
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication
@@ -19,7 +20,7 @@ MARK_GAP = 6.0
 MIN_WIDTH = 144.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fonts:
     """The canvas's fonts, derived from the application's, with their measures."""
 
@@ -38,7 +39,26 @@ class Fonts:
 
 def fonts() -> Fonts:
     """The fonts for the application's present font."""
-    return _fonts(QGuiApplication.font().toString())
+    base = QGuiApplication.font()
+    if not _last or _last[0] != base:  # comparing is much faster than writing the font as a key
+        _last[:] = [QFont(base), _fonts(base.toString())]
+    found: Fonts = _last[1]
+    return found
+
+
+_last: list[Any] = []  # the application's font and what was made of it
+
+
+def text_width(name: str, text: str) -> float:
+    """The width of a text in the present font of that name."""
+    return _wide(fonts(), name, text)
+
+
+@lru_cache(maxsize=4096)
+def _wide(metrics: Fonts, name: str, text: str) -> float:
+    """The width of a text in one of the fonts; the same few texts stand in most nodes."""
+    width: float = getattr(metrics, name).horizontalAdvance(text)
+    return width
 
 
 @lru_cache(maxsize=4)
@@ -80,7 +100,7 @@ def layout(look: NodeLook) -> Layout:
     step = max(18.0, line)
     left = _column(look.inputs, f) if look.named_inputs else 0.0
     right = _column(look.outputs, f) if look.named_outputs else 0.0
-    body = max(f.small_metrics.horizontalAdvance(look.title), f.mono_metrics.horizontalAdvance(look.summary))
+    body = max(_wide(f, "small_metrics", look.title), _wide(f, "mono_metrics", look.summary))
     width = max(
         MIN_WIDTH,
         2 * PAD + f.name_metrics.horizontalAdvance(look.name) + look.marks * (MARK + MARK_GAP),
@@ -93,9 +113,9 @@ def layout(look: NodeLook) -> Layout:
     first = header + 4 + step / 2
     tab = QRectF()
     if look.activation:
-        tab_width = f.small_metrics.horizontalAdvance(look.activation) + 16
+        tab_width = _wide(f, "small_metrics", look.activation) + 16
         tab = QRectF(width, first - line / 2 - 1, tab_width, line + 2)
-    shape = f.mono_metrics.horizontalAdvance(", ".join(look.shapes))
+    shape = _wide(f, "mono_metrics", ", ".join(look.shapes))
     wide = max(width + tab.width(), PAD + shape)
     edge = PORT_RADIUS + 3
     bounds = QRectF(-edge, -3, wide + 2 * edge, height + f.mono_metrics.height() + 8)
@@ -112,7 +132,7 @@ def layout(look: NodeLook) -> Layout:
 
 
 def _column(ports: tuple[PortLook, ...], f: Fonts) -> float:
-    return max((f.small_metrics.horizontalAdvance(p.name) for p in ports), default=0.0) + 10
+    return max((_wide(f, "small_metrics", p.name) for p in ports), default=0.0) + 10
 
 
 def _snap(value: float) -> float:

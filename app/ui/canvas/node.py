@@ -15,6 +15,7 @@ from app.ui.canvas.metrics import Layout, layout
 from app.ui.canvas.ports import PortDot
 
 EMPTY = NodeLook("", "", None)
+NOTHING = Layout(QRectF(), 0.0, QRectF(), 0.0, 0.0, QRectF(), (), ())
 
 
 class LayerItem(AbstractNodeItem):  # type: ignore[misc]
@@ -24,7 +25,7 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         super().__init__("layer")
         self.setAcceptHoverEvents(True)
         self.look: NodeLook = EMPTY
-        self.layout: Layout = layout(EMPTY)
+        self.layout: Layout = NOTHING
         self._inputs: list[PortDot] = []
         self._outputs: list[PortDot] = []
 

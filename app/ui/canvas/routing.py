@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-BUCKET = 512  # width of a column of the index, in canvas units
+BUCKET = 512  # side of a square of the index, in canvas units
+DETOUR = 960.0  # how far above or below its ends a link may run
 LONG = 200.0  # links that span less never pass a node
 ABOVE, BELOW = 14.0, 10.0  # between a lane and the node under or over it
 RAMP = 56.0  # length in which a link leaves its lane
@@ -28,7 +29,7 @@ class Obstacles:
 
     def __init__(self) -> None:
         self._rects: dict[Hashable, Rect] = {}
-        self._buckets: dict[int, set[Hashable]] = {}
+        self._buckets: dict[tuple[int, int], set[Hashable]] = {}
 
     def put(self, key: Hashable, rect: Rect) -> Rect | None:
         """Set the box of a node; returns the one that it had."""
@@ -36,7 +37,7 @@ class Obstacles:
             return rect
         old = self.drop(key)
         self._rects[key] = rect
-        for bucket in _buckets(rect.left, rect.right):
+        for bucket in _buckets(rect):
             self._buckets.setdefault(bucket, set()).add(key)
         return old
 
@@ -44,35 +45,40 @@ class Obstacles:
         """Forget a node; returns its box."""
         rect = self._rects.pop(key, None)
         if rect is not None:
-            for bucket in _buckets(rect.left, rect.right):
+            for bucket in _buckets(rect):
                 self._buckets[bucket].discard(key)
         return rect
 
-    def between(self, left: float, right: float, *others: Hashable) -> Iterator[Rect]:
-        """The boxes that reach into a range of x, but for those of `others`."""
-        seen = set(others)
-        for bucket in _buckets(left, right):
-            for key in self._buckets.get(bucket, ()):
-                if key not in seen:
-                    seen.add(key)
-                    rect = self._rects[key]
-                    if rect.right > left and rect.left < right:
-                        yield rect
+    def within(self, area: Rect, *others: Hashable) -> list[Rect]:
+        """The boxes that reach into an area, but for those of `others`."""
+        keys: set[Hashable] = set()
+        for bucket in _buckets(area):
+            keys.update(self._buckets.get(bucket, ()))
+        keys.difference_update(others)
+        left, top, right, bottom = area
+        found = [self._rects[key] for key in keys]
+        return [r for r in found if r[2] > left and r[0] < right and r[3] > top and r[1] < bottom]
 
     def lane(self, start: tuple[float, float], end: tuple[float, float], *ends: Hashable) -> float | None:
         """The y along which a link from `start` to `end` runs; None: directly. `ends` are its two nodes."""
         if end[0] - start[0] < LONG:
             return None
-        near = list(self.between(start[0], end[0], *ends))
-        if _free(_direct(start, end), near):
+        top, bottom = min(start[1], end[1]), max(start[1], end[1])
+        in_the_way = self.within(Rect(start[0], top - 2, end[0], bottom + 2), *ends)
+        if not in_the_way or _free(_direct(start, end), in_the_way):
             return None
+        top, bottom = top - DETOUR, bottom + DETOUR
+        near = self.within(Rect(start[0], top, end[0], bottom), *ends)
         wishes = {start[1], end[1], *(r.top - ABOVE for r in near), *(r.bottom + BELOW for r in near)}
-        best = sorted(wishes, key=lambda y: (abs(y - start[1]) + abs(y - end[1]), y))
-        return next((y for y in best[:CANDIDATES] if _free(_along(start, end, y), near)), None)
+        best = sorted((abs(y - start[1]) + abs(y - end[1]), y) for y in wishes if top < y < bottom)
+        return next((y for _, y in best[:CANDIDATES] if _free(_along(start, end, y), near)), None)
 
 
-def _buckets(left: float, right: float) -> range:
-    return range(int(left // BUCKET), int(right // BUCKET) + 1)
+def _buckets(rect: Rect) -> Iterator[tuple[int, int]]:
+    rows = range(int(rect[1] // BUCKET), int(rect[3] // BUCKET) + 1)
+    for column in range(int(rect[0] // BUCKET), int(rect[2] // BUCKET) + 1):
+        for row in rows:
+            yield (column, row)
 
 
 Line = list[tuple[float, float]]
