@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtWidgets import QInputDialog, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QInputDialog, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from app.ui.canvas import arranging, clipboard, gestures, wishes
 from app.ui.canvas.links import LinkItem
@@ -248,6 +248,9 @@ class Canvas(QWidget):
             dialog.textValueSelected.connect(lambda text: self.retitle(frame.id, text.strip()))
         dialog.setOkButtonText("Rename")
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for field in dialog.findChildren(QLineEdit):
+            field.setObjectName(f"{dialog.objectName()}.text")
+            field.setAccessibleName(dialog.windowTitle())
         dialog.open()
 
     def rename(self, old: str, new: str) -> None:

@@ -1,0 +1,179 @@
+"""Every widget that a person uses has an object name and an accessible name: tests and screen readers need the same."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+
+import numpy as np
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractScrollArea,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QDialogButtonBox,
+    QDockWidget,
+    QGraphicsView,
+    QHeaderView,
+    QLineEdit,
+    QMessageBox,
+    QPlainTextEdit,
+    QScrollBar,
+    QTabBar,
+    QTabWidget,
+    QTextEdit,
+    QWidget,
+)
+
+from app.ui.analysis.controller import analysis_of
+from app.ui.analysis.result import Phase
+from app.ui.dialogs.findings import FindingsDialog
+from app.ui.document import Document
+from app.ui.panels import PANELS
+from app.ui.profiling.controller import profiling_of
+from app.ui.window import MainWindow
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.registry import default_registry
+
+USED = (
+    QAbstractButton,
+    QLineEdit,
+    QAbstractSpinBox,
+    QAbstractSlider,
+    QComboBox,
+    QAbstractItemView,
+    QTabWidget,
+    QTextEdit,
+    QPlainTextEdit,
+    QGraphicsView,
+)
+PARTS = (QAbstractSpinBox, QComboBox, QLineEdit, QTabBar, QAbstractItemView, QMessageBox, QDialogButtonBox, QDockWidget)
+WAIT = 60_000
+
+
+def unnamed(root: QWidget) -> list[str]:
+    """Widgets under `root`, itself too, that a person uses and that have no name, or nothing that could be read out."""
+    found = []
+    for widget in (root, *root.findChildren(QWidget)):
+        if not used(widget):
+            continue
+        text = widget.accessibleName() or (widget.text() if isinstance(widget, QAbstractButton) else "")
+        if not widget.objectName() or not text:
+            parents = [widget.parentWidget()]
+            while parents[-1] is not None and len(parents) < 3:
+                parents.append(parents[-1].parentWidget())
+            inside = " in ".join(f"{type(p).__name__} '{p.objectName()}'" for p in parents if p is not None)
+            found.append(f"{type(widget).__name__} '{widget.objectName()}' says '{text}' in {inside}")
+    return found
+
+
+def used(widget: QWidget) -> bool:
+    """Whether a person operates it as such: parts of another widget have no names of their own."""
+    custom = widget.focusPolicy() & Qt.FocusPolicy.ClickFocus and type(widget).__module__.startswith("app.")
+    if not isinstance(widget, USED) and not custom:
+        return False
+    if isinstance(widget, QScrollBar | QHeaderView) or widget.objectName().startswith("qt_"):
+        return False
+    parent = widget.parentWidget()
+    if parent is None:
+        return True
+    if isinstance(parent, PARTS) and not (isinstance(parent, QDialogButtonBox) and widget.objectName()):
+        return False
+    if isinstance(parent.parentWidget(), QComboBox) or (
+        isinstance(parent, QAbstractScrollArea) and parent.viewport() is widget
+    ):
+        return False
+    if type(parent).__name__ == "TabSearchMenuWidget":  # NodeGraphQt's own, never shown
+        return False
+    # an action that its empty state does not offer
+    return not (
+        isinstance(widget, QAbstractButton) and widget.isHidden() and not widget.text() and widget.icon().isNull()
+    )
+
+
+def network() -> Graph:
+    return Graph(
+        [
+            Layer("input", "input", params={"dims": "16x16x3", "tiling": "1"}),
+            Layer("noise", "noise", (160, 0), (Source("input"),)),
+            Layer("conv", "convolution", (320, 0), (Source("noise"),), {"features": "3"}, ActivationSpec("relu")),
+            Layer("mix", "mix", (480, 0), (Source("conv"), Source("noise"))),
+            Layer("strange", "of_a_plugin", (320, 160), (), {"secret": "1"}),
+            Layer("output", "output", (640, 0), (Source("mix"),)),
+        ],
+        name="named",
+    )
+
+
+@pytest.fixture
+def window(qtbot, tmp_path) -> MainWindow:
+    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
+    window.resize(1366, 768)
+    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
+    window.show()
+    qtbot.waitExposed(window)
+    document = Document(network(), window.context.registry, parent=window.context)
+    document.change_settings(random_seed=0, iterations=1)
+    window.context.set_document(document)
+    return window
+
+
+def test_every_widget_of_every_panel(window, qtbot, tmp_path) -> None:
+    """Empty, with a document, with every layer selected in turn, and with results."""
+    for spec in PANELS:
+        window.docks.show(spec.id)
+    left = set(unnamed(window))
+    window.start_engine_client()
+    context = window.context
+    for layer in context.document.graph.layers:
+        context.select((layer,))
+        left |= set(unnamed(window))
+    np.save(tmp_path / "in.npy", np.zeros((1, 3, 16, 16), np.float32))
+    analysis, profiling = analysis_of(context), profiling_of(context)
+    analysis.set_input("input", tmp_path / "in.npy")
+    window._run_analysis()
+    qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
+    with qtbot.waitSignal(analysis.result_changed, timeout=WAIT):
+        context.inspect_requested.emit("conv")
+    with qtbot.waitSignal(profiling.current_changed, timeout=WAIT):
+        window._run_inference()
+    left |= set(unnamed(window))
+    assert not left, "\n".join(sorted(left))
+
+
+def test_every_widget_of_every_dialog(window, qtbot) -> None:
+    left: list[str] = []
+
+    def look() -> None:
+        for dialog in QApplication.topLevelWidgets():
+            if dialog is not window and dialog.isVisible():
+                left.extend(unnamed(dialog))
+                if not dialog.objectName() or not (dialog.accessibleName() or dialog.windowTitle()):
+                    left.append(f"{type(dialog).__name__} '{dialog.objectName()}' '{dialog.windowTitle()}'")
+                dialog.close()
+
+    for name in ("export.pytorch", "export.onnx", "help.shortcuts", "help.about", "edit.add"):
+        window._refresh()
+        action = window.actions_[name]
+        action.setEnabled(True)
+        action.trigger()
+        QApplication.processEvents()
+        assert [w for w in QApplication.topLevelWidgets() if w is not window and w.isVisible()], name
+        look()
+    window.context.select(("conv",))
+    window._refresh()
+    window.actions_["edit.rename"].trigger()
+    QApplication.processEvents()
+    look()
+    FindingsDialog("Not Opened", "x could not be opened.", [Diagnostic("x", "it is none", remedy="y")], window).open()
+    look()
+    assert not left, "\n".join(left)
