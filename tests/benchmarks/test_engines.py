@@ -6,16 +6,11 @@ recorded and never judged: the machine may be busy.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "runtime"))
-
 from runtime_networks import analysed, pixels, plain_torch_unet, unet, unet_weights
 
 from designer.graph.model import Source

@@ -1,13 +1,8 @@
-"""Makes the helper modules beside this file importable, and loads the operators once."""
+"""Loads the operators once."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from designer.operators.registry import Registry, load
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from pytorch_networks import lint, load_source, node, set_weights
 from template_networks import by_hand, nested, seeded, weights_by_hand
 

@@ -1,11 +1,6 @@
-"""Makes the helper module beside this file importable, and keeps torch to one thread: the machine is shared."""
+"""Keeps torch to one thread: the machine is shared."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from template_networks import by_hand, nested, seeded, weights_by_hand
 
 from designer.files.weights import Weights, required_weights

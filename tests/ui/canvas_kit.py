@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
 from PySide6.QtTest import QTest
 
+from app.ui.window import MainWindow
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.registry import default_registry
 
 LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
 
@@ -24,6 +26,16 @@ def small_graph() -> Graph:
         ],
         name="small",
     )
+
+
+def open_window(qtbot, folder) -> MainWindow:
+    """The shown window, with settings of its own in `folder`; it does not ask for its changes when it closes."""
+    window = MainWindow(default_registry(), QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat))
+    window.resize(1366, 768)
+    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
+    window.show()
+    qtbot.waitExposed(window)
+    return window
 
 
 def at(canvas, place: QPointF) -> QPoint:

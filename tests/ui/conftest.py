@@ -5,8 +5,14 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from app.ui.jobs.engine import EngineClient
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +41,13 @@ def nothing_is_left() -> Iterator[None]:
     for thread in new:
         thread.join(2.0)
     assert not [t for t in new if t.is_alive()], "threads left behind"
+
+
+@pytest.fixture(scope="module")
+def engine(qapp: QApplication) -> Iterator[EngineClient]:
+    """One engine process for the tests of a module; it starts with the first request."""
+    from app.ui.jobs.engine import EngineClient
+
+    client = EngineClient()
+    yield client
+    client.close()

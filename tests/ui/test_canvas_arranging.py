@@ -7,37 +7,21 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-import importlib.util
-from pathlib import Path
-
-from PySide6.QtCore import QPoint, QPointF, QSettings
+import canvas_kit as kit
+from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 import samples
 from app.ui.document import Document
-from app.ui.window import MainWindow
 from designer.files.document import read_document
 from designer.graph import commands
 from designer.graph.model import Frame, Layer, Source
-from designer.operators.registry import default_registry
-
-_spec = importlib.util.spec_from_file_location("canvas_kit", Path(__file__).with_name("canvas_kit.py"))
-kit = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kit)
-
-
-def keep_nothing(window) -> None:
-    window.context.document.history.mark_clean()
 
 
 @pytest.fixture
 def window(qtbot, tmp_path):
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=keep_nothing)
-    window.show()
-    qtbot.waitExposed(window)
+    window = kit.open_window(qtbot, tmp_path)
     show(window, kit.small_graph())
     return window
 

@@ -7,38 +7,22 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-import importlib.util
-from pathlib import Path
-
-from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
+import canvas_kit as kit
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit
 
 from app.ui.document import Document
-from app.ui.window import MainWindow
 from designer.files.document import parse_document, write_document
 from designer.graph import commands
 from designer.graph.model import Frame
-from designer.operators.registry import default_registry
-
-_spec = importlib.util.spec_from_file_location("canvas_kit", Path(__file__).with_name("canvas_kit.py"))
-kit = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kit)
 
 RECT = (288, -48, 288, 192)  # around conv
 
 
-def keep_nothing(window) -> None:
-    window.context.document.history.mark_clean()
-
-
 @pytest.fixture
 def window(qtbot, tmp_path):
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=keep_nothing)
-    window.show()
-    qtbot.waitExposed(window)
+    window = kit.open_window(qtbot, tmp_path)
     window.context.set_document(Document(kit.small_graph(), window.context.registry, parent=window.context))
     window.canvas.viewer.zoom_by(1 / window.canvas.viewer.zoom)
     window.canvas.viewer.centerOn(420, 40)

@@ -7,9 +7,7 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-import importlib.util
-from pathlib import Path
-
+import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent, QWheelEvent
 from PySide6.QtTest import QTest
@@ -21,10 +19,6 @@ from app.ui.context import Context
 from app.ui.document import Document
 from designer.graph.model import Source
 from designer.operators.registry import default_registry
-
-_spec = importlib.util.spec_from_file_location("canvas_kit", Path(__file__).with_name("canvas_kit.py"))
-kit = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kit)
 
 SHIFT, CTRL, ALT = (
     Qt.KeyboardModifier.ShiftModifier,

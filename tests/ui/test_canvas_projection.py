@@ -7,12 +7,11 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-import importlib.util
 import random
 import time
 from dataclasses import replace
-from pathlib import Path
 
+import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor, QGuiApplication
 
@@ -27,10 +26,6 @@ from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
 from designer.operators.api import Category
 from designer.operators.registry import default_registry
-
-_spec = importlib.util.spec_from_file_location("canvas_kit", Path(__file__).with_name("canvas_kit.py"))
-kit = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kit)
 
 
 @pytest.fixture

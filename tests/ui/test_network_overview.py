@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("PySide6")
+import analysis_kit as kit
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.overview_model import LAYER, SHAPE, STATE, TIME
@@ -19,19 +17,6 @@ from app.ui.panels.network_overview import NetworkOverviewPanel
 from designer.graph.commands import set_params
 
 pytestmark = pytest.mark.gui
-
-_spec = importlib.util.spec_from_file_location("analysis_kit", Path(__file__).with_name("analysis_kit.py"))
-assert _spec is not None
-assert _spec.loader is not None
-kit = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(kit)
-
-
-@pytest.fixture(scope="module")
-def engine(qapp: QApplication) -> Iterator[EngineClient]:
-    client = EngineClient()
-    yield client
-    client.close()
 
 
 class Bench(kit.Launched):
