@@ -1,6 +1,7 @@
 """Networks as PyTorch: the source of a module, and a project that trains it."""
 
+from exporters.pytorch.losses import generate_losses
 from exporters.pytorch.project import export_project
 from exporters.pytorch.source import class_name, generate_source
 
-__all__ = ["class_name", "export_project", "generate_source"]
+__all__ = ["class_name", "export_project", "generate_losses", "generate_source"]

@@ -12,7 +12,7 @@ from designer.operators.api import Role
 from designer.operators.deploy import without_analysis
 from designer.operators.registry import Registry
 from designer.operators.training_branch import loss_ends, no_output, training_branch
-from exporters.pytorch.source import Module, built, check_shapes, plain, role_in
+from exporters.pytorch.source import Module, built, check_shapes, module_source, plain, role_in
 from exporters.pytorch.subnetworks import prepared
 
 CLASS = "Losses"
@@ -26,6 +26,12 @@ class Losses:
     module: Module
     taps: tuple[Source, ...]
     targets: tuple[Source, ...]
+
+
+def generate_losses(graph: Graph, registry: Registry) -> str:
+    """The text of losses.py; empty without losses. Raises DiagnosticError when they cannot be computed."""
+    losses = losses_of(graph, registry)
+    return module_source(losses.module, CLASS) if losses is not None else ""
 
 
 def losses_of(graph: Graph, registry: Registry) -> Losses | None:

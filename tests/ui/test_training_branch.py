@@ -16,6 +16,7 @@ from app.ui.analysis.inputs import layers_of
 from app.ui.canvas.canvas import Canvas
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.panels.code_view import CodeViewPanel
 from app.ui.panels.parameters import ParametersPanel
 from app.ui.widgets.layer_facts import LayerFacts
 from designer.graph.commands import connect, disconnect
@@ -117,3 +118,16 @@ def test_the_analysis_asks_for_no_target(context):
     graph = context.document.graph
     assert layers_of(graph, context.registry, Role.INPUT) == ("image",)
     assert layers_of(graph, context.registry, Role.OUTPUT) == ("result",)
+
+
+def test_the_code_view_shows_the_losses_of_a_selected_one(qtbot, context):
+    panel = CodeViewPanel(context)
+    qtbot.addWidget(panel)
+    panel.show()
+    qtbot.waitExposed(panel)
+    context.select(("loss",))
+    qtbot.waitUntil(lambda: "nn.L1Loss" in panel.source(), timeout=20_000)
+    assert "class Losses(nn.Module)" in panel.source()
+    context.select(("conv",))
+    qtbot.waitUntil(lambda: "nn.Conv2d" in panel.source(), timeout=20_000)
+    assert "Losses" not in panel.source()

@@ -28,6 +28,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.operators.registry import Registry
+from designer.operators.training_branch import training_branch
 
 _NO_DOCUMENT = "Open or create a network: its PyTorch code is written here while you edit."
 _NO_LAYERS = "Add layers from the palette: their PyTorch code is written here."
@@ -177,10 +178,12 @@ class CodeViewPanel(QWidget):
 
 
 def _write(graph: Graph, registry: Registry, chosen: tuple[str, ...]) -> tuple[str, str]:
-    """(source, problem): one of the two is empty."""
-    from exporters.pytorch import generate_source
+    """(source, problem): one of the two is empty. Layers of the training branch are shown as it is exported."""
+    from exporters.pytorch import generate_losses, generate_source
 
     try:
+        if chosen and training_branch(graph, registry).issuperset(chosen):
+            return generate_losses(graph, registry), ""
         return generate_source(graph, registry, graph.name, chosen or None), ""
     except DiagnosticError as error:
         finding = error.diagnostics[0]
