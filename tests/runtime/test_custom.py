@@ -156,6 +156,7 @@ BODY = "class Gain(nn.Module):\n    def forward(self, x):\n        {}\n"
         (BODY.format("return x > 0"), ("torch.bool", "declared is float32")),
         (f"\nboom()\n{GAIN}", ("line 2", "NameError")),
         ("class Gain:\n    pass\n", ("no torch.nn.Module",)),
+        (f"class Odd(Exception):\n    def __str__(self):\n        return 1 / 0\nraise Odd\n{GAIN}", ("line 4", "Odd")),
         ("class Gain(nn.Module):\n    def __init__(self, needed):\n        pass\n", ("could not be made", "needed")),
         ("class Gain(nn.Module):\n    def __init__(self):\n        self.a = nn.Linear(1, 1)\n", ("line 3",)),
     ],

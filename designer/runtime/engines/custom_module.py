@@ -88,9 +88,16 @@ def _guarded(layer: str, file: str, what: str, action: Callable[[], Any]) -> Any
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
         where = f"line {line} of its source: " if line else ""
-        first = (str(error).strip().splitlines() or [""])[0][:300]
+        first = _first_line(error)
         reason = f"{type(error).__name__}{': ' if first else ''}{first}"
         raise _failed(layer, f"{what}: {where}{reason}", "correct the source or the arguments") from error
+
+
+def _first_line(error: BaseException) -> str:
+    try:
+        return (str(error).strip().splitlines() or [""])[0][:300]
+    except Exception:  # its class is foreign code too
+        return ""
 
 
 def _check_tensors(attribute: Attribute, module: torch.nn.Module, program: Program) -> None:
