@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from designer.graph.commands import paste
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -230,6 +231,52 @@ def dissolve(graph: Graph, instance: str) -> Edit:
         )
         edits[consumer] = (reader, replace(reader, inputs=_trim(sources)))
     return Edit(f"Dissolve {instance}", edits)
+
+
+def paste_with_templates(
+    graph: Graph,
+    layers: Iterable[Layer],
+    templates: Iterable[Template],
+    offset: tuple[int, int] = (32, 32),
+    *,
+    keep_links: bool = False,
+) -> Edit:
+    """As `paste`, for layers of another document: the templates that they are instances of come along.
+
+    A template that the document has already is not added again; one of the same name that differs gets another name.
+    """
+    brought = {template.name: template for template in templates}
+    names: dict[str, str] = {}
+    taken = {*graph.templates, *brought}
+    changed = True
+    while changed:  # what uses a template that has another name now is another template too
+        changed = False
+        for name, template in brought.items():
+            present = graph.templates.get(name)
+            other = present is not None and present != template
+            if name not in names and (other or any(used in names for used in template.uses())):
+                names[name] = _numbered(name, taken)
+                changed = True
+
+    def renamed(layer: Layer) -> Layer:
+        used = layer.params.get(PARAMETER, "")
+        return layer.with_param(PARAMETER, names[used]) if layer.type == INSTANCE and used in names else layer
+
+    edit = paste(graph, map(renamed, layers), offset, keep_links=keep_links)
+    added: Templates = {}
+    for name, template in brought.items():
+        new = names.get(name, name)
+        if new not in graph.templates:
+            added[new] = (None, replace(template, name=new, layers=tuple(map(renamed, template.layers))))
+    return replace(edit, templates=added)
+
+
+def _numbered(name: str, taken: set[str]) -> str:
+    number = 2
+    while f"{name}_{number}" in taken:
+        number += 1
+    taken.add(f"{name}_{number}")
+    return f"{name}_{number}"
 
 
 class _Ports:

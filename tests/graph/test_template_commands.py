@@ -17,6 +17,7 @@ from designer.graph.template_commands import (
     dissolve,
     edit_template,
     make_template,
+    paste_with_templates,
     remove_template,
     rename_template,
     set_template,
@@ -240,3 +241,23 @@ def test_merged_and_grouped_edits_keep_templates(graph: Graph) -> None:
         assert change.templates == {"pair"}
     history.undo()
     assert graph == before
+
+
+def test_pasted_instances_bring_their_templates(graph: Graph) -> None:
+    other = Graph([plain("in")])
+    after = committed(other, lambda g: paste_with_templates(g, [graph["p"]], [pair()]))
+    assert after.templates == {"pair": pair()}
+    again = committed(after, lambda g: paste_with_templates(g, [graph["p"]], [pair()]))
+    assert again.templates == after.templates
+    assert {layer.name for layer in again} == {"in", "p", "p_0"}
+
+
+def test_a_pasted_template_never_replaces_one_of_the_same_name(graph: Graph) -> None:
+    theirs = Template("pair", (Layer("y", "template_output"),))
+    outer = Template("outer", (instance("i", "pair"), Layer("y", "template_output", inputs=(Source("i"),))))
+    graph.apply(set_template(graph, outer))
+    after = committed(graph, lambda g: paste_with_templates(g, [instance("o", "outer")], [theirs, outer]))
+    assert after["o"].params["template"] == "outer_2"
+    assert after.templates["outer_2"].uses() == ("pair_2",)
+    assert after.templates["pair_2"].layers == theirs.layers
+    assert after.templates["pair"] == pair()

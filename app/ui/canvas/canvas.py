@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import cast
 
@@ -22,6 +22,8 @@ from designer.graph import commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.model import GRID, Layer, Source, check_layer_name
+from designer.graph.template import Template
+from designer.graph.template_commands import paste_with_templates
 from designer.operators.api import Operator
 
 OPENING_ZOOM = 0.5  # a document that is larger opens at its top left corner, where it can be read
@@ -206,24 +208,26 @@ class Canvas(QWidget):
     def paste(self, *, keep_links: bool = False) -> None:
         """Add what the clipboard holds, each time a little further down, and select it."""
         try:
-            layers = clipboard.pasted()
+            part = clipboard.pasted()
         except DiagnosticError as error:
             if self._document is not None:
                 self._document.refused.emit(error.diagnostics)
             return
         self._paste_count += 1
-        self._add_copies(layers, self._paste_count, keep_links=keep_links)
+        self._add_copies(list(part), self._paste_count, keep_links=keep_links, templates=part.templates.values())
 
     def duplicate_selection(self, *, keep_links: bool = False) -> None:
         if self._document is not None:
             names = self._selected_names()
             self._add_copies([self._document.graph[n] for n in names], 1, keep_links=keep_links)
 
-    def _add_copies(self, layers: list[Layer], step: int, *, keep_links: bool) -> None:
+    def _add_copies(
+        self, layers: list[Layer], step: int, *, keep_links: bool, templates: Iterable[Template] = ()
+    ) -> None:
         if not layers:
             return
         offset = (32 * step, 32 * step)
-        edit = self._do(lambda d: commands.paste(d.graph, layers, offset, keep_links=keep_links))
+        edit = self._do(lambda d: paste_with_templates(d.graph, layers, templates, offset, keep_links=keep_links))
         if edit is not None:
             self._context.select(tuple(edit.layers))
 

@@ -10,13 +10,18 @@ from PySide6.QtGui import QGuiApplication
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
+from designer.graph.template import INSTANCE, PARAMETER, closure
 
 
 def copy(graph: Graph, names: Iterable[str]) -> None:
-    """Put layers on the clipboard. Links from outside are kept in the text; pasting decides about them."""
+    """Put layers on the clipboard, with the templates that they use. Links from outside are kept in the text; pasting decides about them."""
     from designer.files.document import write_document
 
-    part = Graph((_declared(graph[n], graph.attributes) for n in names), name=graph.name)
+    layers = [_declared(graph[n], graph.attributes) for n in names]
+    used = {
+        t: None for x in layers if x.type == INSTANCE for t in closure(graph.templates, x.params.get(PARAMETER, ""))
+    }
+    part = Graph(layers, name=graph.name, templates=(graph.templates[t] for t in used if t in graph.templates))
     # Text alone: a mime object made in Python would outlive Python in Qt's clipboard and end the process with a crash.
     QGuiApplication.clipboard().setText(write_document(part).decode("utf-8"))
 
@@ -39,8 +44,8 @@ def can_paste() -> bool:
     return "<NetworkModel" in QGuiApplication.clipboard().text()[:4096]
 
 
-def pasted() -> list[Layer]:
-    """The layers on the clipboard. Raises DiagnosticError when there are none or the text cannot be read."""
+def pasted() -> Graph:
+    """The layers on the clipboard, with their templates. DiagnosticError when there are none or the text cannot be read."""
     from designer.files.document import parse_document
 
     data = QGuiApplication.clipboard().text().encode()
@@ -51,4 +56,4 @@ def pasted() -> list[Layer]:
     reading = parse_document(data, "clipboard", validate=False)
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
-    return list(reading.graph)
+    return reading.graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.ui import theme
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.size_field import SizeField
+from designer.graph.template import PARAMETER
 from designer.operators.params import Parameter
 
 MIXED = "several values"
@@ -83,7 +84,10 @@ class ParamEditor(QWidget):
         if parameter.kind == "bool":
             return self._check_box()
         if parameter.kind == "choice" or parameter.info.choices:
-            return self._combo(parameter.info.choices)
+            names = parameter.name == PARAMETER  # of things in the document, shown as they are
+            return self._combo(
+                {choice: choice if names else choice.replace("_", " ") for choice in parameter.info.choices}
+            )
         if parameter.kind in ("int", "float"):
             return self._number(parameter)
         if parameter.kind in ("size2d", "size3d", "size2d?"):
@@ -112,14 +116,14 @@ class ParamEditor(QWidget):
         box.clicked.connect(lambda: clicked(box.isChecked()))
         return box
 
-    def _combo(self, choices: tuple[str, ...]) -> QWidget:
+    def _combo(self, choices: Mapping[str, str]) -> QWidget:
         box = QComboBox()
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         box.setMinimumContentsLength(6)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        for choice in choices:
-            box.addItem(choice.replace("_", " "), choice)
+        for choice, shown in choices.items():
+            box.addItem(shown, choice)
 
         def put(text: str | None) -> None:
             box.setPlaceholderText(MIXED if text is None else text)
