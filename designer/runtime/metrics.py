@@ -1,4 +1,4 @@
-"""How close two pictures are."""
+"""How close two pictures are, and where they are not."""
 
 from __future__ import annotations
 
@@ -7,13 +7,63 @@ from math import inf, log10
 import numpy as np
 from numpy.typing import NDArray
 
+WINDOW = 11  # of SSIM, in pixels, with Gaussian weights of this deviation
+DEVIATION = 1.5
+
 
 def psnr(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> float:
     """Peak signal-to-noise ratio in dB of two arrays of one shape; values are compared clipped to 0..peak.
 
     Infinity for equal arrays. Raises ValueError when the shapes differ.
     """
+    x, y = _clipped(a, b, peak)
+    error = np.mean(np.square(x - y))
+    return inf if error == 0.0 else float(10.0 * log10(peak * peak / float(error)))
+
+
+def ssim(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> float:
+    """Mean structural similarity (Wang et al. 2004) of N x C x H x W pictures, clipped to 0..peak; 1 for equal ones.
+
+    Gaussian windows that lie inside the picture, each channel for itself; smaller pictures get the largest odd window that
+    fits. Raises ValueError when the shapes differ.
+    """
+    x, y = _clipped(a, b, peak)
+    side = min(WINDOW, *x.shape[-2:])
+    side -= 1 - side % 2
+    curve = np.exp(-0.5 * ((np.arange(side) - side // 2) / DEVIATION) ** 2)
+    curve /= curve.sum()
+    mean_x, mean_y = _windowed(x, curve), _windowed(y, curve)
+    both, energy = mean_x * mean_y, mean_x**2 + mean_y**2
+    covariance = _windowed(x * y, curve) - both
+    variance = _windowed(x * x + y * y, curve) - energy
+    c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
+    return float(np.mean((2 * both + c1) * (2 * covariance + c2) / ((energy + c1) * (variance + c2))))
+
+
+def worst_region(error: NDArray[np.float64], side: int) -> tuple[int, int]:
+    """Row and column where a square of `side` pixels with the largest sum of `error` (H x W, not negative) begins.
+
+    A square larger than the map begins at 0.
+    """
+    height, width = min(side, error.shape[0]), min(side, error.shape[1])
+    sums = np.zeros((error.shape[0] + 1, error.shape[1] + 1))
+    sums[1:, 1:] = error.cumsum(0).cumsum(1)
+    squares = sums[height:, width:] - sums[:-height, width:] - sums[height:, :-width] + sums[:-height, :-width]
+    row, column = divmod(int(np.argmax(squares)), squares.shape[1])
+    return row, column
+
+
+def _clipped(
+    a: NDArray[np.float32], b: NDArray[np.float32], peak: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if a.shape != b.shape:
         raise ValueError(f"pictures of one size are needed, not {a.shape} and {b.shape}")
-    error = np.mean(np.square(np.clip(a, 0, peak, dtype=np.float64) - np.clip(b, 0, peak, dtype=np.float64)))
-    return inf if error == 0.0 else float(10.0 * log10(peak * peak / float(error)))
+    return np.clip(a, 0, peak, dtype=np.float64), np.clip(b, 0, peak, dtype=np.float64)
+
+
+def _windowed(x: NDArray[np.float64], curve: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weighted means over the last two axes, at the places where the whole window is inside."""
+    height, width = x.shape[-2] - len(curve) + 1, x.shape[-1] - len(curve) + 1
+    rows = sum(share * x[..., place : place + width] for place, share in enumerate(curve))
+    result: NDArray[np.float64] = sum(share * rows[..., place : place + height, :] for place, share in enumerate(curve))
+    return result

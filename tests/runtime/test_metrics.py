@@ -1,0 +1,75 @@
+"""PSNR, SSIM and the worst region against their definitions, written out by hand."""
+
+from __future__ import annotations
+
+from math import exp, inf, log10
+
+import numpy as np
+import pytest
+
+from designer.runtime.metrics import psnr, ssim, worst_region
+
+
+def pair(height: int = 14, width: int = 17) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    a = rng.random((1, 2, height, width)).astype(np.float32)
+    return a, np.clip(a + rng.normal(0, 0.1, a.shape), 0, 1).astype(np.float32)
+
+
+def by_hand(x: np.ndarray, y: np.ndarray, side: int) -> float:
+    """Window by window, pixel by pixel, in plain Python."""
+    weights = [[exp(-((i - side // 2) ** 2 + (j - side // 2) ** 2) / (2 * 1.5**2)) for j in range(side)] for i in range(side)]
+    total = sum(map(sum, weights))
+    values = []
+    for channel in range(x.shape[0]):
+        for top in range(x.shape[1] - side + 1):
+            for left in range(x.shape[2] - side + 1):
+                cells = [
+                    (weights[i][j] / total, float(x[channel, top + i, left + j]), float(y[channel, top + i, left + j]))
+                    for i in range(side)
+                    for j in range(side)
+                ]
+                mx, my = sum(w * p for w, p, _ in cells), sum(w * q for w, _, q in cells)
+                vx = sum(w * (p - mx) ** 2 for w, p, _ in cells)
+                vy = sum(w * (q - my) ** 2 for w, _, q in cells)
+                cov = sum(w * (p - mx) * (q - my) for w, p, q in cells)
+                values.append(
+                    (2 * mx * my + 1e-4) * (2 * cov + 9e-4) / ((mx * mx + my * my + 1e-4) * (vx + vy + 9e-4))
+                )
+    return sum(values) / len(values)
+
+
+@pytest.mark.parametrize(("size", "side"), [((14, 17), 11), ((6, 9), 5)])
+def test_ssim(size: tuple[int, int], side: int) -> None:
+    a, b = pair(*size)
+    assert ssim(a, b) == pytest.approx(by_hand(a[0], b[0], side), abs=1e-9)
+    assert ssim(a, a) == pytest.approx(1.0)
+    assert ssim(a * 255, b * 255, peak=255.0) == pytest.approx(ssim(a, b), abs=1e-5)
+    assert ssim(a + 5, a * 0 + 1) == 1.0  # clipped
+
+
+def test_the_operator_and_the_metric_agree() -> None:
+    from analysis_layers.measures import psnr as of_layer_psnr
+    from analysis_layers.measures import ssim as of_layer
+
+    a, b = pair()
+    assert of_layer(a, b)[0] == pytest.approx(ssim(a, b), abs=1e-6)
+    assert of_layer_psnr(a, b)[0] == pytest.approx(psnr(a, b), abs=1e-4)
+
+
+def test_psnr() -> None:
+    a = np.zeros((1, 1, 2, 2), np.float32)
+    b = np.array([[[[0.1, 0.1], [0.1, 0.3]]]], np.float32)
+    assert psnr(a, b) == pytest.approx(10 * log10(1 / 0.03), abs=1e-5)
+    assert psnr(a, a) == inf
+    for metric in (psnr, ssim):
+        with pytest.raises(ValueError, match="one size"):
+            metric(a, b[..., :1])
+
+
+def test_the_worst_region() -> None:
+    error = np.zeros((20, 30))
+    error[12:16, 22:26] = 1
+    error[2, 2] = 5
+    assert worst_region(error, 4) == (12, 22)
+    assert worst_region(error, 100) == (0, 0)
