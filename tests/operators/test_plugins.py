@@ -184,3 +184,14 @@ def test_broken_plugins_are_reported_and_left_out(tmp_path: Path) -> None:
     assert "0 errors" in done.stdout
     assert done.stderr.count("broken-plugin") == len(BROKEN)
     assert command("operators", "--json").stderr.count("broken-plugin") == len(BROKEN)
+
+
+def test_broken_package_is_reported_and_left_out(tmp_path: Path) -> None:
+    info = tmp_path / "site" / "broken_plugin-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[layerwright.operators]\none = no_such_package_at_all\n")
+    done = command("operators", "--json", path=tmp_path / "site")
+    assert "broken-plugin" in done.stderr
+    assert "no_such_package_at_all" in done.stderr
+    assert len(json.loads(done.stdout)) > 50
