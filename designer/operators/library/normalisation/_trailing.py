@@ -20,6 +20,7 @@ from designer.operators.api import (
     Weight,
     param,
 )
+from designer.operators.library.normalisation._affine import affine_weights
 from designer.operators.shapes import axis_of, known
 
 
@@ -81,9 +82,8 @@ class TrailingNormalisation(Operator):
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
         if not self.affine:
             return ()
-        shape = self.shape(inputs[0])
-        scale = Weight("scale", shape, "weight", init="ones")
-        return (scale, Weight("bias", shape, "bias", init="zeros")) if self.with_bias else (scale,)
+        scale, bias = affine_weights(self.shape(inputs[0]))
+        return (scale, bias) if self.with_bias else (scale,)
 
     def summary(self) -> str:
         return "channels" if self.over == "channels" else f"axis {self.axis}"

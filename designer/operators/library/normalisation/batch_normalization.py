@@ -8,7 +8,6 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxConstant,
     OnnxInput,
     OnnxNode,
     OnnxValue,
@@ -22,6 +21,7 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.operators.library.normalisation._affine import affine_onnx, affine_weights
 from designer.operators.shapes import known
 
 _MODULES = {2: "torch.nn.BatchNorm1d", 3: "torch.nn.BatchNorm1d", 4: "torch.nn.BatchNorm2d", 5: "torch.nn.BatchNorm3d"}
@@ -63,17 +63,14 @@ class BatchNormalization(
         return TorchModule(_MODULES[inputs[0].rank], kwargs)
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        channels = inputs[0].dim(1)
-        scale: OnnxValue = OnnxWeight("scale") if self.affine else OnnxConstant((1.0,) * channels)
-        bias: OnnxValue = OnnxWeight("bias") if self.affine else OnnxConstant((0.0,) * channels)
-        tensors = (OnnxInput(0), scale, bias, OnnxWeight("mean"), OnnxWeight("variance"))
+        affine = affine_onnx(inputs[0].dim(1), self.affine)
+        tensors = (OnnxInput(0), *affine, OnnxWeight("mean"), OnnxWeight("variance"))
         return OnnxNode("BatchNormalization", tensors, {"epsilon": self.epsilon})
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
         shape = (inputs[0].dim(1),)
-        learned = (Weight("scale", shape, "weight", init="ones"), Weight("bias", shape, "bias", init="zeros"))
         return (
-            *(learned if self.affine else ()),
+            *(affine_weights(shape) if self.affine else ()),
             Weight("mean", shape, "running_mean", init="zeros", trainable=False),
             Weight("variance", shape, "running_var", init="ones", trainable=False),
         )

@@ -10,7 +10,6 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxConstant,
     OnnxInput,
     OnnxNode,
     OnnxValue,
@@ -26,6 +25,7 @@ from designer.operators.api import (
     int64,
     param,
 )
+from designer.operators.library.normalisation._affine import affine_onnx, affine_weights
 from designer.operators.shapes import divisible, known
 
 
@@ -66,8 +66,8 @@ class GroupNormalization(
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
         x = inputs[0]
         rows = OnnxNode("Reshape", (OnnxInput(0), int64(0, self.groups, -1)))
-        one, zero = OnnxConstant((1.0,) * self.groups), OnnxConstant((0.0,) * self.groups)
-        even = OnnxNode("InstanceNormalization", (rows, one, zero), {"epsilon": self.epsilon})
+        unchanged = affine_onnx(self.groups, learned=False)
+        even = OnnxNode("InstanceNormalization", (rows, *unchanged), {"epsilon": self.epsilon})
         result = OnnxNode("Reshape", (even, int64(0, *x.concrete()[1:])))
         if not self.affine:
             return result
@@ -77,10 +77,7 @@ class GroupNormalization(
         return OnnxNode("Add", (OnnxNode("Mul", (result, scale)), bias))
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        if not self.affine:
-            return ()
-        shape = (inputs[0].dim(1),)
-        return (Weight("scale", shape, "weight", init="ones"), Weight("bias", shape, "bias", init="zeros"))
+        return affine_weights((inputs[0].dim(1),)) if self.affine else ()
 
     def summary(self) -> str:
         return f"{self.groups} groups"

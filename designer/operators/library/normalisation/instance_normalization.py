@@ -10,11 +10,9 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxConstant,
     OnnxInput,
     OnnxNode,
     OnnxValue,
-    OnnxWeight,
     Operator,
     Port,
     ShapeError,
@@ -25,6 +23,7 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.operators.library.normalisation._affine import affine_onnx, affine_weights
 from designer.operators.shapes import known
 
 _MODULES = {3: "torch.nn.InstanceNorm1d", 4: "torch.nn.InstanceNorm2d", 5: "torch.nn.InstanceNorm3d"}
@@ -60,13 +59,8 @@ class InstanceNormalization(
         return TorchModule(_MODULES[inputs[0].rank], kwargs)
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        channels = inputs[0].dim(1)
-        scale: OnnxValue = OnnxWeight("scale") if self.affine else OnnxConstant((1.0,) * channels)
-        bias: OnnxValue = OnnxWeight("bias") if self.affine else OnnxConstant((0.0,) * channels)
-        return OnnxNode("InstanceNormalization", (OnnxInput(0), scale, bias), {"epsilon": self.epsilon})
+        affine = affine_onnx(inputs[0].dim(1), self.affine)
+        return OnnxNode("InstanceNormalization", (OnnxInput(0), *affine), {"epsilon": self.epsilon})
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        if not self.affine:
-            return ()
-        shape = (inputs[0].dim(1),)
-        return (Weight("scale", shape, "weight", init="ones"), Weight("bias", shape, "bias", init="zeros"))
+        return affine_weights((inputs[0].dim(1),)) if self.affine else ()

@@ -12,7 +12,6 @@ from designer.operators.api import (
     OnnxNode,
     OnnxValue,
     OnnxWeight,
-    Operator,
     Port,
     Size2D,
     TensorType,
@@ -20,17 +19,16 @@ from designer.operators.api import (
     TorchExpr,
     TorchInput,
     TorchParameter,
-    Weight,
     image,
     int64,
     param,
     scalar,
 )
-from designer.operators.library.convolution._filter import PADDING, Filter, pads_of, summary, torch_pad
+from designer.operators.library.convolution._filter import PADDING, Filter, FilterOperator, pads_of, summary, torch_pad
 
 
 class WeightStandardization(
-    Operator,
+    FilterOperator,
     type="weight_standardization",
     title="Weight-standardized convolution",
     category=Category.NORMALISATION,
@@ -60,16 +58,13 @@ class WeightStandardization(
         ),
     )
 
-    def _filter(self) -> Filter:
+    def filter(self, x: TensorType) -> Filter:
         kernel, dilation = self.kernel.hw, self.dilation.hw
         pads = pads_of(self.padding, self.padding_tuple.hw, kernel, dilation)
         return Filter(self.features, kernel, self.stride.hw, dilation, pads, self.groups, self.apply_bias)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return self._filter().infer(inputs[0])
-
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        made = self._filter()
+        made = self.filter(inputs[0])
         kernel = made.weights(inputs[0].dim(1))[0]
         bound = kernel.fan_in**-0.5
         raw = TorchParameter("weight", kernel.shape, uniform=bound)
@@ -91,13 +86,7 @@ class WeightStandardization(
         centred = OnnxNode("Sub", (raw, OnnxNode("ReduceMean", (raw, axes), {"keepdims": 1})))
         variance = OnnxNode("ReduceMean", (OnnxNode("Mul", (centred, centred)), axes), {"keepdims": 1})
         spread = OnnxNode("Sqrt", (OnnxNode("Add", (variance, scalar(self.epsilon))),))
-        return self._filter().onnx(kernel=OnnxNode("Div", (centred, spread)))
-
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        return self._filter().weights(inputs[0].dim(1))
-
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
-        return self._filter().flops(inputs[0].dim(1), outputs[0])
+        return self.filter(inputs[0]).onnx(kernel=OnnxNode("Div", (centred, spread)))
 
     def summary(self) -> str:
         return summary(self.kernel, self.stride, Size2D(1, 1), self.features)
