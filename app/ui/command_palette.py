@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from app.ui.actions import Actions
+from app.ui.action_set import Actions
 from app.ui.widgets.search_popup import Found, SearchPopup
 
 

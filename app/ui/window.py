@@ -11,7 +11,8 @@ from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGu
 from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QToolBar
 
 from app.ui import theme
-from app.ui.actions import CONTEXT_MENU, MENUS, TOOLBAR, VIEWS, Actions, Entry, State
+from app.ui.action_set import Actions
+from app.ui.actions import VIEWS, State
 from app.ui.canvas import clipboard
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.finding import Finder
@@ -22,6 +23,7 @@ from app.ui.context import Context
 from app.ui.docks import Docks
 from app.ui.document import Document
 from app.ui.files import ENDINGS, Files, is_sample, sample_files
+from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR, Entry
 from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
 from app.ui.status import StatusBar
 from designer.graph.diagnostics import Diagnostic, Severity

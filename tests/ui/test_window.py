@@ -26,9 +26,10 @@ from PySide6.QtWidgets import (
 )
 
 from app.main import opens_window
-from app.ui.actions import ACTIONS, CONTEXT_MENU, MENUS, NEEDS, TOOLBAR
+from app.ui.actions import ACTIONS, NEEDS
 from app.ui.dialogs.findings import FindingsDialog
 from app.ui.document import Document
+from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR
 from app.ui.panels import PANELS, WORKSPACES
 from app.ui.window import MainWindow
 from designer.files.document import read_document

@@ -1,0 +1,64 @@
+"""The actions of a window as Qt knows them, made from the table and enabled by what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from app.ui import theme
+from app.ui.actions import ACTIONS, NEEDS, State
+
+
+class Actions(QObject):
+    """The QActions of one window, made from the table."""
+
+    def __init__(self, window: QWidget, canvas: QWidget) -> None:
+        super().__init__(window)
+        self.specs = {spec.id: spec for spec in ACTIONS}
+        self._actions: dict[str, QAction] = {}
+        for spec in ACTIONS:
+            action = QAction(spec.title, self)
+            action.setObjectName(spec.id)
+            action.setShortcuts([QKeySequence(text) for text in spec.shortcuts])
+            if spec.icon:
+                action.setIcon(theme.icon(spec.icon))
+            if spec.on_canvas:
+                action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            (canvas if spec.on_canvas else window).addAction(action)
+            self._actions[spec.id] = action
+        self._shown: State | None = None
+        self.refresh(State())
+
+    def __getitem__(self, name: str) -> QAction:
+        return self._actions[name]
+
+    def connect_all(self, handlers: Mapping[str, Callable[[], object]]) -> None:
+        """Give every action its handler. Raises KeyError for one that has none, ValueError for a handler without action."""
+        unknown = handlers.keys() - self._actions.keys()
+        if unknown:
+            raise ValueError(f"no such actions: {', '.join(sorted(unknown))}")
+        for name, action in self._actions.items():
+            handler = handlers[name]
+            action.triggered.connect(lambda _checked=False, handler=handler: handler())
+
+    def refresh(self, state: State) -> None:
+        """Enable what can be done, and say of the others why they cannot."""
+        if state == self._shown:
+            return
+        self._shown = state
+        for name, action in self._actions.items():
+            spec = self.specs[name]
+            reason = next((NEEDS[n].reason for n in spec.needs if not NEEDS[n].holds(state)), "")
+            tip = spec.tip
+            if name == "edit.undo" and state.undo:
+                tip = f"Undo: {state.undo}"
+            elif name == "edit.redo" and state.redo:
+                tip = f"Redo: {state.redo}"
+            keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            text = f"{tip} ({keys})" if keys else tip
+            action.setEnabled(not reason)
+            action.setToolTip(f"{text}\nNot now: {reason}" if reason else text)
+            action.setStatusTip(f"{tip} - not now: {reason}" if reason else tip)

@@ -1,0 +1,118 @@
+"""Where the actions stand: menus, tool bar and the canvas's own menu, as data."""
+
+from __future__ import annotations
+
+from app.ui.actions import VIEWS, WAYS
+
+# Menus: titles with the ids of their actions; None is a separator, "<name>" is filled by the window.
+Entry = str | None | tuple[str, "tuple[Entry, ...]"]
+MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
+    (
+        "&File",
+        (
+            "file.new",
+            "file.open",
+            ("Open &Sample", ("<samples>",)),
+            ("Open &Recent", ("<recent>",)),
+            None,
+            "file.save",
+            "file.save_as",
+            None,
+            ("&Export", ("export.pytorch", "export.onnx")),
+            None,
+            "file.quit",
+        ),
+    ),
+    (
+        "&Edit",
+        (
+            "edit.undo",
+            "edit.redo",
+            None,
+            "edit.cut",
+            "edit.copy",
+            "edit.paste",
+            "edit.paste_linked",
+            "edit.duplicate",
+            "edit.duplicate_linked",
+            None,
+            "edit.delete",
+            "edit.delete_heal",
+            "edit.rename",
+            "edit.bypass",
+            None,
+            "edit.add",
+            "edit.frame",
+            None,
+            "edit.lay_out",
+            "edit.lay_out_all",
+            ("Nu&dge", tuple(f"edit.nudge_{way}" for way in WAYS)),
+        ),
+    ),
+    (
+        "&Select",
+        (
+            "select.all",
+            "select.upstream",
+            "select.downstream",
+            ("&Walk", tuple(f"select.{way}" for way in WAYS) + tuple(f"select.extend_{way}" for way in WAYS)),
+            None,
+            "select.find",
+            "select.next",
+            "select.previous",
+            None,
+            "select.problem",
+            "select.problem_back",
+        ),
+    ),
+    (
+        "&View",
+        (
+            "view.frame_all",
+            "view.frame_selection",
+            "view.zoom_in",
+            "view.zoom_out",
+            "view.zoom_100",
+            None,
+            ("Saved &Views", tuple(f"view.{what}_{n}" for what in ("recall", "store") for n in VIEWS)),
+            ("&Windows", ("<windows>",)),
+            ("&Colours", ("view.theme_system", "view.theme_dark", "view.theme_light")),
+            "view.reset_layout",
+        ),
+    ),
+    ("&Run", ("run.inference", "run.analysis", "run.stop")),
+    ("&Workspaces", ("workspace.design", "workspace.analysis", "workspace.profile", "workspace.train")),
+    ("&Help", ("help.commands", "help.shortcuts", "help.about")),
+)
+TOOLBAR: tuple[str | None, ...] = (
+    "file.new",
+    "file.open",
+    "file.save",
+    None,
+    "edit.undo",
+    "edit.redo",
+    None,
+    "edit.add",
+    "view.frame_all",
+    None,
+    "run.analysis",
+    "run.inference",
+    "run.stop",
+)
+CONTEXT_MENU: tuple[str | None, ...] = (
+    "edit.add",
+    "edit.frame",
+    None,
+    "edit.cut",
+    "edit.copy",
+    "edit.paste",
+    "edit.duplicate",
+    None,
+    "edit.rename",
+    "edit.bypass",
+    "edit.delete",
+    "edit.delete_heal",
+    None,
+    "edit.lay_out",
+    "view.frame_selection",
+)
