@@ -14,15 +14,14 @@ from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer
-from designer.graph.template import INPUT, INSTANCE, OUTPUT, closure, recursion
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, closure
 from designer.graph.types import ShapeError, TensorType
-from designer.operators.api import Cost, Operator, Role, Weight
+from designer.operators.api import Cost, Role, Weight
 from designer.operators.library.development.template import TemplateInstance
 from designer.operators.library.development.template_input import TemplateInput
 from designer.operators.registry import Read, Registry
+from designer.operators.template_faults import clashes, outside, structure, unknown
 
-MAX_DEPTH = 16  # templates inside templates
-MAX_EXPANDED = 50_000  # layers that one instance stands for, those of templates inside included
 KEPT = 64  # combinations of input types whose shapes are remembered for each template
 
 
@@ -39,7 +38,7 @@ class TemplateLookup:
         """As `Registry.read`; an instance of a template gets the template's ports and findings."""
         read = self.registry.read(layer)
         if layer.type in (INPUT, OUTPUT):
-            return replace(read, diagnostics=(*read.diagnostics, _outside(layer)))
+            return replace(read, diagnostics=(*read.diagnostics, outside(layer)))
         if not isinstance(read.operator, TemplateInstance):
             return read
         return self.instance(read, read.operator, layer, self.dotted())
@@ -54,10 +53,10 @@ class TemplateLookup:
         """An instance with the template's body; `dotted` are those names beside it that have a full stop."""
         body = self.body(operator.template)
         if body is None:
-            finding = _unknown(operator, layer, sorted(self.graph.templates))
+            finding = unknown(layer, sorted(self.graph.templates))
             return replace(read, operator=None, diagnostics=(*read.diagnostics, finding))
         found = [replace(d, layer=layer.name) for d in body.findings]
-        found += _clashes(layer.name, operator, dotted, self)
+        found += clashes(layer.name, operator, dotted, self.graph, self.dotted())
         return replace(read, operator=operator.with_body(body), diagnostics=(*read.diagnostics, *found))
 
     def body(self, name: str) -> Body | None:
@@ -143,7 +142,7 @@ class Body:
         self._inferences: dict[tuple[TensorType, ...], Inference] = {}
         self._weights: dict[tuple[TensorType, ...], tuple[Weight, ...]] = {}
         self._dotted = [name for name in self.graph.layers if "." in name]
-        self._sound = _structure(lookup.graph, name)
+        self._sound = structure(lookup.graph, name)
         self.findings: tuple[Diagnostic, ...] = self._sound or tuple(self._faults())
 
     @property
@@ -300,53 +299,6 @@ class _Fed:
         return read
 
 
-def _structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
-    """Why a template cannot be replaced by its layers: it uses itself, or would become too deep or too large."""
-    way = recursion(graph.templates, name)
-    if way:
-        return (
-            Diagnostic(
-                "recursive-template",
-                f"the template '{name}' uses itself: {' > '.join(way)}",
-                remedy="remove one of these instances from its template",
-                template=name,
-            ),
-        )
-    loops = [used for used in closure(graph.templates, name) if recursion(graph.templates, used)]
-    if loops:
-        return (replace(_structure(graph, loops[0])[0]),)
-    depth, size = _extent(graph, name, {})
-    if depth > MAX_DEPTH or size > MAX_EXPANDED:
-        what = f"{depth} deep, the limit is {MAX_DEPTH}" if depth > MAX_DEPTH else f"over {MAX_EXPANDED} layers in all"
-        return (
-            Diagnostic(
-                "template-too-large",
-                f"the template '{name}' with those that it uses is too large: {what}",
-                remedy="use fewer templates inside of templates",
-                template=name,
-            ),
-        )
-    return ()
-
-
-def _extent(graph: Graph, name: str, known: dict[str, tuple[int, int]]) -> tuple[int, int]:
-    """(depth, number of layers) of a template that does not use itself. Without recursion: files may nest deeply."""
-    todo = [name]
-    while todo:
-        present = todo[-1]
-        template = graph.templates.get(present)
-        uses = template.uses() if template is not None else ()
-        open_ = [used for used in uses if used not in known]
-        if open_:
-            todo.extend(dict.fromkeys(open_))
-            continue
-        todo.pop()
-        depth = 1 + max((known[used][0] for used in uses), default=0) if template is not None else 0
-        size = len(template.layers) + sum(known[used][1] for used in uses) if template is not None else 0
-        known[present] = (depth, min(size, MAX_EXPANDED + 1))
-    return known[name]
-
-
 def _sum(a: Cost, b: Cost) -> Cost:
     return Cost(
         a.flops + b.flops,
@@ -354,50 +306,3 @@ def _sum(a: Cost, b: Cost) -> Cost:
         a.bytes_written + b.bytes_written,
         a.parameters + b.parameters,
     )
-
-
-def _unknown(operator: Operator, layer: Layer, names: Sequence[str]) -> Diagnostic:
-    wanted = layer.params.get("template", "")
-    shown = ", ".join(f"'{name}'" for name in names[:8])
-    return Diagnostic(
-        "unknown-template",
-        f"there is no template '{wanted}'" if wanted else "no template was chosen",
-        layer=layer.name,
-        parameter="template",
-        remedy=f"choose one of {shown}" if names else "make a template first",
-    )
-
-
-def _outside(layer: Layer) -> Diagnostic:
-    return Diagnostic(
-        "outside-template",
-        f"a layer of the type '{layer.type}' is a port of a template and stands in none",
-        layer=layer.name,
-        remedy="move it into a template, or use an input or output layer",
-    )
-
-
-def _clashes(
-    name: str, operator: TemplateInstance, dotted: Sequence[str], lookup: TemplateLookup
-) -> Iterator[Diagnostic]:
-    """Layers whose names are needed for the layers inside, or for shared weights."""
-    taken = next((other for other in dotted if other.startswith(f"{name}.")), None)
-    if taken is not None:
-        yield Diagnostic(
-            "template-name-clash",
-            f"names that begin with '{name}.' belong to the layers inside of '{name}', and '{taken}' has such a name",
-            layer=name,
-            remedy=f"rename '{taken}'",
-        )
-    if operator.shared_weights:
-        base = operator.template
-        within = (n for n in lookup.dotted() if n.startswith(f"{base}."))
-        other = base if base in lookup.graph else next(within, None)
-        if other is not None:
-            yield Diagnostic(
-                "template-name-clash",
-                f"shared weights are named after the template '{base}', and the layer '{other}' has that name",
-                layer=name,
-                parameter="shared_weights",
-                remedy="rename the layer or the template",
-            )

@@ -31,6 +31,7 @@ from designer.operators.torch_data import (
     uses_input,
     walk,
 )
+from designer.operators.torch_faults import bad_data, check_shared, unknown_shape
 
 # What generated code imports, and the names that linters refuse for variables.
 RESERVED_LOCALS = frozenset({"F", "I", "O", "l", "nn", "self", "torch"})
@@ -189,7 +190,7 @@ class _Walker:
         state = self.inference.states[name]
         read = cast(Read, self.inference.read(name))
         if read.operator is None or state.outputs is None:
-            raise DiagnosticError(errors(state.diagnostics) or errors(read.diagnostics) or _unknown(name))
+            raise DiagnosticError(errors(state.diagnostics) or errors(read.diagnostics) or unknown_shape(name))
         reads = [Local(self.values[_key(self.inference, s)]) for s in layer.inputs if s is not None]
         roots = _expressions(read.operator, state.inputs, name)
         resolved = self._resolve(name, read.operator, state.inputs, roots, reads, self.names[name], "")
@@ -251,7 +252,7 @@ class _Walker:
                 held[name] = _unique(f"{attribute}_{name}", self.attribute_names)
             made.append(Attribute(held[name], layer, tensor))
         if known is not None:
-            self._check_shared(layer, owner, made)
+            check_shared(layer, owner, {a.name: a.content for a in made}, {a.name: a.content for a in self.attributes})
         else:
             self.attributes.extend(made)
             for weight in weights:
@@ -264,7 +265,7 @@ class _Walker:
         def resolve(node: Any) -> Any:
             if isinstance(node, TorchInput):
                 if node.index >= len(reads):
-                    raise DiagnosticError(_bad_data(layer, f"it reads input {node.index}, which is not connected"))
+                    raise DiagnosticError(bad_data(layer, f"it reads input {node.index}, which is not connected"))
                 return reads[node.index]
             if isinstance(node, TorchParameter):
                 return Held(held[node.name])
@@ -290,34 +291,9 @@ class _Walker:
                 return replace(node, target=resolve(node.target), args=resolve(node.args), kwargs=kwargs)
             if isinstance(node, TorchItem):
                 return replace(node, value=resolve(node.value))
-            raise DiagnosticError(_bad_data(layer, f"{type(node).__name__} is not known"))
+            raise DiagnosticError(bad_data(layer, f"{type(node).__name__} is not known"))
 
         return [resolve(root) for root in roots]
-
-    def _check_shared(self, layer: str, owner: str, made: Sequence[Attribute]) -> None:
-        """Raise DiagnosticError unless a layer needs the same modules as the one whose weights it shares."""
-        present = {attribute.name: attribute for attribute in self.attributes}
-        for attribute in made:
-            first = present.get(attribute.name)
-            if first is None or _construction(first.content) != _construction(attribute.content):
-                raise DiagnosticError(
-                    Diagnostic(
-                        "shared-shape",
-                        f"'{layer}' cannot use the weights of '{owner}': its tensors would be others than those of "
-                        f"'{first.layer if first is not None else owner}'",
-                        layer=layer,
-                        remedy="feed both with the same number of channels, or do not share the weights",
-                    )
-                )
-
-
-def _construction(content: Any) -> Any:
-    """What an attribute is made from, without what it is called with."""
-    if isinstance(content, TorchModule):
-        return (content.path, content.kwargs)
-    if isinstance(content, Mapping):
-        return {name: _construction(module) for name, module in content.items()}
-    return content
 
 
 def locals_of(value: Any) -> Iterator[str]:
@@ -349,7 +325,7 @@ def _with_releases(steps: Sequence[Step], kept: set[str]) -> tuple[Step, ...]:
 def _key(inference: Inference, source: Source) -> Source:
     """The one name of a tensor: a first output has an empty port."""
     if source.layer not in inference.graph:
-        raise DiagnosticError(_unknown(source.layer))
+        raise DiagnosticError(unknown_shape(source.layer))
     if not source.port:
         return source
     operator = inference.read(source.layer).operator
@@ -377,7 +353,7 @@ def _modules(layer: str, roots: Sequence[TorchExpr]) -> list[TorchModule]:
     found = modules(tuple(roots))
     names = [module.name for module in found]
     if len(set(names)) != len(names) or (len(names) > 1 and "" in names):
-        raise DiagnosticError(_bad_data(layer, "several of its modules have the same name"))
+        raise DiagnosticError(bad_data(layer, "several of its modules have the same name"))
     return found
 
 
@@ -389,21 +365,3 @@ def _unique(base: str, taken: set[str], reserved: frozenset[str] = frozenset()) 
         number += 1
     taken.add(name)
     return name
-
-
-def _unknown(layer: str) -> Diagnostic:
-    return Diagnostic(
-        "not-runnable",
-        f"the shape of '{layer}' is not known, so it cannot become torch code",
-        layer=layer,
-        remedy="look at the findings of the type checking",
-    )
-
-
-def _bad_data(layer: str, reason: str) -> Diagnostic:
-    return Diagnostic(
-        "bad-torch-data",
-        f"the torch declaration of '{layer}' is wrong: {reason}",
-        layer=layer,
-        remedy="repair the operator's torch()",
-    )

@@ -1,0 +1,111 @@
+"""What is wrong with templates and their instances, as far as names and structure tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
+from designer.graph.template import closure, recursion
+from designer.operators.library.development.template import TemplateInstance
+
+MAX_DEPTH = 16  # templates inside templates
+MAX_EXPANDED = 50_000  # layers that one instance stands for, those of templates inside included
+
+
+def structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
+    """Why a template cannot be replaced by its layers: it uses itself, or would become too deep or too large."""
+    way = recursion(graph.templates, name)
+    if way:
+        return (
+            Diagnostic(
+                "recursive-template",
+                f"the template '{name}' uses itself: {' > '.join(way)}",
+                remedy="remove one of these instances from its template",
+                template=name,
+            ),
+        )
+    loops = [used for used in closure(graph.templates, name) if recursion(graph.templates, used)]
+    if loops:
+        return structure(graph, loops[0])
+    depth, size = _extent(graph, name, {})
+    if depth > MAX_DEPTH or size > MAX_EXPANDED:
+        what = f"{depth} deep, the limit is {MAX_DEPTH}" if depth > MAX_DEPTH else f"over {MAX_EXPANDED} layers in all"
+        return (
+            Diagnostic(
+                "template-too-large",
+                f"the template '{name}' with those that it uses is too large: {what}",
+                remedy="use fewer templates inside of templates",
+                template=name,
+            ),
+        )
+    return ()
+
+
+def _extent(graph: Graph, name: str, known: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    """(depth, number of layers) of a template that does not use itself. Without recursion: files may nest deeply."""
+    todo = [name]
+    while todo:
+        present = todo[-1]
+        template = graph.templates.get(present)
+        uses = template.uses() if template is not None else ()
+        open_ = [used for used in uses if used not in known]
+        if open_:
+            todo.extend(dict.fromkeys(open_))
+            continue
+        todo.pop()
+        depth = 1 + max((known[used][0] for used in uses), default=0) if template is not None else 0
+        size = len(template.layers) + sum(known[used][1] for used in uses) if template is not None else 0
+        known[present] = (depth, min(size, MAX_EXPANDED + 1))
+    return known[name]
+
+
+def unknown(layer: Layer, names: Sequence[str]) -> Diagnostic:
+    wanted = layer.params.get("template", "")
+    shown = ", ".join(f"'{name}'" for name in names[:8])
+    return Diagnostic(
+        "unknown-template",
+        f"there is no template '{wanted}'" if wanted else "no template was chosen",
+        layer=layer.name,
+        parameter="template",
+        remedy=f"choose one of {shown}" if names else "make a template first",
+    )
+
+
+def outside(layer: Layer) -> Diagnostic:
+    return Diagnostic(
+        "outside-template",
+        f"a layer of the type '{layer.type}' is a port of a template and stands in none",
+        layer=layer.name,
+        remedy="move it into a template, or use an input or output layer",
+    )
+
+
+def clashes(
+    name: str, operator: TemplateInstance, beside: Sequence[str], graph: Graph, dotted: Sequence[str]
+) -> Iterator[Diagnostic]:
+    """Layers whose names are needed for the layers inside, or for shared weights.
+
+    `beside` and `dotted` are the names with a full stop: of the layers beside the instance, and of those of the graph.
+    """
+    taken = next((other for other in beside if other.startswith(f"{name}.")), None)
+    if taken is not None:
+        yield Diagnostic(
+            "template-name-clash",
+            f"names that begin with '{name}.' belong to the layers inside of '{name}', and '{taken}' has such a name",
+            layer=name,
+            remedy=f"rename '{taken}'",
+        )
+    if operator.shared_weights:
+        base = operator.template
+        within = (n for n in dotted if n.startswith(f"{base}."))
+        other = base if base in graph else next(within, None)
+        if other is not None:
+            yield Diagnostic(
+                "template-name-clash",
+                f"shared weights are named after the template '{base}', and the layer '{other}' has that name",
+                layer=name,
+                parameter="shared_weights",
+                remedy="rename the layer or the template",
+            )
