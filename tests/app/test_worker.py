@@ -239,7 +239,7 @@ def test_progress_is_told_when_it_takes_long(peer, photo):
     peer.open()
     peer.ask("set_input", layer="image", path=str(photo))
     peer.events.clear()
-    number = peer.send("profile", iterations=300)
+    number = peer.send("profile", iterations=3000)
     peer.reply(number)
     assert peer.events
     assert all(e["event"] == "progress" and e["id"] == number and 0 <= e["done"] <= e["total"] for e in peer.events)
