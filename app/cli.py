@@ -219,6 +219,39 @@ def profile(
 
 
 @app.command()
+def compare(
+    files: Annotated[list[Path], typer.Argument(metavar="A B ...", help="Model files; one may stand twice.")],
+    images: Annotated[Path, typer.Option("--images", metavar="DIR", help="A folder of pictures, or one.")],
+    noise: Annotated[str, typer.Option(help="KIND:STRENGTH, for instance gaussian:25 (of 255).")] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
+    weights: Annotated[list[Path] | None, typer.Option("--weights", help="Once for all, or once for each.")] = None,
+    random_weights: SeedOption = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Once for all, or once for each.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", metavar="OUT.html", help="Write a page.")] = None,
+    threads: ThreadsOption = 0,
+    trust_custom: TrustOption = None,
+) -> None:
+    """Compare networks on the same pictures with the same noise: PSNR and SSIM against the clean pictures."""
+    from app import comparing
+    from designer.runtime.api import RunOptions
+
+    request = comparing.CompareRequest(
+        files, images, noise, seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
+        trust_custom or (),
+    )  # fmt: skip
+    columns, found = comparing.compare(request, lambda text: err.print(text, markup=False, highlight=False))
+    table = Table()
+    for index, heading in enumerate(comparing.headings(columns)):
+        table.add_column(heading, justify="right" if index else "left")
+    for row in comparing.summary(columns, found):
+        table.add_row(*row)
+    out.print(table)
+    if report is not None:
+        comparing.write_report(report, " and ".join(columns[1:]), columns, found)
+        out.print(f"wrote {report}", markup=False, highlight=False)
+
+
+@app.command()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN")], target: Annotated[Path, typer.Argument(metavar="OUT")]
 ) -> None:

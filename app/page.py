@@ -20,7 +20,7 @@ pre { overflow: auto; padding: .8rem; border: 1px solid #8884; }
 
 
 class Page:
-    """Collects the parts; `write` makes the file. Pictures are referred to by their name beside the page."""
+    """Collects the parts; `write` makes the file. Pictures lie beside the page or inside it."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -39,6 +39,16 @@ class Page:
         name = escape(path.name, quote=True)
         self._parts.append(
             f'<figure><img src="{name}" alt="{escape(caption, quote=True)}"><figcaption>{escape(caption)}</figcaption></figure>'
+        )
+
+    def picture_inside(self, png: bytes, caption: str) -> None:
+        """A picture that is part of the page: the page can be sent as one file."""
+        from base64 import b64encode
+
+        source, text = b64encode(png).decode(), escape(caption)
+        self._parts.append(
+            f'<figure><img src="data:image/png;base64,{source}" alt="{escape(caption, quote=True)}">'
+            f"<figcaption>{text}</figcaption></figure>"
         )
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> None:

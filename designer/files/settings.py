@@ -205,6 +205,8 @@ class _Reader:
         self.found.append(finding)
 
 
+PATTERN = "pattern:"  # what begins so is no file but a test picture that the program draws
+
 _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{_GENERAL}dataType": ("precision", PRECISIONS),
     f"{_GENERAL}format": ("layout", LAYOUTS),
@@ -227,7 +229,7 @@ def _is_foreign(text: str) -> bool:
 
 
 def _absolute(text: str, folder: Path) -> str:
-    if not text or _is_foreign(text):
+    if not text or _is_foreign(text) or text.startswith(PATTERN):
         return text
     if os.name != "nt" and "\\" in text and not (folder / text).exists():
         text = text.replace("\\", "/")

@@ -226,6 +226,11 @@ def write_image(path: Path | str, array: NDArray[Any], *, bits: int = 8) -> None
     write_atomic(target, data)
 
 
+def encode_image(array: NDArray[Any], kind: str = "PNG") -> bytes:
+    """The first picture of N x C x H x W (C is 1, 2, 3 or 4) as the bytes of a PNG or JPEG file."""
+    return _encoded(to_uint8(array), kind)
+
+
 def _encoded(pixels: NDArray[np.uint8], kind: str) -> bytes:
     import io
 

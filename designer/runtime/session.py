@@ -32,6 +32,7 @@ from designer.runtime.feeding import Extent, Fed, check_fed, factors, frozen, pa
 from designer.runtime.images import read_image, read_npy
 from designer.runtime.looking import folded, widened
 from designer.runtime.network import operator_of, output_layers, tensor, type_of
+from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, PartPrint, Results, WeightPrints, fingerprint, layer_text
 from designer.runtime.running import Progress, Run
@@ -96,7 +97,13 @@ class Session:
         self._take(Edit("Size", {layer: (self._graph[layer], self._sized(self._document[layer]))}))
 
     def set_input_file(self, layer: str, path: Path) -> None:
-        """Feed an input layer with a picture, or with an `.npy` file as it is."""
+        """Feed an input layer with a picture, `pattern:NAME` at the size of its dims, or an `.npy` file as it is."""
+        name = pattern_name(path)
+        if name is not None:
+            size = getattr(self._input(layer), "dims", None)
+            size = size if isinstance(size, Size3D) else Size3D(256, 256, 3)
+            self.set_input(layer, make_pattern(name, size.channels, size.height, size.width), picture=True)
+            return
         if path.suffix.lower() == ".npy":
             self.set_input(layer, read_npy(path), picture=False)
             return

@@ -1,0 +1,145 @@
+"""`layerwright compare` with real networks, pictures and engines."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app import cli
+from app.comparing import CompareRequest, compare, read_noise, summary
+from designer.graph.diagnostics import DiagnosticError
+from designer.runtime.api import RunOptions
+from designer.runtime.images import read_image, write_image
+from designer.runtime.metrics import psnr, ssim
+
+pytest.importorskip("onnxruntime")
+
+NETWORK = """<?xml version="1.0"?>
+<NetworkModel name="{name}" version="2" user_version_tag="1">
+	<Layer name="image" type="input" edit_pos="0,0">
+		<Parameters dims="32x24x3" rgba="false" scale="1.0" shift="0" tiling="1" />
+	</Layer>
+	<Layer name="mean" type="pooling" edit_pos="160,0" input="image">
+		<Parameters operation="average" size="{size}x{size}" stride="{stride}x{stride}" padding="{padding}x{padding}" />
+	</Layer>
+	<Layer name="result" type="output" edit_pos="320,0" input="mean" />
+</NetworkModel>
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two documents that blur, one that makes the picture smaller, and pictures with an empty folder beside."""
+    for name, size, stride in (("same", 1, 1), ("smooth", 3, 1), ("small", 2, 2)):
+        (tmp_path / f"{name}.xml").write_text(
+            NETWORK.format(name=name, size=size, stride=stride, padding=int(size == 3))
+        )
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "empty").mkdir()
+    ys, xs = np.mgrid[:80, :100] / 100
+    for index in range(2):
+        picture = np.stack([xs, ys, (xs + ys) / 2]) * (1 - 0.3 * index)
+        write_image(tmp_path / "pictures" / f"{index}.png", picture[None].astype(np.float32))
+    return tmp_path
+
+
+def request(folder: Path, *names: str, **changes: object) -> CompareRequest:
+    documents = [folder / f"{name}.xml" for name in names]
+    return CompareRequest(documents, folder / "pictures", "gaussian:25", options=RunOptions(threads=1), **changes)
+
+
+def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Path) -> None:
+    told: list[str] = []
+    columns, found = compare(request(folder, "same", "smooth"), told.append)
+    assert columns == ["gaussian:25", "A same", "B smooth"]
+    assert [item.name for item in found] == ["0.png", "1.png"]
+    for item in found:
+        clean = read_image(folder / "pictures" / item.name)
+        assert np.array_equal(item.clean, clean)
+        assert np.std(item.noisy - clean) == pytest.approx(25 / 255, rel=0.15)  # a little is clipped
+        assert item.figures[0] == item.figures[1]  # the first network changes nothing
+        assert item.figures[2].psnr > item.figures[0].psnr + 5
+        assert item.figures[2].psnr == pytest.approx(psnr(item.results[1], clean))
+        assert item.figures[2].ssim == pytest.approx(ssim(item.results[1], clean))
+    rows = list(summary(columns, found))
+    mean, deviation = rows[-2:]
+    psnrs = [item.figures[2].psnr for item in found]
+    assert float(mean[5]) == pytest.approx(np.mean(psnrs), abs=0.006)
+    assert float(deviation[5]) == pytest.approx(np.std(psnrs), abs=0.006)
+
+
+def test_the_same_picture_gives_no_infinite_mean(folder: Path) -> None:
+    plain = CompareRequest([folder / "same.xml"], folder / "pictures", options=RunOptions(threads=1))
+    columns, found = compare(plain, lambda text: None)
+    assert list(summary(columns, found))[-2] == ["mean", "inf", "1.0000", "inf", "1.0000"]
+
+
+class Pictures(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sources: list[str] = []
+        self.cells: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "img":
+            self.sources.append(dict(attrs)["src"] or "")
+
+    def handle_data(self, data: str) -> None:
+        self.cells.append(data)
+
+
+def test_the_page_holds_everything(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = folder / "report.html"
+    command = ["layerwright", "compare", folder / "same.xml", folder / "smooth.xml", "--images", folder / "pictures",
+               "--noise", "gaussian:25", "--report", page, "--threads", "1"]  # fmt: skip
+    monkeypatch.setattr("sys.argv", [str(part) for part in command])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert not stop.value.code
+    assert "deviation" in capsys.readouterr().out
+    reader = Pictures()
+    reader.feed(page.read_text())
+    assert len(reader.sources) == 2 * 2 * 4  # two pictures: clean, noisy, A, B, whole and their worst region
+    assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
+    assert not re.search(r'(src|href)="(?!data:)', page.read_text())
+    assert "B smooth PSNR (dB)" in reader.cells
+
+
+@pytest.mark.parametrize(
+    ("names", "changes", "code"),
+    [
+        (("small",), {}, "not-comparable"),
+        (("same",), {"noise": "fog:3"}, "bad-option"),
+        (("same",), {"noise": "gaussian"}, "bad-option"),
+        (("same",), {"noise": "gaussian:-1"}, "bad-option"),
+        (("same",), {"images": "empty"}, "no-pictures"),
+        (("same",), {"images": "nowhere"}, "no-pictures"),
+        (("same", "smooth", "same"), {"engines": ["torch", "torch"]}, "bad-option"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(
+    folder: Path, names: tuple[str, ...], changes: dict[str, object], code: str
+) -> None:
+    made = request(folder, *names)
+    values = {**made.__dict__, **changes}
+    if "images" in changes:
+        values["images"] = folder / str(changes["images"])
+    with pytest.raises(DiagnosticError) as caught:
+        compare(CompareRequest(**values), lambda text: None)
+    assert caught.value.diagnostics[0].code == code
+    assert caught.value.diagnostics[0].remedy
+
+
+def test_noise_by_name() -> None:
+    assert read_noise("", 0) is None
+    gaussian, blur = read_noise("gaussian:51", 3), read_noise("blur:2", 0)
+    assert gaussian is not None
+    assert (gaussian.scale, gaussian.seed) == (0.2, 3)
+    assert blur is not None
+    assert blur.scale == 2.0
