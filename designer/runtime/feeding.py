@@ -28,6 +28,17 @@ class Fed:
         return (self.array.shape[2], self.array.shape[3])
 
 
+def as_batch(array: Array, channels: int) -> Array:
+    """A single picture of an `.npy` file as a batch of one: C x H x W, H x W x C or H x W; anything else as it is."""
+    if array.ndim == 2 and channels == 1:
+        return array[None, None]
+    if array.ndim == 3 and array.shape[0] == channels:
+        return array[None]
+    if array.ndim == 3 and array.shape[2] == channels:
+        return np.ascontiguousarray(array.transpose(2, 0, 1)[None])
+    return array
+
+
 def check_fed(layer: str, operator: Operator, array: Array) -> None:
     """Raise DiagnosticError unless `array` fits the input layer: rank 4, its number of channels, not empty."""
     dims = getattr(operator, "dims", None)

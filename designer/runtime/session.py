@@ -21,6 +21,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
+from designer.graph.template import enclosing
 from designer.graph.types import Size3D
 from designer.operators.api import Operator, Role
 from designer.operators.inlining import has_instances, inline, inlined_source
@@ -28,7 +29,18 @@ from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output, training_branch, training_only
 from designer.runtime.api import Array, Compiled, Engine, RunOptions, RunResult
 from designer.runtime.engines import make_engine
-from designer.runtime.feeding import Extent, Fed, check_fed, factors, frozen, padded_extent, prepare, sized, tiling
+from designer.runtime.feeding import (
+    Extent,
+    Fed,
+    as_batch,
+    check_fed,
+    factors,
+    frozen,
+    padded_extent,
+    prepare,
+    sized,
+    tiling,
+)
 from designer.runtime.images import read_image, read_npy
 from designer.runtime.looking import folded, widened
 from designer.runtime.network import operator_of, output_layers, tensor, type_of
@@ -98,17 +110,15 @@ class Session:
 
     def set_input_file(self, layer: str, path: Path) -> None:
         """Feed an input layer with a picture, `pattern:NAME` at the size of its dims, or an `.npy` file as it is."""
+        dims = getattr(self._input(layer), "dims", None)
+        size = dims if isinstance(dims, Size3D) else Size3D(256, 256, 3)
         name = pattern_name(path)
         if name is not None:
-            size = getattr(self._input(layer), "dims", None)
-            size = size if isinstance(size, Size3D) else Size3D(256, 256, 3)
             self.set_input(layer, make_pattern(name, size.channels, size.height, size.width), picture=True)
-            return
-        if path.suffix.lower() == ".npy":
-            self.set_input(layer, read_npy(path), picture=False)
-            return
-        dims = getattr(self._input(layer), "dims", None)
-        self.set_input(layer, read_image(path, dims.channels if isinstance(dims, Size3D) else 3), picture=True)
+        elif path.suffix.lower() == ".npy":
+            self.set_input(layer, as_batch(read_npy(path), size.channels), picture=False)
+        else:
+            self.set_input(layer, read_image(path, size.channels), picture=True)
 
     def invalidate(self) -> None:
         """Forget all results, so that the next run computes everything; what is compiled stays ready."""
@@ -208,11 +218,8 @@ class Session:
 
     def _on_instance(self, finding: Diagnostic) -> Diagnostic:
         """A finding about a layer inside of an instance, as one about the instance: the document knows no other."""
-        name = finding.layer
-        if name is None or name in self._document:
-            return finding
-        places = [i for i, c in enumerate(name) if c == "."]
-        return next((replace(finding, layer=name[:i]) for i in places if name[:i] in self._document), finding)
+        names = enclosing(finding.layer) if finding.layer is not None else ()
+        return next((replace(finding, layer=name) for name in names if name in self._document), finding)
 
     def output_layers(self) -> tuple[str, ...]:
         """The output layers that inference computes, in the document's order."""

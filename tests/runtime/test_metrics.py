@@ -18,7 +18,9 @@ def pair(height: int = 14, width: int = 17) -> tuple[np.ndarray, np.ndarray]:
 
 def by_hand(x: np.ndarray, y: np.ndarray, side: int) -> float:
     """Window by window, pixel by pixel, in plain Python."""
-    weights = [[exp(-((i - side // 2) ** 2 + (j - side // 2) ** 2) / (2 * 1.5**2)) for j in range(side)] for i in range(side)]
+    weights = [
+        [exp(-((i - side // 2) ** 2 + (j - side // 2) ** 2) / (2 * 1.5**2)) for j in range(side)] for i in range(side)
+    ]
     total = sum(map(sum, weights))
     values = []
     for channel in range(x.shape[0]):
@@ -33,9 +35,7 @@ def by_hand(x: np.ndarray, y: np.ndarray, side: int) -> float:
                 vx = sum(w * (p - mx) ** 2 for w, p, _ in cells)
                 vy = sum(w * (q - my) ** 2 for w, _, q in cells)
                 cov = sum(w * (p - mx) * (q - my) for w, p, q in cells)
-                values.append(
-                    (2 * mx * my + 1e-4) * (2 * cov + 9e-4) / ((mx * mx + my * my + 1e-4) * (vx + vy + 9e-4))
-                )
+                values.append((2 * mx * my + 1e-4) * (2 * cov + 9e-4) / ((mx * mx + my * my + 1e-4) * (vx + vy + 9e-4)))
     return sum(values) / len(values)
 
 

@@ -12,6 +12,7 @@ from designer.files.settings import Settings, read_settings, save_settings
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.runtime.api import RunOptions
+from designer.runtime.feeding import as_batch
 from designer.runtime.patterns import PATTERNS, make_pattern, pattern_name
 from designer.runtime.session import Session
 
@@ -54,6 +55,22 @@ def test_a_network_is_fed_by_name(runtime_registry) -> None:
     session.set_input_file("image", Path("pattern:gradient"))
     result = session.run([Source("image")])
     np.testing.assert_array_equal(result.captures[Source("image")], make_pattern("gradient", 3, 24, 32))
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (1, 2, 0)])
+def test_a_single_picture_of_floats_is_fed_as_it_is(runtime_registry, tmp_path: Path, axes: tuple[int, ...]) -> None:
+    pytest.importorskip("onnxruntime")
+    picture = np.random.default_rng(0).normal(0, 3, (3, 24, 32)).astype(np.float32)
+    np.save(tmp_path / "a.npy", picture.transpose(axes))
+    session = Session(unet(), runtime_registry, unet_weights(), RunOptions(threads=1))
+    session.set_input_file("image", tmp_path / "a.npy")
+    np.testing.assert_array_equal(session.run([Source("image")]).captures[Source("image")], picture[None])
+
+
+def test_which_axis_is_the_channels() -> None:
+    assert as_batch(np.zeros((5, 6), np.float32), 1).shape == (1, 1, 5, 6)
+    assert as_batch(np.zeros((5, 6), np.float32), 3).shape == (5, 6)  # refused later, by name
+    assert as_batch(np.zeros((1, 3, 5, 6), np.float32), 3).shape == (1, 3, 5, 6)
 
 
 def test_settings_keep_the_name(tmp_path: Path) -> None:

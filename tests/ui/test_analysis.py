@@ -435,3 +435,16 @@ def test_a_wrong_recipe_is_underlined_where_it_is_wrong(qtbot: QtBot, engine: En
     assert edit.problem is None
     assert document.graph["mix_0"].params["recipe"] == "a + sin(x)"
     assert edit.grab().toImage() != wrong
+
+
+def test_a_test_pattern_is_chosen_without_a_file(qtbot: QtBot, engine: EngineClient) -> None:
+    bench = Bench(qtbot, engine)
+    document = bench.open(small_network())
+    button = bench.find(QToolButton, "analysis.input.input_0.patterns")
+    action = next(a for a in button.menu().actions() if a.text() == "Zone plate")
+    action.trigger()
+    assert document.settings.input_files == {"input_0": "pattern:zone_plate"}
+    assert bench.label("analysis.input.input_0.file") == "zone plate"
+    bench.launch_random()
+    assert bench.analysis.input_shapes["input_0"] == (1, 3, 16, 24)
+    assert bench.output().shape == (1, 3, 16, 24)

@@ -21,7 +21,9 @@ from PySide6.QtWidgets import (
 
 from app.ui import theme
 from app.ui.analysis.elided import ElidedLabel
-from app.ui.analysis.inputs import FILTER, THUMBNAIL, photographs, thumbnail
+from app.ui.analysis.inputs import FILTER, THUMBNAIL, photographs, thumbnail, title_of
+from designer.files.settings import PATTERN
+from designer.runtime.patterns import PATTERNS
 
 
 class InputRow(QFrame):
@@ -72,8 +74,19 @@ class InputRow(QFrame):
         opening = QPushButton("Open…")
         opening.setObjectName(f"analysis.input.{self.layer}.open")
         opening.setAccessibleName(f"Open a picture for {self.layer}")
-        opening.setToolTip("Choose a JPG, PNG or npy file; a file can be dropped here too")
+        opening.setToolTip("Choose a JPG, PNG, TIFF, WebP or npy file; a file can be dropped here too")
         opening.clicked.connect(self._open)
+        patterns = QToolButton()
+        patterns.setText("Patterns")
+        patterns.setObjectName(f"analysis.input.{self.layer}.patterns")
+        patterns.setAccessibleName(f"Test patterns for {self.layer}")
+        patterns.setToolTip("Test pictures that are drawn at the size of the input's dims")
+        patterns.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        choices = QMenu(patterns)
+        for name in PATTERNS:
+            path = Path(f"{PATTERN}{name}")
+            choices.addAction(title_of(path).capitalize(), partial(self.chosen.emit, self.layer, path))
+        patterns.setMenu(choices)
         samples = QToolButton()
         samples.setText("Photographs")
         samples.setObjectName(f"analysis.input.{self.layer}.photographs")
@@ -88,6 +101,7 @@ class InputRow(QFrame):
         row = QHBoxLayout()
         row.addWidget(opening)
         row.addWidget(samples)
+        row.addWidget(patterns)
         row.addStretch(1)
         return row
 
@@ -97,7 +111,7 @@ class InputRow(QFrame):
             self._path = path
             image, size = thumbnail(path) if path is not None else (None, "no picture chosen")
             self._show_picture(image, path)
-            self._file.setText(path.name if path is not None else "")
+            self._file.setText(title_of(path) if path is not None else "")
             self._file.setToolTip(str(path or ""))
             self._size.setText(size)
         if fed:
@@ -118,7 +132,8 @@ class InputRow(QFrame):
         self._picture.setPixmap(pixmap)
 
     def _open(self) -> None:
-        folder = str(self._path.parent) if self._path is not None else ""
+        drawn = str(self._path).startswith(PATTERN)
+        folder = str(self._path.parent) if self._path is not None and not drawn else ""
         name, _ = QFileDialog.getOpenFileName(self, f"Picture for {self.layer}", folder, FILTER)
         if name:
             self.chosen.emit(self.layer, Path(name))

@@ -8,10 +8,13 @@ from pathlib import Path
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QImage, QImageIOHandler, QImageReader
 
+from app.ui.analysis.render import picture_pixels, to_image
+from designer.files.settings import PATTERN
 from designer.graph.graph import Graph
 from designer.operators.api import Role
 from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
+from designer.runtime.patterns import PATTERNS, make_pattern
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
 FILTER = "Pictures and tensors (*.png *.jpg *.jpeg *.tif *.tiff *.webp *.bmp *.npy);;All files (*)"
@@ -46,8 +49,20 @@ def default_picture(graph: Graph, layer: str) -> Path | None:
     return None
 
 
+def title_of(path: Path) -> str:
+    """A file's name, or the pattern's in words."""
+    text = str(path)
+    return text.removeprefix(PATTERN).replace("_", " ") if text.startswith(PATTERN) else path.name
+
+
 def thumbnail(path: Path) -> tuple[QImage | None, str]:
     """A small picture of a file and its size as text; without a picture the text says why there is none."""
+    if str(path).startswith(PATTERN):
+        name = str(path).removeprefix(PATTERN)
+        if name not in PATTERNS:
+            return None, "no such pattern"
+        drawn = make_pattern(name, 3, THUMBNAIL.height(), THUMBNAIL.width())
+        return to_image(picture_pixels(drawn[0])), "at the size of dims"
     if path.suffix.lower() == ".npy":
         return None, "tensor"
     reader = QImageReader(str(path))
