@@ -58,10 +58,10 @@ class Records:
 def check_root(root: Element) -> Diagnostic | None:
     """Why the tree is not a model file of a version that we read; None when it is one."""
     if not root.is_plain(ROOT):
-        shown = root.name[:80]
+        found = f"'{root.name[:80]}'" if root.name != ROOT else f"a '{ROOT}' of another namespace"
         return Diagnostic(
             "no-root",
-            f"the root element is '{shown}', a model file has '{ROOT}'",
+            f"the root element is {found}, a model file has a plain '{ROOT}'",
             line=root.line,
             remedy="choose a model file",
         )

@@ -273,7 +273,8 @@ def test_resume_goes_on_exactly(registry, tmp_path, photographs):
 
 
 def test_a_polite_stop_saves(registry, project):
-    with subprocess.Popen([*TRAIN, "--steps", "100000"], cwd=project, stdout=subprocess.PIPE, text=True) as process:
+    command_line = [*TRAIN, "--steps", "100000", "--output", "another folder"]
+    with subprocess.Popen(command_line, cwd=project, stdout=subprocess.PIPE, text=True) as process:
         lines = []
         for line in process.stdout:
             lines.append(line)
@@ -282,10 +283,10 @@ def test_a_polite_stop_saves(registry, project):
                 break
         lines += process.stdout.read().splitlines()
     assert process.returncode == 130
-    record = collect(project, lines)
+    record = collect(project / "another folder", lines)
     assert record.can_resume
-    assert "--resume" in record.message
-    assert record.weights == project / "weights"
+    assert '--resume --output "another folder"' in record.message
+    assert record.weights == project / "another folder" / "weights"
 
 
 WRONG = {
@@ -356,3 +357,9 @@ def test_a_target_of_another_size_says_so(registry, tmp_path):
     assert done.returncode == 1
     assert "target" in done.stderr
     assert "(2, 3, 8, 8)" in done.stderr
+
+
+def test_infer_without_weights_says_what_to_do(project):
+    done = run(project, sys.executable, "infer.py", "picture.png", "--weights", "none.pt")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: there are no weights at none.pt: run train.py first")

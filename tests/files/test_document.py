@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from designer.files import limits
-from designer.files.check import check_document
 from designer.files.document import _is_canonical, parse_document, read_document, save_document, write_document
+from designer.files.locating import located
 from designer.files.schema import check_schema
 from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Frame, Layer, Source
 from designer.operators.registry import Registry, load
 
@@ -70,7 +71,9 @@ def test_writing_and_reading_again_gives_an_equal_graph(path: Path) -> None:
 def test_a_bad_file_ends_in_its_finding(path: Path, library: Registry) -> None:
     code = path.name.partition("__")[0]
     reading = read_document(path)
-    found = check_document(reading, library)
+    found = reading.diagnostics
+    if reading.graph is not None:
+        found += located(Inference(reading.graph, library).diagnostics(), reading)
     assert code in {d.code for d in found}, [str(d) for d in found]
     for finding in found:
         assert finding.file == str(path)
@@ -108,6 +111,14 @@ def test_the_schema_is_a_second_net_and_not_the_only_one(path: Path) -> None:
 )
 def test_the_schema_alone_finds_what_breaks_the_envelope(name: str) -> None:
     assert check_schema((DATA / "bad" / f"{name}.xml").read_bytes())
+
+
+def test_a_root_of_another_namespace_is_told_from_ours() -> None:
+    [found] = read_document(DATA / "bad" / "no-root__other_namespace.xml").diagnostics
+    assert (
+        found.message
+        == "the root element is a 'NetworkModel' of another namespace, a model file has a plain 'NetworkModel'"
+    )
 
 
 def test_what_we_write_keeps_the_schema() -> None:

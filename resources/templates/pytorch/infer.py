@@ -24,6 +24,8 @@ PROJECT = data.PROJECT
 
 def load_network(weights: Path, device: torch.device) -> torch.nn.Module:
     """The network with trained weights, ready to run. `weights` is a state dict, or a checkpoint of train.py."""
+    if not weights.is_file():
+        raise data.DataError(f"there are no weights at {weights}: run train.py first, or give --weights FILE")
     state = torch.load(weights, map_location="cpu", weights_only=True)
     network = model.NetworkClass()
     network.load_state_dict(state.get("network", state))

@@ -494,7 +494,8 @@ def main(argv: list[str] | None = None) -> int:
         if not args.resume:
             progress.log.unlink(missing_ok=True)
         if not run.train(asked_to_stop):
-            where = f"stopped at step {run.step} of {args.steps}; go on with: python train.py --resume"
+            where = "" if args.output == HERE else f' --output "{args.output}"'
+            where = f"stopped at step {run.step} of {args.steps}; go on with: python train.py --resume{where}"
             progress.event("stopped", step=run.step, steps=args.steps, message=where)
             return 130
         folder = args.output / "weights"
