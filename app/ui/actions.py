@@ -249,6 +249,7 @@ ACTIONS = (
     Spec("view.zoom_out", "Zoom &Out", "Smaller", ("Ctrl+-",), icon="magnify-minus-outline"),
     Spec("view.zoom_100", "Natural &Size", "One canvas unit a pixel", ("Ctrl+0",)),
     *_views(),
+    Spec("view.minimap", "&Minimap", "Show or hide the map in the corner of the canvas", icon="map-outline"),
     Spec("view.theme_system", "As the &System", "Follow the desktop's light or dark colours"),
     Spec("view.theme_dark", "&Dark", "Dark colours"),
     Spec("view.theme_light", "&Light", "Light colours"),

@@ -75,6 +75,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             "view.zoom_100",
             None,
             ("Saved &Views", tuple(f"view.{what}_{n}" for what in ("recall", "store") for n in VIEWS)),
+            "view.minimap",
             ("&Windows", ("<windows>",)),
             ("&Colours", ("view.theme_system", "view.theme_dark", "view.theme_light")),
             "view.reset_layout",

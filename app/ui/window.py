@@ -114,6 +114,7 @@ class MainWindow(QMainWindow):
             "view.zoom_in": lambda: canvas.viewer.zoom_by(ZOOM_STEP),
             "view.zoom_out": lambda: canvas.viewer.zoom_by(1 / ZOOM_STEP),
             "view.zoom_100": lambda: canvas.viewer.zoom_by(1 / canvas.viewer.zoom),
+            "view.minimap": self._toggle_minimap,
             "view.theme_system": lambda: self._set_theme("system"),
             "view.theme_dark": lambda: self._set_theme("dark"),
             "view.theme_light": lambda: self._set_theme("light"),
@@ -349,6 +350,11 @@ class MainWindow(QMainWindow):
         if made:
             QTimer.singleShot(0, self, lambda: self.context.inspect_requested.emit(layer))
 
+    def _toggle_minimap(self) -> None:
+        wanted = not self.canvas.minimap.wanted
+        self.canvas.minimap.want(wanted)
+        self.settings.setValue("minimap", wanted)
+
     def _set_theme(self, mode: theme.Mode) -> None:
         app = QApplication.instance()
         if isinstance(app, QApplication):
@@ -372,6 +378,7 @@ class MainWindow(QMainWindow):
         if geometry is None or not self.restoreGeometry(geometry):
             screen = QGuiApplication.primaryScreen().availableGeometry()
             self.resize(min(1600, round(screen.width() * 0.94)), min(1000, round(screen.height() * 0.9)))
+        self.canvas.minimap.want(self.settings.value("minimap", True, type=bool) is not False)
         self.docks.set_workspace(self.docks.last_workspace())
         self._refresh()
 

@@ -166,3 +166,14 @@ def test_inside_a_frame_layers_and_the_rubber_band_work_as_ever(framed):
     kit.drag(framed.canvas, at(framed, 306, -8), at(framed, 360, 60))
     assert framed.context.selection == ("conv",)
     assert frame(framed).rect == RECT
+
+
+def test_far_out_the_title_stands_above_the_frame_and_takes_hold_there(framed):
+    viewer = framed.canvas.viewer
+    viewer.zoom_by(0.3 / viewer.zoom)
+    title = at(framed, 400, RECT[1]) - QPoint(0, 10)
+    kit.click(framed.canvas, title)
+    assert [item.frame.id for item in viewer.selected_frames()] == ["f"]
+    kit.drag(framed.canvas, title, title + QPoint(24, 0))
+    assert frame(framed).rect[0] == RECT[0] + 80
+    assert framed.context.document.graph["conv"].position == (400, 0)

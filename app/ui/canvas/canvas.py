@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QInputDialog, QLabel, QLineEdit, QVBoxLayout, QWid
 
 from app.ui.canvas import arranging, clipboard, gestures, wishes
 from app.ui.canvas.links import LinkItem
+from app.ui.canvas.minimap import Minimap
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.ports import PortDot
 from app.ui.canvas.projection import Projection
@@ -42,6 +43,7 @@ class Canvas(QWidget):
         self._document: Document | None = None
         self.viewer = LayerViewer(self)
         self.projection = Projection(self.viewer)
+        self.minimap = Minimap(self.viewer, self.projection.collect_far)
         self._paste_count = 0
         self._join: Connect | None = None
         self._place = QPointF()

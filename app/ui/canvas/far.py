@@ -75,11 +75,7 @@ class FarView:
             pen.setCosmetic(True)
             painter.setPen(pen)
             painter.drawPath(path)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setPen(Qt.PenStyle.NoPen)
-        for category, rects in self.blocks.items():
-            painter.setBrush(theme.category(category))
-            painter.drawRects(rects)
+        self.paint_blocks(painter)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         pen = QPen(theme.color("link_active"), 3.0 * ratio)
         pen.setCosmetic(True)
@@ -88,3 +84,21 @@ class FarView:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         for item in self.problems:
             node_paint.paint_block_mark(painter, item.layout.box.translated(item.pos()), item.look.problem, detail)
+
+    def paint_blocks(self, painter: QPainter) -> None:
+        """Paint the layers only, each in its category's colour."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for category, rects in self.blocks.items():
+            painter.setBrush(theme.category(category))
+            painter.drawRects(rects)
+
+    def extent(self) -> QRectF:
+        """What holds all layers and frames."""
+        rect = QRectF()
+        for boxes in self.blocks.values():
+            for box in boxes:
+                rect = rect.united(box)
+        for frame in self.frames:
+            rect = rect.united(frame.rect)
+        return rect

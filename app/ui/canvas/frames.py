@@ -12,6 +12,8 @@ from designer.graph.model import Frame
 
 TINT = 36  # of 255
 EDGE = 6.0  # pixels in which an edge is hit
+LARGE = 0.45  # below this scale (pixels a canvas unit) the title stands above the frame, clear of what is in it
+ABOVE = 160.0  # room for it there, as far out as Qt asks for it
 
 
 class FrameItem(QGraphicsItem):
@@ -39,11 +41,15 @@ class FrameItem(QGraphicsItem):
         self.update()
 
     def boundingRect(self) -> QRectF:
-        return QRectF(QPointF(), self._size).adjusted(-2, -2, 2, 2)
+        return QRectF(QPointF(), self._size).adjusted(-2, -ABOVE, 2, 2)
 
     def grip(self, place: QPointF, zoom: float) -> str:
         """What a press at a place of the canvas takes hold of: "move", edges as letters of "ltrb", or nothing."""
         rect, edge = self.rect, EDGE / zoom
+        title = (fonts().name_metrics.height() + 8) * max(1.0, 1.0 / zoom)
+        head = QRectF(rect.left(), rect.top() - (title if zoom < LARGE else 0.0), rect.width(), title)
+        if zoom < LARGE and head.contains(place):
+            return "move"
         if not rect.adjusted(-edge, -edge, edge, edge).contains(place):
             return ""
         sides = {
@@ -53,8 +59,7 @@ class FrameItem(QGraphicsItem):
             "b": place.y() > rect.bottom() - edge,
         }
         found = "".join(name for name, near in sides.items() if near)
-        title = (fonts().name_metrics.height() + 8) * max(1.0, 1.0 / zoom)
-        return found or ("move" if place.y() < rect.top() + title else "")
+        return found or ("move" if head.contains(place) else "")
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         ink = QColor.fromString(self.frame.color) if self.frame.color else QColor()
@@ -76,6 +81,7 @@ class FrameItem(QGraphicsItem):
         painter.scale(scale, scale)
         painter.setFont(fonts().name)
         painter.setPen(theme.color("text"))
-        room = QRectF(0, 4, rect.width() / scale - 2 * PAD, fonts().name_metrics.height())
+        height = fonts().name_metrics.height()
+        room = QRectF(0, 4 if detail >= LARGE else -height - 4, rect.width() / scale - 2 * PAD, height)
         title = fonts().name_metrics.elidedText(self.frame.title, Qt.TextElideMode.ElideRight, max(room.width(), 0))
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)

@@ -56,7 +56,7 @@ class Projection:
         self._frames: dict[str, FrameItem] = {}
         self._obstacles = Obstacles()
         self._long: set[LinkItem] = set()  # links that may have to run around nodes
-        viewer.collect_far = self._collect_far
+        viewer.collect_far = self.collect_far
         self._placed: list[Rect] = []  # boxes that came, went or changed since links were last routed
 
     def __getitem__(self, layer: str) -> LayerItem:
@@ -141,7 +141,7 @@ class Projection:
         for name in names:
             self._nodes[name].item.move_to(QPointF(*self._document().graph[name].position))
 
-    def _collect_far(self, far: FarView) -> None:
+    def collect_far(self, far: FarView) -> None:
         far.collect((node.item for node in self._nodes.values()), self._links.values(), self._frames.values())
 
     def _document(self) -> Document:

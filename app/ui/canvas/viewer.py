@@ -56,6 +56,7 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
     rename_wanted = Signal()  # of what is selected
     quick_add_wanted = Signal(QPointF, object)  # place on the canvas, LinkItem or None
     operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
+    far_stale = Signal()  # the network looks different from afar
     menu_wanted = Signal(QPoint)  # global place
     link_started = Signal(gestures.Link)  # grey out the ports that cannot take it
     link_ended = Signal()
@@ -206,6 +207,11 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         if not visible.contains(item.sceneBoundingRect()):
             self.centerOn(item.sceneBoundingRect().center())
 
+    def go(self, place: QPointF) -> None:
+        """Show a place in the middle."""
+        self._fitted = False
+        self.centerOn(place)
+
     def visible_centre(self) -> QPointF:
         return QPointF(self.mapToScene(self.viewport().rect().center()))
 
@@ -218,6 +224,7 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
     def far_changed(self) -> None:
         """What is painted from afar is different now."""
         self._far.forget()
+        self.far_stale.emit()
         if self.zoom < FAR:
             self.viewport().update()
 

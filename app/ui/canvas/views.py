@@ -32,4 +32,4 @@ class SavedViews:
             return
         centre, zoom = view
         self._canvas.viewer.zoom_by(zoom / self._canvas.viewer.zoom)
-        self._canvas.viewer.centerOn(centre)
+        self._canvas.viewer.go(centre)

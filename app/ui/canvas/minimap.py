@@ -1,0 +1,123 @@
+"""The whole network in a corner of the canvas, with what is seen now; a click or a drag goes there.
+
+The network is painted only after it changed. While the view moves, a picture and one rectangle are painted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QTransform
+from PySide6.QtWidgets import QWidget
+
+from app.ui import theme
+from app.ui.canvas.far import FarView
+from app.ui.canvas.viewer import LayerViewer
+
+WIDTH, HEIGHT = 200, 128
+EDGE = 12  # from the corner of the canvas
+ROOM = 520  # a canvas that is narrower shows no map
+DELAY = 150  # milliseconds after the last change
+
+
+class Minimap(QWidget):
+    """Shown while a part of the network is out of sight, unless it is switched off."""
+
+    def __init__(self, viewer: LayerViewer, collect: Callable[[FarView], None]) -> None:
+        super().__init__(viewer)
+        self.setObjectName("canvas.minimap")
+        self.setAccessibleName("Map of the network")
+        self.setToolTip("The whole network. Click to go there.")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.resize(WIDTH, HEIGHT)
+        self._viewer = viewer
+        self._collect = collect
+        self._far = FarView()
+        self._picture = QPixmap()
+        self._map = QTransform()  # from the canvas to this widget
+        self._extent = QRectF()
+        self._wanted = True
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(DELAY)
+        self._timer.timeout.connect(self.redraw)
+        for bar in (viewer.horizontalScrollBar(), viewer.verticalScrollBar()):
+            bar.valueChanged.connect(self._follow)
+            bar.rangeChanged.connect(self._follow)
+        viewer.far_stale.connect(self._timer.start)
+        theme.changes().changed.connect(self._timer.start)
+        self.hide()
+
+    @property
+    def wanted(self) -> bool:
+        return self._wanted
+
+    def want(self, wanted: bool) -> None:
+        """Switch the map on or off."""
+        self._wanted = wanted
+        self._follow()
+
+    def redraw(self) -> None:
+        """Paint the network anew."""
+        self._timer.stop()
+        self._far.forget()
+        self._collect(self._far)
+        self._extent = self._far.extent()
+        scale = 1.0
+        if not self._extent.isEmpty():
+            scale = min((WIDTH - 12) / self._extent.width(), (HEIGHT - 12) / self._extent.height(), 0.25)
+        centre = self._extent.center()
+        self._map = QTransform.fromTranslate(WIDTH / 2, HEIGHT / 2).scale(scale, scale)
+        self._map.translate(-centre.x(), -centre.y())
+        ratio = self.devicePixelRatioF()
+        self._picture = QPixmap(round(WIDTH * ratio), round(HEIGHT * ratio))
+        self._picture.setDevicePixelRatio(ratio)
+        self._picture.fill(theme.color("surface"))
+        painter = QPainter(self._picture)
+        painter.setTransform(self._map)
+        self._far.paint_blocks(painter)
+        painter.end()
+        self._follow()
+
+    def _follow(self) -> None:
+        """The view moved: stand in the corner and show where it is."""
+        viewer = self._viewer.rect()
+        self.move(viewer.right() - WIDTH - EDGE, viewer.bottom() - HEIGHT - EDGE)
+        seen = self._seen()
+        self.setVisible(
+            self._wanted and viewer.width() >= ROOM and not self._extent.isEmpty() and not seen.contains(self._extent)
+        )
+        self.update()
+
+    def _seen(self) -> QRectF:
+        return QRectF(self._viewer.mapToScene(self._viewer.viewport().rect()).boundingRect())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.drawPixmap(QPoint(), self._picture)
+        painter.setPen(QPen(theme.color("outline"), 1))
+        painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+        painter.setPen(QPen(theme.color("link_active"), 1.5))
+        seen = self._map.mapRect(self._seen())
+        painter.drawRect(seen.intersected(QRectF(self.rect()).adjusted(1, 1, -1, -1)))
+        painter.end()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+        self._go(event.position())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._go(event.position())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+    def _go(self, place: QPointF) -> None:
+        inverse, _ = self._map.inverted()
+        self._viewer.go(inverse.map(place))

@@ -1,0 +1,103 @@
+"""The map in the corner: shown when something is out of sight, follows the view, a click goes there."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from time import perf_counter
+
+from PySide6.QtCore import QPoint, QSettings, Qt
+from PySide6.QtTest import QTest
+
+from app.ui.document import Document
+from app.ui.window import MainWindow
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+
+def keep_nothing(window) -> None:
+    window.context.document.history.mark_clean()
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+    window = MainWindow(default_registry(), settings)
+    window.resize(1366, 768)
+    qtbot.addWidget(window, before_close_func=keep_nothing)
+    window.show()
+    qtbot.waitExposed(window)
+    layers = [Layer("n0", "input", params={"dims": "64x64x3"})]
+    for number in range(1, 120):
+        place = (320 * (number % 20), 240 * (number // 20))
+        layers.append(Layer(f"n{number}", "identity", place, (Source(f"n{number - 1}"),)))
+    window.context.set_document(Document(Graph(layers), window.context.registry, parent=window.context))
+    return window
+
+
+def test_shown_while_something_is_out_of_sight(window, qtbot):
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    qtbot.waitUntil(minimap.isVisible)
+    corner = viewer.rect().bottomRight() - minimap.geometry().bottomRight()
+    assert 0 < corner.x() < 20
+    assert 0 < corner.y() < 20
+    viewer.frame_all()
+    assert not minimap.isVisible()
+
+
+def test_a_click_and_a_drag_go_there(window, qtbot):
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    qtbot.waitUntil(minimap.isVisible)
+    left, right = QPoint(20, 64), QPoint(180, 64)
+    QTest.mousePress(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, left)
+    before = viewer.visible_centre()
+    QTest.mouseMove(minimap, right)
+    QTest.mouseRelease(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, right)
+    assert viewer.visible_centre().x() > before.x() + 3000
+    assert window.context.selection == ()
+    assert window.context.document.history.is_clean
+
+
+def test_follows_edits(window, qtbot):
+    minimap, viewer, document = window.canvas.minimap, window.canvas.viewer, window.context.document
+    viewer.frame_all()
+    minimap.redraw()
+    assert not minimap.isVisible()
+    document.do(commands.move_layers(document.graph, {"n7": (90_000, 0)}))
+    qtbot.waitUntil(minimap.isVisible)
+
+
+def test_switched_off_and_remembered(window, qtbot):
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    qtbot.waitUntil(minimap.isVisible)
+    window.actions_["view.minimap"].trigger()
+    assert not minimap.isVisible()
+    viewer.pan(QPoint(50, 0))
+    assert not minimap.isVisible()
+    window.settings.sync()
+    assert QSettings(window.settings.fileName(), QSettings.Format.IniFormat).value("minimap", type=bool) is False
+    window.actions_["view.minimap"].trigger()
+    assert minimap.isVisible()
+
+
+def test_moving_the_view_paints_a_picture_and_a_rectangle(window, qtbot):
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    qtbot.waitUntil(minimap.isVisible)
+    picture = minimap._picture.cacheKey()
+    times = []
+    for _ in range(20):
+        viewer.pan(QPoint(-5, 0))
+        started = perf_counter()
+        minimap.repaint()
+        times.append(perf_counter() - started)
+    assert minimap._picture.cacheKey() == picture
+    assert min(times) < 0.005
