@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from designer.files.check import located
 from designer.files.document import read_document
+from designer.files.locating import located
 from designer.files.settings import find_settings, read_settings
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights, weight_diagnostics
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
@@ -95,8 +95,9 @@ def open_network(path: Path, *, strict: bool = True) -> Network:
     return Network(path, reading.graph, registry, inference, found)
 
 
-def load_weights_for(network: Network, path: Path | None, seed: int | None) -> Weights:
-    """Weights for a network from `path`; what is missing is filled only when a seed was given."""
+def load_weights_for(network: Network, given: Path | None, seed: int | None) -> Weights:
+    """Weights for a network from where the person or the settings say; what is missing is filled only with a seed."""
+    path = weights_location(network.path, given)
     required = required_weights(network.inference)
     weights = load_weights(path, required) if path is not None else Weights()
     missing = [key for key in required if key not in weights.tensors]

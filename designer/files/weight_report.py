@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from designer.files.weight_types import WeightKey, WeightReport, Weights, WeightStatus
+from designer.files.weight_types import WeightReport, Weights, WeightStatus
 from designer.graph.diagnostics import Diagnostic, Severity
 
 
@@ -16,14 +16,6 @@ def weight_diagnostics(weights: Weights) -> tuple[Diagnostic, ...]:
 def shape_text(shape: Iterable[int] | None) -> str:
     """`32 x 3 x 3 x 3`; "a single number" for a tensor without dimensions."""
     return "no shape" if shape is None else " x ".join(str(d) for d in shape) or "a single number"
-
-
-def by_status(reports: Iterable[WeightReport]) -> dict[WeightStatus, list[WeightKey]]:
-    """The tensors of each status, every status present."""
-    result: dict[WeightStatus, list[WeightKey]] = {status: [] for status in WeightStatus}
-    for report in reports:
-        result[report.status].append(report.key)
-    return result
 
 
 def _finding(report: WeightReport) -> Diagnostic:

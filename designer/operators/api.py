@@ -9,6 +9,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 from designer.graph.types import BATCH, DataType, Dim, ShapeError, Size2D, Size3D, Symbol, TensorType
@@ -292,7 +293,7 @@ class Operator:
     def cost(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Cost:
         """Work of this layer; bytes are those of its inputs, weights and outputs in fp32."""
         weights = self.weights(inputs)
-        sizes = [_elements(w.shape) for w in weights]
+        sizes = [prod(w.shape) for w in weights]
         return Cost(
             flops=self.flops(inputs, outputs),
             bytes_read=sum(t.nbytes() for t in inputs) + 4 * sum(sizes),
@@ -311,7 +312,7 @@ class Operator:
                     f"the output {tensor} is too large", remedy="use a smaller input or smaller parameters"
                 )
         for weight in self.weights(inputs):
-            if _elements(weight.shape) > MAX_ELEMENTS:
+            if prod(weight.shape) > MAX_ELEMENTS:
                 shape = " x ".join(str(d) for d in weight.shape)
                 raise ShapeError(f"the weight '{weight.name}' of {shape} is too large", remedy="use smaller parameters")
         return outputs
@@ -337,13 +338,6 @@ class Operator:
     def help(cls) -> str:
         """The declaration's docstring, cleaned."""
         return inspect.cleandoc(cls.__doc__ or "")
-
-
-def _elements(shape: tuple[int, ...]) -> int:
-    product = 1
-    for dim in shape:
-        product *= dim
-    return product
 
 
 def _parameters(cls: type[Operator]) -> tuple[Parameter, ...]:

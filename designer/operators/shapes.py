@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.graph.types import Dim, ShapeError, Size2D, TensorType
+from designer.graph.types import Dim, ShapeError, TensorType
 
 
 def window_output(size: int, kernel: int, stride: int, pads: int, dilation: int = 1, *, ceil: int = -1) -> int:
@@ -19,11 +19,11 @@ def window_output(size: int, kernel: int, stride: int, pads: int, dilation: int 
     return count - 1 if (count - 1) * stride >= size + ceil else count
 
 
-def misfit(kernel: Size2D, stride: Size2D, width: int, height: int, dilation: Size2D | None = None) -> ShapeError:
-    """The error for a window that is larger than its padded input."""
-    spread = f" and dilation {dilation}" if dilation is not None and dilation != Size2D(1, 1) else ""
+def misfit(kernel: object, stride: object, size: str, dilation: str = "") -> ShapeError:
+    """The error for a window that is larger than its padded input; all are shown width first."""
+    spread = f" and dilation {dilation}" if dilation else ""
     return ShapeError(
-        f"kernel {kernel} with stride {stride}{spread} does not fit an input of {width}x{height}",
+        f"kernel {kernel} with stride {stride}{spread} does not fit an input of {size}",
         port="x",
         remedy="use a smaller kernel, more padding or a larger input",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -88,15 +89,15 @@ def cost_table(inference: Inference, *, precision: str = "fp32", batch: int = 1)
             continue
         layer = inference.graph[name]
         cost = read.operator.cost(state.inputs, (state.before_activation or state.outputs[0], *state.outputs[1:]))
-        stored = sum(_elements(w.shape) for w in read.operator.weights(state.inputs))
+        stored = sum(prod(w.shape) for w in read.operator.weights(state.inputs))
         learned = cost.parameters
         summary = read.operator.summary()
         parameters = dict(layer.params)
         if isinstance(read.activation, Activation) and state.before_activation is not None:
             before = (state.before_activation,)
             extra = read.activation.weights(before)
-            stored += sum(_elements(w.shape) for w in extra)
-            learned += sum(_elements(w.shape) for w in extra if w.trainable)
+            stored += sum(prod(w.shape) for w in extra)
+            learned += sum(prod(w.shape) for w in extra if w.trainable)
             parameters["activation"] = read.activation.type
         rows[name] = LayerCost(
             name,
@@ -111,10 +112,3 @@ def cost_table(inference: Inference, *, precision: str = "fp32", batch: int = 1)
             learned,
         )
     return CostTable(inference.graph, rows, item, batch)
-
-
-def _elements(shape: tuple[int, ...]) -> int:
-    product = 1
-    for dim in shape:
-        product *= dim
-    return product

@@ -238,13 +238,11 @@ def build_model(
     *,
     layout: str = "nchw",
     metadata: Mapping[str, str] | None = None,
-    output_names: Mapping[Source, str] | None = None,
     producer_version: str = "",
 ) -> ModelProto:
     """A model whose inputs are the feeds of `part` and whose outputs are `wanted`, in that order.
 
-    Inputs and outputs are named like the tensors (`layer` or `layer:port`), unless `output_names` says otherwise. With
-    the layout "nhwc" tensors of rank 4 arrive and leave as N x H x W x C; inside, everything is N x C x H x W. Raises
+    Inputs and outputs are named like the tensors (`layer` or `layer:port`). With the layout "nhwc" tensors of rank 4 arrive and leave as N x H x W x C; inside, everything is N x C x H x W. Raises
     DiagnosticError for layers that ONNX cannot express and for weights that are missing.
     """
     from onnx import helper
@@ -268,7 +266,7 @@ def build_model(
         key = tensor(inference, source)
         kind = type_of(inference, key)
         value = builder.names[key]
-        name = (output_names or {}).get(key, str(key))
+        name = str(key)
         if _is_nhwc(kind, layout):
             name = f"{name}/nhwc" if name == value else name
             builder.node("Transpose", [value], [name], f"{name}/to_nhwc", perm=[0, 2, 3, 1])

@@ -23,7 +23,7 @@ from designer.operators.api import (
     Weight,
     int64,
 )
-from designer.operators.shapes import divisible, known, window_output
+from designer.operators.shapes import divisible, known, misfit, window_output
 
 ONNX_PAD_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 PADDING = ("same", "valid", "tuple")
@@ -69,13 +69,8 @@ class Filter:
             check_border(self.mode, max(pad), size, name)
             found.append(window_output(size, k, s, sum(pad), d))
         if min(found) < 1:
-            spread = f" and dilation {_text(self.dilation)}" if max(self.dilation) > 1 else ""
-            raise ShapeError(
-                f"kernel {_text(self.kernel)} with stride {_text(self.stride)}{spread} "
-                f"does not fit an input of {_text(sizes)}",
-                port="x",
-                remedy="use a smaller kernel, more padding or a larger input",
-            )
+            spread = _text(self.dilation) if max(self.dilation) > 1 else ""
+            raise misfit(_text(self.kernel), _text(self.stride), _text(sizes), spread)
         dims: tuple[Dim, ...] = (x.shape[0], self.features, *found)
         return x.with_shape(*dims)
 

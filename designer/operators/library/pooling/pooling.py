@@ -75,7 +75,7 @@ class Pooling(
         width = window_output(x.w, self.size.width, self.stride.width, 2 * self.padding.width, ceil=ends[0])
         height = window_output(x.h, self.size.height, self.stride.height, 2 * self.padding.height, ceil=ends[1])
         if width < 1 or height < 1:
-            raise misfit(self.size, self.stride, x.w, x.h)
+            raise misfit(self.size, self.stride, f"{x.w}x{x.h}")
         return inputs[0].with_shape(x.n, x.c, height, width)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

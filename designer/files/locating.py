@@ -1,4 +1,4 @@
-"""Everything that can be said about a document: findings of the reader and of the shapes, with lines of the file."""
+"""Where in its file a finding about a network belongs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,6 @@ from dataclasses import replace
 
 from designer.files.document import Reading
 from designer.graph.diagnostics import Diagnostic
-from designer.graph.inference import Inference, Lookup
-
-
-def check_document(reading: Reading, lookup: Lookup) -> tuple[Diagnostic, ...]:
-    """The reader's findings, then those of types, parameters, links and shapes."""
-    if reading.graph is None:
-        return reading.diagnostics
-    return (*reading.diagnostics, *located(Inference(reading.graph, lookup).diagnostics(), reading))
 
 
 def located(diagnostics: tuple[Diagnostic, ...], reading: Reading) -> tuple[Diagnostic, ...]:
