@@ -86,6 +86,11 @@ def recursion(templates: Mapping[str, Template], name: str) -> tuple[str, ...]:
     return ()
 
 
+def enclosing(name: str) -> tuple[str, ...]:
+    """A layer's name where templates were inlined, then the names of the instances that it may be inside of, inner first."""
+    return (name, *(name[:place] for place in range(len(name) - 1, 0, -1) if name[place] == "."))
+
+
 def check_template_name(name: str) -> str | None:
     """The rule that `name` breaks as a sentence, or None when it is a legal name of a template."""
     rule = check_layer_name(name)

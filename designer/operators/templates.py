@@ -14,7 +14,7 @@ from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer
-from designer.graph.template import INPUT, INSTANCE, OUTPUT, closure
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, closure, enclosing
 from designer.graph.types import ShapeError, TensorType
 from designer.operators.api import Cost, Role, Weight
 from designer.operators.library.development.template import TemplateInstance
@@ -74,9 +74,9 @@ class TemplateLookup:
         found: set[str] = set()
         touched = set(change.templates)
         for name in change.added | change.removed:
-            places = [i for i, c in enumerate(name) if c == "."]
-            found.update(name[:i] for i in places if name[:i] in self.graph)
-            touched.update(n for n in (name, *(name[:i] for i in places)) if n in self.graph.templates)
+            around = enclosing(name)
+            found.update(n for n in around[1:] if n in self.graph)
+            touched.update(n for n in around if n in self.graph.templates)
         if change.templates:
             self._bodies.clear()  # others may use them
         if touched:

@@ -12,7 +12,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.graph.template import Template, closure, recursion
+from designer.graph.template import Template, closure, enclosing, recursion
 from designer.graph.template_commands import (
     dissolve,
     edit_template,
@@ -261,3 +261,9 @@ def test_a_pasted_template_never_replaces_one_of_the_same_name(graph: Graph) -> 
     assert after.templates["outer_2"].uses() == ("pair_2",)
     assert after.templates["pair_2"].layers == theirs.layers
     assert after.templates["pair"] == pair()
+
+
+def test_a_layer_inside_knows_its_instances() -> None:
+    assert enclosing("group.block.conv") == ("group.block.conv", "group.block", "group")
+    assert enclosing("conv") == ("conv",)
+    assert enclosing(".a") == (".a",)

@@ -26,6 +26,8 @@ from app.ui.profiling.dialogs import save_record
 from app.ui.profiling.heat import HeatDelegate
 from app.ui.profiling.table_model import OperatorModel, OperatorProxy
 from app.ui.widgets.empty_state import EmptyState
+from designer.graph.graph import Graph
+from designer.graph.template import enclosing
 from designer.profiling.report import Group
 from designer.profiling.units import quantity, text
 
@@ -183,7 +185,7 @@ class OperatorTablePanel(QWidget):
         if self._following or not self._context.has_document:
             return
         graph = self._context.document.graph
-        names = dict.fromkeys(n for g in self.selected() for n in g.layers if n in graph)
+        names = dict.fromkeys(n for g in self.selected() for layer in g.layers if (n := _shown(graph, layer)))
         self._following = True
         self._context.select(tuple(names))
         self._following = False
@@ -199,7 +201,7 @@ class OperatorTablePanel(QWidget):
         last = self.proxy.columnCount() - 1
         first = None
         for row in range(self.proxy.rowCount()):
-            if wanted & set(self.proxy.group_at(row).layers):
+            if wanted & {name for layer in self.proxy.group_at(row).layers for name in enclosing(layer)}:
                 chosen.select(self.proxy.index(row, 0), self.proxy.index(row, last))
                 first = row if first is None else first
         self._following = True
@@ -210,8 +212,9 @@ class OperatorTablePanel(QWidget):
         self._tell()
 
     def _reveal(self, group: Group) -> None:
-        if self._context.has_document and group.layers[0] in self._context.document.graph:
-            self._context.reveal_requested.emit(group.layers[0])
+        layer = _shown(self._context.document.graph, group.layers[0]) if self._context.has_document else ""
+        if layer:
+            self._context.reveal_requested.emit(layer)
 
     def _menu(self, place: QPoint) -> None:
         menu = QMenu(self)
@@ -227,3 +230,8 @@ class OperatorTablePanel(QWidget):
 
 def _column(key: str) -> int:
     return next(i for i, column in enumerate(COLUMNS) if column.key == key)
+
+
+def _shown(graph: Graph, layer: str) -> str:
+    """The layer of the document for a layer that ran: itself, or the instance that it is inside of; empty for none."""
+    return next((name for name in enclosing(layer) if name in graph), "")

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QScrollArea, QSplitter, QStackedWidget, QV
 from app.ui.context import Context
 from app.ui.profiling.controller import Entry, profiling_of
 from app.ui.widgets.empty_state import EmptyState
+from designer.graph.template import enclosing
 from designer.profiling.assemble import mean_utilisation
 from designer.profiling.figures import Figure
 from designer.profiling.report import UTILISATION, Group, Record
@@ -123,9 +124,9 @@ class UtilisationPanel(QWidget):
 
 
 def groups_of(record: Record, layers: tuple[str, ...]) -> list[Group]:
-    """The groups that hold one of `layers`."""
+    """The groups that hold one of `layers`, or a layer inside of one."""
     wanted = set(layers)
-    return [g for g in record.groups if wanted & set(g.layers)]
+    return [g for g in record.groups if wanted & {name for layer in g.layers for name in enclosing(layer)}]
 
 
 def in_words(title: str, figures: Mapping[str, Figure]) -> str:
