@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from designer.files.agreements import not_agreed
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -11,6 +12,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.types import DataType
 from designer.operators.api import Example, Operator, Role
+from designer.operators.code_text import digest
 from designer.operators.registry import load
 from designer.profiling.figures import measured
 from designer.profiling.peaks import Peaks
@@ -51,8 +53,9 @@ def test_no_time_is_lost(cls):
         pytest.skip("no example of images")
     for inference in networks:
         weights = fill_missing(Weights(), required_weights(inference), 0)
+        agreed = tuple(digest(text) for text in not_agreed(inference.graph, REGISTRY, ()))
         for engine in ("onnxruntime", "torch"):
-            options = RunOptions(engine=engine, threads=1)
+            options = RunOptions(engine=engine, threads=1, agreed=agreed)
             try:
                 record = profile_network(inference, REGISTRY, weights, options, {}, 1, warmup=0, peaks=PEAKS)
             except DiagnosticError as error:
