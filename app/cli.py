@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+
+if TYPE_CHECKING:
+    from designer.operators.api import Operator
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 export = typer.Typer(no_args_is_help=True, help="Write a network in another form.")
@@ -287,11 +290,9 @@ def operators(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
     show(tuple(registry.diagnostics))
 
 
-def _operator_dict(cls: type) -> dict[str, object]:
-    from designer.operators.api import Operator
+def _operator_dict(cls: type[Operator]) -> dict[str, object]:
     from designer.operators.params import format_value
 
-    assert issubclass(cls, Operator)
     return {
         "type": cls.type,
         "title": cls.title,

@@ -8,11 +8,13 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from app.opening import load_weights_for, open_network, weights_location
+from app.opening import load_weights_for, open_network
 from app.trusting import with_trust
 from designer.profiling.report import UTILISATION, Group, Record
 from designer.profiling.units import text
 from designer.runtime.api import RunOptions
+
+COLUMNS = ("time", "share", "flops", "compute_rate", "saving")  # figures of a step that a table shows
 
 
 def profile_network(
@@ -30,20 +32,25 @@ def profile_network(
     from designer.runtime.session import Session
 
     network = open_network(document)
-    tensors = load_weights_for(network, weights_location(document, weights), seed)
+    tensors = load_weights_for(network, weights, seed)
     options = with_trust(network, options, trust)
     record = profile(Session(network.graph, network.registry, tensors, options), iterations)
     yield record.title + (f" - {record.weights_note}" if record.weights_note else "")
     yield operators_table(record)
     yield "whole network: " + ", ".join(f"{name} {text(figure)}" for name, figure in record.total.items())
-    for key, title in UTILISATION.items():
-        figure = record.utilisation[key]
-        reason = f" ({figure.source.value}{': ' + figure.reason if figure.reason else ''})"
-        yield f"{title}: {text(figure)}{reason}"
+    yield from utilisation(record)
     yield from record.notes
     if json_out is not None:
         save_records(json_out, [record])
         yield f"wrote {json_out}"
+
+
+def utilisation(record: Record) -> Iterator[str]:
+    """What the machine was used for, each figure with where it comes from."""
+    for key, title in UTILISATION.items():
+        figure = record.utilisation[key]
+        reason = f": {figure.reason}" if figure.reason else ""
+        yield f"{title}: {text(figure)} ({figure.source.value}{reason})"
 
 
 def by_saving(record: Record) -> list[Group]:
@@ -55,9 +62,8 @@ def operators_table(record: Record) -> Table:
     """The record as a table for a terminal."""
     table = Table()
     table.add_column("layers (fused ones together)", min_width=18, overflow="fold")
-    columns = ("time", "share", "flops", "compute_rate", "saving")
-    for name in columns:
+    for name in COLUMNS:
         table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     for group in by_saving(record):
-        table.add_row(group.name, *(text(group.figures[name]) for name in columns))
+        table.add_row(group.name, *(text(group.figures[name]) for name in COLUMNS))
     return table

@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from app.opening import Network, load_weights_for, open_network, weights_location
+from app.opening import Network, load_weights_for, open_network
 from app.trusting import with_trust
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
@@ -72,7 +72,7 @@ def run_network(request: RunRequest) -> Iterator[str]:
                 remedy=f"give --input {missing[0]}=picture.png",
             )
         )
-    weights = load_weights_for(network, weights_location(request.document, request.weights), request.seed)
+    weights = load_weights_for(network, request.weights, request.seed)
     options = with_trust(network, request.options, request.trust)
     session = Session(network.graph, network.registry, weights, options)
     for name, path in request.inputs.items():

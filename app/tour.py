@@ -18,7 +18,7 @@ from rich.progress import Progress
 import samples
 from app.opening import Network, load_weights_for, open_network, weights_location
 from app.page import Page
-from app.profiling import by_saving
+from app.profiling import COLUMNS, by_saving, utilisation
 from designer.files.atomic import make_folder
 from designer.files.document import save_document
 from designer.files.weights import Weights, fill_missing, required_weights
@@ -28,7 +28,6 @@ from designer.graph.edits import ChangeSet
 from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.profiling.report import UTILISATION, Record
 from designer.profiling.units import text
 from designer.runtime.api import RunOptions
 from designer.runtime.metrics import psnr
@@ -187,11 +186,10 @@ class Tour:
 
         network = open_network(samples.path("denoiser.xml"))
         record = profile(Session(network.graph, network.registry, weights, OPTIONS), 5)
-        columns = ("time", "share", "flops", "compute_rate", "saving")
-        rows = [(g.name, *(text(g.figures[c]) for c in columns)) for g in by_saving(record)[:12]]
+        rows = [(g.name, *(text(g.figures[c]) for c in COLUMNS)) for g in by_saving(record)[:12]]
         self.page.text(record.title)
-        self.page.table(("layers", *columns), rows, numbers=range(1, 6))
-        self.page.text(" ".join(f"{title}: {_figure(record, key)}." for key, title in UTILISATION.items()))
+        self.page.table(("layers", *COLUMNS), rows, numbers=range(1, 6))
+        self.page.text(" ".join(f"{line}." for line in utilisation(record)))
         for note in record.notes:
             self.page.text(note)
 
@@ -247,8 +245,3 @@ def channel_grid(tensor: Array, columns: int = 8, gap: int = 2) -> Array:
 
 def _types(types: tuple[object, ...] | None) -> str:
     return ", ".join(map(str, types)) if types is not None else "unknown"
-
-
-def _figure(record: Record, key: str) -> str:
-    figure = record.utilisation[key]
-    return f"{text(figure)} ({figure.source.value}{', ' + figure.reason if figure.reason else ''})"

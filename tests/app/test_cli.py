@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from app import cli
+from designer.files.settings import Settings, save_settings, settings_path
 
 NETWORK = """<?xml version="1.0"?>
 <NetworkModel name="tiny" version="2" user_version_tag="1">
@@ -167,6 +168,25 @@ def test_exports(layerwright: Run, network: Path, weights: Path, tmp_path: Path)
     done = layerwright("export", "onnx", network, "--weights", weights, "--output", tmp_path / "tiny.onnx")
     assert done.code == 0, done.err
     assert (tmp_path / "tiny.onnx").stat().st_size > 500
+
+
+def test_every_command_takes_the_weights_that_the_settings_name(
+    layerwright: Run, network: Path, weights: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnx")
+    refused = layerwright("export", "onnx", network, "--output", tmp_path / "tiny.onnx")
+    assert refused.code == 1
+    assert "weights-missing" in refused.err
+    save_settings(Settings(weights=str(weights)), settings_path(network))
+    np.save(tmp_path / "in.npy", np.zeros((1, 3, 12, 16), np.float32))
+    for command in (
+        ("export", "onnx", network, "--output", tmp_path / "tiny.onnx"),
+        ("profile", network, "--iterations", 1, "--threads", 1),
+        ("run", network, "--input", f"picture={tmp_path / 'in.npy'}", "--threads", 1),
+    ):
+        done = layerwright(*command)
+        assert done.code == 0, done.err
+        assert "random" not in done.out
 
 
 def test_profile_writes_a_record(layerwright: Run, network: Path, tmp_path: Path) -> None:
