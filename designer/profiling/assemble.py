@@ -8,7 +8,7 @@ from statistics import median
 
 from designer.operators.api import Cost
 from designer.profiling.cost import CostTable
-from designer.profiling.figures import Figure, measured, modelled, ratio, unavailable
+from designer.profiling.figures import Figure, Origin, measured, modelled, ratio, unavailable
 from designer.profiling.machine import Machine
 from designer.profiling.peaks import Peaks, now
 from designer.profiling.report import UTILISATION, Figures, Group, Record
@@ -140,10 +140,8 @@ def _total(
     roofs = [g.figures["roof"] for g in groups]
     lacking = next((r for r in roofs if r.value is None), None)
     roof = lacking if lacking is not None else modelled(sum(r.value or 0.0 for r in roofs), "s", "sum over the steps")
-    work, traffic = (
-        modelled(flops, "FLOP", "by the declaration"),
-        modelled(moved, "B", "each step moves its tensors once"),
-    )
+    work = modelled(flops, "FLOP", "by the declaration")
+    traffic = modelled(moved, "B", "each step moves its tensors once")
     saving = (
         unavailable("s", roof.reason)
         if roof.value is None or time.value is None
@@ -177,10 +175,6 @@ def mean_utilisation(groups: Sequence[Group], span: float | None, what: str) -> 
         else:
             busy = sum((g.utilisation[key].value or 0.0) * (g.figures["time"].value or 0.0) for g in groups)
             reason = f"{what}: mean over the steps, weighted by time"
-            make = (
-                measured
-                if all(f.source is figures[0].source and f.source.value == "measured" for f in figures)
-                else modelled
-            )
+            make = measured if all(f.source is Origin.MEASURED for f in figures) else modelled
             found[key] = make(busy / total, "%", reason)
     return found
