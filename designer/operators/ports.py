@@ -39,13 +39,23 @@ def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType])
     for index, tensor in enumerate(inputs):
         port = ports[min(index, len(ports) - 1)]
         if any(isinstance(dim, int) and dim < 1 for dim in tensor.shape):
-            raise ShapeError(f"{title} gets an empty tensor of {tensor} at '{port.name}'", port=port.name)
+            raise ShapeError(
+                f"{title} gets an empty tensor of {tensor} at '{port.name}'",
+                port=port.name,
+                remedy="make what comes before it at least 1 in every dimension",
+            )
         ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
         if ranks is not None and tensor.rank not in ranks:
             wanted = " or ".join(str(r) for r in ranks)
             raise ShapeError(
-                f"{title} needs rank {wanted} at '{port.name}', not {tensor} (rank {tensor.rank})", port=port.name
+                f"{title} needs rank {wanted} at '{port.name}', not {tensor} (rank {tensor.rank})",
+                port=port.name,
+                remedy="put a Reshape, Flatten, Squeeze or Unsqueeze before it, or connect another layer",
             )
         if port.dtypes and tensor.dtype not in port.dtypes:
             wanted = " or ".join(d.value for d in port.dtypes)
-            raise ShapeError(f"{title} needs {wanted} at '{port.name}', not {tensor.dtype.value}", port=port.name)
+            raise ShapeError(
+                f"{title} needs {wanted} at '{port.name}', not {tensor.dtype.value}",
+                port=port.name,
+                remedy="put a Convert type layer before it, or connect another layer",
+            )

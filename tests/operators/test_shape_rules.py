@@ -67,3 +67,18 @@ def test_parameter_bounds_become_findings() -> None:
         assert read.operator is None
         assert rule in read.diagnostics[0].message
         assert read.diagnostics[0].parameter == "features"
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "tensor", "words"),
+    [
+        ("convolution", {}, TensorType((3, 4)), "Reshape"),
+        ("embedding", {}, image(3), "Convert type"),
+        ("reshape", {"shape": (7, -1)}, image(3), "leave the batch out"),
+        ("permute", {"axes": (0, 0, 1, 2)}, image(3), "once"),
+    ],
+)
+def test_a_broken_rule_says_what_to_do(kind: str, params: dict[str, Any], tensor: TensorType, words: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        REGISTRY.operators[kind](**params).infer_checked([tensor])
+    assert words in caught.value.remedy

@@ -67,7 +67,11 @@ class MultiHeadAttention(
         for port, other in zip(("key", "value"), inputs[1:], strict=False):
             known(other, 1, port)
             if other.shape[0] != query.shape[0] or other.shape[2] != query.shape[2]:
-                raise ShapeError(f"{port} {other} and query {query} may differ in the length (axis 1) only", port=port)
+                raise ShapeError(
+                    f"{port} {other} and query {query} may differ in the length (axis 1) only",
+                    port=port,
+                    remedy="make the last axes equal, for instance with Fully connected",
+                )
         if len(inputs) == 3:
             same_shape(inputs[1], inputs[2], "value")
         return query

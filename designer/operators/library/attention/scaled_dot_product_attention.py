@@ -58,15 +58,27 @@ class ScaledDotProductAttention(
             for axis in (1, 2, 3):
                 known(tensor, axis, name)
         if q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3]:
-            raise ShapeError(f"query {q} and key {k} may differ in the length (axis 2) only", port="key")
+            raise ShapeError(
+                f"query {q} and key {k} may differ in the length (axis 2) only",
+                port="key",
+                remedy="make the last axes equal, for instance with Fully connected",
+            )
         if k.shape[:3] != v.shape[:3]:
-            raise ShapeError(f"key {k} and value {v} may differ in the last axis only", port="value")
+            raise ShapeError(
+                f"key {k} and value {v} may differ in the last axis only",
+                port="value",
+                remedy="make the other axes equal, for instance with Reshape or Permute",
+            )
         if len(inputs) == 4:
             if self.causal:
                 raise ShapeError("causal and a mask exclude each other", port="mask", remedy="put both into the mask")
             scores = q.with_shape(*q.shape[:3], k.shape[2])
             if broadcast(scores, inputs[3], "mask") != scores:
-                raise ShapeError(f"the mask {inputs[3]} does not fit scores of {scores}", port="mask")
+                raise ShapeError(
+                    f"the mask {inputs[3]} does not fit scores of {scores}",
+                    port="mask",
+                    remedy="use a mask that broadcasts to the scores",
+                )
         return q.with_shape(*q.shape[:3], v.shape[3])
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

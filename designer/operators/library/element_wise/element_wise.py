@@ -66,7 +66,11 @@ class ElementWise(
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.operation in _FLOAT_ONLY and not inputs[0].dtype.is_float:
-            raise ShapeError(f"{self.operation} needs floating-point numbers, not {inputs[0].dtype.value}", port="a")
+            raise ShapeError(
+                f"{self.operation} needs floating-point numbers, not {inputs[0].dtype.value}",
+                port="a",
+                remedy="put a Convert type layer before both inputs",
+            )
         return reduce(broadcast, inputs)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

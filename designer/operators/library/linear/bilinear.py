@@ -47,7 +47,11 @@ class Bilinear(Operator, type="bilinear", title="Bilinear", category=Category.LI
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         a, b = inputs
         if a.shape[:-1] != b.shape[:-1]:
-            raise ShapeError(f"a of {a} and b of {b} may differ in the last axis only", port="b")
+            raise ShapeError(
+                f"a of {a} and b of {b} may differ in the last axis only",
+                port="b",
+                remedy="make the other axes equal, for instance with Reshape or Permute",
+            )
         known(a, -1, "a")
         known(b, -1, "b")
         return a.with_dim(-1, self.features)

@@ -53,7 +53,11 @@ class Concatenation(
                     remedy="make height and width equal, for instance by cropping or resizing",
                 )
             if tensor.dtype != first.dtype:
-                raise ShapeError(f"input {number} is {tensor.dtype.value}, the first {first.dtype.value}", port="x")
+                raise ShapeError(
+                    f"input {number} is {tensor.dtype.value}, the first {first.dtype.value}",
+                    port="x",
+                    remedy="put a Convert type layer before one of them",
+                )
             total += known(tensor, axis)
         return first.with_dim(axis, total)
 

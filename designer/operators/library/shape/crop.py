@@ -51,7 +51,11 @@ class Crop(Operator, type="crop", title="Crop", category=Category.SHAPE, synonym
         top, bottom, left, right = self._cuts(inputs)
         height, width = x.h - top - bottom, x.w - left - right
         if min(top, left, bottom, right) < 0:
-            raise ShapeError(f"the reference {inputs[1]} is larger than {inputs[0]}", port="reference")
+            raise ShapeError(
+                f"the reference {inputs[1]} is larger than {inputs[0]}",
+                port="reference",
+                remedy="connect the larger one to 'x', or resize one of them",
+            )
         if height < 1 or width < 1:
             raise ShapeError(f"nothing is left of an image of {x.w}x{x.h}", port="x", remedy="cut off less")
         return inputs[0].with_shape(x.n, x.c, height, width)

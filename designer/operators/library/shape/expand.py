@@ -45,7 +45,11 @@ class Expand(Operator, type="expand", title="Expand", category=Category.SHAPE, s
         dims: list[Dim] = list(self.shape[:new])
         for size, target in zip(x.shape, self.shape[new:], strict=True):
             if target not in (-1, size) and size != 1:
-                raise ShapeError(f"a dimension of {size} cannot be expanded to {target}: only 1 can", port="x")
+                raise ShapeError(
+                    f"a dimension of {size} cannot be expanded to {target}: only 1 can",
+                    port="x",
+                    remedy="set it to -1 to keep the dimension, or use Tile",
+                )
             dims.append(size if target == -1 else target)
         return x.with_shape(*dims)
 

@@ -53,14 +53,26 @@ class Gather(
         axis = axis_of(self.axis, x)
         if self.mode == "slices":
             if index.rank != 1:
-                raise ShapeError(f"slices are picked by a vector of places, not {index}", port="index")
+                raise ShapeError(
+                    f"slices are picked by a vector of places, not {index}",
+                    port="index",
+                    remedy="flatten the places, or choose another mode",
+                )
             return x.with_shape(*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :])
         if index.rank != x.rank:
-            raise ShapeError(f"the places {index} must have the rank of {x}", port="index")
+            raise ShapeError(
+                f"the places {index} must have the rank of {x}",
+                port="index",
+                remedy="put a Reshape or Unsqueeze before the places, or choose another mode",
+            )
         for place, (size, wanted) in enumerate(zip(x.shape, index.shape, strict=True)):
             small = isinstance(size, int) and isinstance(wanted, int) and wanted <= size
             if place != axis and size != wanted and not small:
-                raise ShapeError(f"the places {index} reach beyond {x} in axis {place}", port="index")
+                raise ShapeError(
+                    f"the places {index} reach beyond {x} in axis {place}",
+                    port="index",
+                    remedy="use places of at most the size of the tensor",
+                )
         return x.with_shape(*index.shape)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

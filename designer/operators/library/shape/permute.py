@@ -36,7 +36,11 @@ class Permute(
         order = tuple(axis_of(axis, x) for axis in self.axes)
         if sorted(order) != list(range(x.rank)):
             shown = ",".join(str(axis) for axis in self.axes)
-            raise ShapeError(f"{shown} does not name each of the {x.rank} axes of {x} once", port="x")
+            raise ShapeError(
+                f"{shown} does not name each of the {x.rank} axes of {x} once",
+                port="x",
+                remedy="name every axis once, from 0",
+            )
         return order
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:

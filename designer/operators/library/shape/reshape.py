@@ -55,7 +55,11 @@ class Reshape(
             )
         fixed = prod(size for size in self.shape if size > 0)
         if total % fixed or (-1 not in self.shape and total != fixed):
-            raise ShapeError(f"the {total} values of a sample do not fit into {wanted}", port="x")
+            raise ShapeError(
+                f"the {total} values of a sample do not fit into {wanted}",
+                port="x",
+                remedy="leave the batch out, and write -1 for a dimension that follows from the rest",
+            )
         return tuple(total // fixed if size < 0 else size for size in self.shape)
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:

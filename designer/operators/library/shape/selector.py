@@ -58,7 +58,11 @@ class Selector(
             raise ShapeError("nothing is picked", remedy="write at least one place")
         for index in self.indices:
             if not -size <= index < size:
-                raise ShapeError(f"there is no place {index} among the {size} of axis {axis}", port="x")
+                raise ShapeError(
+                    f"there is no place {index} among the {size} of axis {axis}",
+                    port="x",
+                    remedy="choose a smaller index; the first one is 0",
+                )
         if self._drops():
             return x.with_shape(*x.shape[:axis], *x.shape[axis + 1 :])
         return x.with_dim(axis, len(self.indices))

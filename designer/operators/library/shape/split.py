@@ -59,7 +59,11 @@ class Split(
             return (size // self.parts,) * self.parts
         if sum(self.sizes) != size:
             shown = " + ".join(str(part) for part in self.sizes)
-            raise ShapeError(f"the parts {shown} do not add up to the {size} places of axis {axis}", port="x")
+            raise ShapeError(
+                f"the parts {shown} do not add up to the {size} places of axis {axis}",
+                port="x",
+                remedy="change 'sizes' so that they add up",
+            )
         return self.sizes
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

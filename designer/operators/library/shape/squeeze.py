@@ -36,7 +36,11 @@ class Squeeze(
         gone = axes_of(self.axes, x)
         for axis in gone:
             if x.shape[axis] != 1:
-                raise ShapeError(f"axis {axis} of {x} has size {x.shape[axis]}, not 1", port="x")
+                raise ShapeError(
+                    f"axis {axis} of {x} has size {x.shape[axis]}, not 1",
+                    port="x",
+                    remedy="name axes of size 1, or use Reduce or Selector",
+                )
         return x.with_shape(*(size for axis, size in enumerate(x.shape) if axis not in gone))
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

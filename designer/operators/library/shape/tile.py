@@ -33,7 +33,11 @@ class Tile(Operator, type="tile", title="Tile", category=Category.SHAPE, synonym
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         x = inputs[0]
         if len(self.repeats) != x.rank:
-            raise ShapeError(f"{len(self.repeats)} repeats do not fit the {x.rank} axes of {x}", port="x")
+            raise ShapeError(
+                f"{len(self.repeats)} repeats do not fit the {x.rank} axes of {x}",
+                port="x",
+                remedy="give one number for each axis, the batch included",
+            )
         sizes = [
             size if count == 1 else known(x, axis) * count
             for axis, (size, count) in enumerate(zip(x.shape, self.repeats, strict=True))

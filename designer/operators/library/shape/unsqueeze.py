@@ -33,7 +33,11 @@ class Unsqueeze(
 
     def _axis(self, x: TensorType) -> int:
         if not -x.rank - 1 <= self.axis <= x.rank:
-            raise ShapeError(f"a new axis {self.axis} cannot be put into {x} (rank {x.rank})", port="x")
+            raise ShapeError(
+                f"a new axis {self.axis} cannot be put into {x} (rank {x.rank})",
+                port="x",
+                remedy="choose an axis that is not beyond the last one",
+            )
         return self.axis % (x.rank + 1)
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:

@@ -55,7 +55,11 @@ class CrossEntropyLoss(
         x, target = inputs
         known(x, 1)
         if target.shape != (x.shape[0], *x.shape[2:]):
-            raise ShapeError(f"the target {target} does not fit scores of {x}: only axis 1 goes", port="target")
+            raise ShapeError(
+                f"the target {target} does not fit scores of {x}: only axis 1 goes",
+                port="target",
+                remedy="take the axis of the classes out of the target, for instance with Squeeze",
+            )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
         kwargs = {

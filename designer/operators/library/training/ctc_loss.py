@@ -66,12 +66,22 @@ class CtcLoss(
         x, target = inputs[:2]
         steps, classes = known(x, 1), known(x, 2)
         if self.blank >= classes:
-            raise ShapeError(f"the blank {self.blank} is none of the {classes} classes", port="x")
+            raise ShapeError(
+                f"the blank {self.blank} is none of the {classes} classes",
+                port="x",
+                remedy="choose a blank from 0 to the last class",
+            )
         if known(target, 1, "target") > steps:
-            raise ShapeError(f"{target.dim(1)} symbols cannot be spelled in {steps} steps", port="target")
+            raise ShapeError(
+                f"{target.dim(1)} symbols cannot be spelled in {steps} steps",
+                port="target",
+                remedy="use a longer input or a shorter target",
+            )
         for port, other in zip(("target", "steps", "symbols"), inputs[1:], strict=False):
             if other.shape[0] != x.shape[0]:
-                raise ShapeError(f"{port} {other} has another batch than x {x}", port=port)
+                raise ShapeError(
+                    f"{port} {other} has another batch than x {x}", port=port, remedy="connect layers of the same batch"
+                )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
         shares = TorchCall("torch.log_softmax", (TorchInput(0),), {"dim": 2})

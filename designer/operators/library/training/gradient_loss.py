@@ -30,7 +30,9 @@ class GradientLoss(
         super().check(inputs)
         x = inputs[0].image()
         if x.h < 2 or x.w < 2:
-            raise ShapeError(f"an image of at least 2x2 is needed, not {x.w}x{x.h}", port="x")
+            raise ShapeError(
+                f"an image of at least 2x2 is needed, not {x.w}x{x.h}", port="x", remedy="use a larger image"
+            )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
         error = TorchCall("torch.sub", (TorchInput(0), TorchInput(1)))
