@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSettings, QSize, Qt, QTimer
@@ -12,24 +10,23 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QToolBar
 
 from app.ui import theme
 from app.ui.action_set import Actions
-from app.ui.actions import VIEWS, State
+from app.ui.actions import State
 from app.ui.canvas import clipboard
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.finding import Finder
 from app.ui.canvas.views import SavedViews
-from app.ui.canvas.walking import Walker, Way
+from app.ui.canvas.walking import Walker
 from app.ui.command_palette import CommandPalette
 from app.ui.context import Context
 from app.ui.docks import Docks
 from app.ui.document import Document
 from app.ui.files import ENDINGS, Files, is_sample, sample_files
+from app.ui.handlers import handlers
 from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR, Entry
-from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
+from app.ui.panels import ANALYSIS, PROFILE
 from app.ui.status import StatusBar
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import Registry
-
-ZOOM_STEP = 1.25
 
 
 def window_settings() -> QSettings:
@@ -61,7 +58,7 @@ class MainWindow(QMainWindow):
         self.views = SavedViews(self.context, self.canvas)
         self.actions_ = Actions(self, self.canvas)
         self.commands = CommandPalette(self.actions_, self)
-        self.actions_.connect_all(self._handlers())
+        self.actions_.connect_all(handlers(self))
         self._menus: dict[str, QMenu] = {}
         self._build_menus()
         self._build_toolbar()
@@ -73,77 +70,6 @@ class MainWindow(QMainWindow):
         self._restore()
 
     # --- building --------------------------------------------------------------------------------------------
-
-    def _handlers(self) -> dict[str, Callable[[], object]]:
-        canvas, files, docks = self.canvas, self.files, self.docks
-        return {
-            "file.new": files.new,
-            "file.open": files.ask_open,
-            "file.save": files.save,
-            "file.save_as": files.save_as,
-            "file.quit": self.close,
-            "export.pytorch": self._export_pytorch,
-            "export.onnx": self._export_onnx,
-            "edit.undo": self._undo,
-            "edit.redo": self._redo,
-            "edit.cut": canvas.cut_selection,
-            "edit.copy": canvas.copy_selection,
-            "edit.paste": canvas.paste,
-            "edit.paste_linked": lambda: canvas.paste(keep_links=True),
-            "edit.duplicate": canvas.duplicate_selection,
-            "edit.duplicate_linked": lambda: canvas.duplicate_selection(keep_links=True),
-            "edit.delete": canvas.delete_selection,
-            "edit.delete_heal": lambda: canvas.delete_selection(heal=True),
-            "edit.rename": canvas.rename_selection,
-            "select.all": canvas.select_all,
-            "edit.add": canvas.quick_add,
-            "edit.bypass": canvas.bypass_selection,
-            "edit.frame": canvas.add_frame,
-            "select.upstream": self.walker.upstream,
-            "select.downstream": self.walker.downstream,
-            "select.find": self.finder.open,
-            "select.next": self.finder.next,
-            "select.previous": lambda: self.finder.next(-1),
-            "select.problem": self.finder.next_problem,
-            "select.problem_back": lambda: self.finder.next_problem(-1),
-            **self._numbered_handlers(),
-            "edit.lay_out": canvas.arrange,
-            "edit.lay_out_all": lambda: canvas.arrange(everything=True),
-            "view.frame_all": canvas.frame_all,
-            "view.frame_selection": canvas.frame_selection,
-            "view.zoom_in": lambda: canvas.viewer.zoom_by(ZOOM_STEP),
-            "view.zoom_out": lambda: canvas.viewer.zoom_by(1 / ZOOM_STEP),
-            "view.zoom_100": lambda: canvas.viewer.zoom_by(1 / canvas.viewer.zoom),
-            "view.minimap": self._toggle_minimap,
-            "view.theme_system": lambda: self._set_theme("system"),
-            "view.theme_dark": lambda: self._set_theme("dark"),
-            "view.theme_light": lambda: self._set_theme("light"),
-            "view.reset_layout": docks.arrange,
-            "run.inference": self._run_inference,
-            "run.analysis": self._run_analysis,
-            "run.stop": self._stop,
-            "workspace.design": lambda: docks.set_workspace(DESIGN),
-            "workspace.analysis": lambda: docks.set_workspace(ANALYSIS),
-            "workspace.profile": lambda: docks.set_workspace(PROFILE),
-            "workspace.train": lambda: docks.set_workspace(TRAIN),
-            "help.commands": lambda: self.commands.open_over(self),
-            "help.shortcuts": self._show_shortcuts,
-            "help.about": self._show_about,
-        }
-
-    def _numbered_handlers(self) -> dict[str, Callable[[], object]]:
-        """The arrow keys and the saved views."""
-        walker, views = self.walker, self.views
-        handlers: dict[str, Callable[[], object]] = {}
-        for way in Way:
-            name = way.name.lower()
-            handlers[f"select.{name}"] = partial(walker.step, way)
-            handlers[f"select.extend_{name}"] = partial(walker.step, way, extend=True)
-            handlers[f"edit.nudge_{name}"] = partial(walker.nudge, way)
-        for number in VIEWS:
-            handlers[f"view.recall_{number}"] = partial(views.recall, number)
-            handlers[f"view.store_{number}"] = partial(views.store, number)
-        return handlers
 
     def _build_menus(self) -> None:
         for title, entries in MENUS:
@@ -197,7 +123,7 @@ class MainWindow(QMainWindow):
         self.canvas.selection_state_changed.connect(self._refresh_soon)
         self.canvas.menu_requested.connect(self._show_context_menu)
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
-        self.status.stop_clicked.connect(self._stop)
+        self.status.stop_clicked.connect(self.stop)
         self.status.busy_shown.connect(self._refresh_soon)
         QGuiApplication.clipboard().dataChanged.connect(self._refresh_soon)
 
@@ -207,7 +133,7 @@ class MainWindow(QMainWindow):
         self.files.open_first(path)
         self.start_engine_client()
         if first and self.context.document.settings.weights:
-            self._run_analysis()
+            self.run_analysis()
 
     def start_engine_client(self) -> None:
         """Make the engine's client; its process starts with the first request. After the first paint: it costs time."""
@@ -311,35 +237,35 @@ class MainWindow(QMainWindow):
 
     # --- what actions do -------------------------------------------------------------------------------------
 
-    def _undo(self) -> None:
+    def undo(self) -> None:
         self.context.document.undo()
 
-    def _redo(self) -> None:
+    def redo(self) -> None:
         self.context.document.redo()
 
-    def _export_pytorch(self) -> None:
+    def export_pytorch(self) -> None:
         from app.ui.dialogs.export_pytorch import PyTorchExportDialog
 
         PyTorchExportDialog(self.context, self).open()
 
-    def _export_onnx(self) -> None:
+    def export_onnx(self) -> None:
         from app.ui.dialogs.export_onnx import OnnxExportDialog
 
         OnnxExportDialog(self.context, self).open()
 
-    def _run_analysis(self) -> None:
+    def run_analysis(self) -> None:
         self.docks.set_workspace(ANALYSIS)
         for name in ("analysis", "network_overview"):
             self.docks.show(name)
         self.context.analysis_requested.emit()
 
-    def _run_inference(self) -> None:
+    def run_inference(self) -> None:
         self.docks.set_workspace(PROFILE)
         for name in ("run_logger", "operator_table", "utilisation"):
             self.docks.show(name)
         self.context.inference_requested.emit()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         if self.context.engine is not None:
             self.context.engine.cancel()
 
@@ -350,23 +276,23 @@ class MainWindow(QMainWindow):
         if made:
             QTimer.singleShot(0, self, lambda: self.context.inspect_requested.emit(layer))
 
-    def _toggle_minimap(self) -> None:
+    def toggle_minimap(self) -> None:
         wanted = not self.canvas.minimap.wanted
         self.canvas.minimap.want(wanted)
         self.settings.setValue("minimap", wanted)
 
-    def _set_theme(self, mode: theme.Mode) -> None:
+    def set_theme(self, mode: theme.Mode) -> None:
         app = QApplication.instance()
         if isinstance(app, QApplication):
             theme.apply(app, mode)
             self.settings.setValue("theme", mode)
 
-    def _show_shortcuts(self) -> None:
+    def show_shortcuts(self) -> None:
         from app.ui.dialogs.help import ShortcutsDialog
 
         ShortcutsDialog(self.actions_.specs.values(), self).open()
 
-    def _show_about(self) -> None:
+    def show_about(self) -> None:
         from app.ui.dialogs.help import show_about
 
         show_about(self)

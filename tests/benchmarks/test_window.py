@@ -147,7 +147,7 @@ def test_picture_after_the_slider(benchmark, qtbot, tmp_path: Path) -> None:
     window.start_engine_client()
     analysis = analysis_of(window.context)
     analysis.set_input("input_image", tmp_path / "photograph.png")
-    window._run_analysis()
+    window.run_analysis()
     analysis.launch_random()
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=120_000)
     assert analysis.result is not None

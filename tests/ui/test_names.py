@@ -140,12 +140,12 @@ def test_every_widget_of_every_panel(window, qtbot, tmp_path) -> None:
     np.save(tmp_path / "in.npy", np.zeros((1, 3, 16, 16), np.float32))
     analysis, profiling = analysis_of(context), profiling_of(context)
     analysis.set_input("input", tmp_path / "in.npy")
-    window._run_analysis()
+    window.run_analysis()
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
     with qtbot.waitSignal(analysis.result_changed, timeout=WAIT):
         context.inspect_requested.emit("conv")
     with qtbot.waitSignal(profiling.current_changed, timeout=WAIT):
-        window._run_inference()
+        window.run_inference()
     left |= set(unnamed(window))
     assert not left, "\n".join(sorted(left))
 

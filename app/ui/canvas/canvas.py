@@ -9,11 +9,10 @@ from typing import cast
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtWidgets import QInputDialog, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from app.ui.canvas import arranging, clipboard, gestures, wishes
+from app.ui.canvas import arranging, clipboard, wishes
+from app.ui.canvas.linking import Linking, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
-from app.ui.canvas.node import LayerItem
-from app.ui.canvas.ports import PortDot
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
 from app.ui.canvas.viewer import LayerViewer
@@ -22,7 +21,7 @@ from app.ui.document import Document
 from designer.graph import commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
-from designer.graph.model import GRID, Layer, Source, check_layer_name
+from designer.graph.model import GRID, Layer, check_layer_name
 from designer.graph.template import Template
 from designer.graph.template_commands import paste_with_templates
 from designer.operators.api import Operator
@@ -68,10 +67,8 @@ class Canvas(QWidget):
         viewer.quick_add_wanted.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_wanted.connect(self.menu_requested)
-        viewer.link_started.connect(self._on_link_started)
-        viewer.link_ended.connect(self._on_link_ended)
+        self._linking = Linking(self)
         viewer.link_refused.connect(lambda reason: context.message.emit("error", f"Not connected: {reason}"))
-        viewer.link_dropped.connect(self._on_link_dropped)
         context.document_changed.connect(self._show)
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
@@ -113,7 +110,12 @@ class Canvas(QWidget):
             self._hint.setGeometry(self.viewer.rect())
         return super().eventFilter(watched, event)
 
-    def _do(self, wish: Callable[[Document], Edit]) -> Edit | None:
+    @property
+    def document(self) -> Document | None:
+        """The document that is shown."""
+        return self._document
+
+    def do(self, wish: Callable[[Document], Edit]) -> Edit | None:
         """Commit what `wish` makes; the edit, or None when it was refused (the document tells why)."""
         document = self._document
         if document is None:
@@ -193,9 +195,9 @@ class Canvas(QWidget):
         links = [link.key for link in self.viewer.selected_links()]
         frames = [item.frame.id for item in self.viewer.selected_frames()]
         if layers or links:
-            self._do(lambda d: wishes.delete(d, layers, links, heal=heal))
+            self.do(lambda d: wishes.delete(d, layers, links, heal=heal))
         elif frames:
-            self._do(lambda d: wishes.remove_frames(d.graph, frames))
+            self.do(lambda d: wishes.remove_frames(d.graph, frames))
 
     def copy_selection(self) -> None:
         names = self._selected_names()
@@ -229,7 +231,7 @@ class Canvas(QWidget):
         if not layers:
             return
         offset = (32 * step, 32 * step)
-        edit = self._do(lambda d: paste_with_templates(d.graph, layers, templates, offset, keep_links=keep_links))
+        edit = self.do(lambda d: paste_with_templates(d.graph, layers, templates, offset, keep_links=keep_links))
         if edit is not None:
             self._context.select(tuple(edit.layers))
 
@@ -264,14 +266,14 @@ class Canvas(QWidget):
         if rule is not None:
             self._context.message.emit("error", f"Not renamed: {rule}")
             return
-        self._do(lambda d: commands.rename_layer(d.graph, old, new))
+        self.do(lambda d: commands.rename_layer(d.graph, old, new))
 
     def retitle(self, frame_id: str, title: str) -> None:
         """Give a comment frame another title."""
         document = self._document
         if document is not None and frame_id in document.graph.frames:
             frame = replace(document.graph.frames[frame_id], title=title)
-            self._do(lambda d: commands.set_frame(d.graph, frame_id, frame))
+            self.do(lambda d: commands.set_frame(d.graph, frame_id, frame))
 
     def add_frame(self) -> None:
         """Put a comment frame around the selected layers, or in the middle of the view, and ask for its title."""
@@ -282,7 +284,7 @@ class Canvas(QWidget):
         else:
             x, y = wishes.on_grid(*self.viewer.visible_centre().toTuple())
             rect = (x - 10 * GRID, y - 5 * GRID, 20 * GRID, 10 * GRID)
-        edit = self._do(lambda d: wishes.add_frame(d.graph, rect))
+        edit = self.do(lambda d: wishes.add_frame(d.graph, rect))
         if edit is not None:
             self._context.select(())
             self.viewer.select_items([])
@@ -296,13 +298,13 @@ class Canvas(QWidget):
     def _on_frame_dragged(self, frame_id: str, rect: QRectF, places: object) -> None:
         x, y, width, height = (round(v) for v in rect.getRect())
         moved = cast(dict[str, wishes.Place], places)
-        self._do(lambda d: wishes.drag_frame(d.graph, frame_id, (x, y, width, height), moved))
+        self.do(lambda d: wishes.drag_frame(d.graph, frame_id, (x, y, width, height), moved))
 
     def bypass_selection(self) -> None:
         """Let the selected layers pass on what they get."""
         names = self._selected_names()
         if names:
-            self._do(lambda d: wishes.bypass(d, names))
+            self.do(lambda d: wishes.bypass(d, names))
 
     def quick_add(self) -> None:
         """Open the search at the pointer."""
@@ -312,14 +314,14 @@ class Canvas(QWidget):
         """Lay out the selected layers, or all."""
         names = None if everything else self._selected_names()
         if names is None or names:
-            self._do(lambda d: arranging.arranged(d, self.projection, names))
+            self.do(lambda d: arranging.arranged(d, self.projection, names))
 
     def _selected_names(self) -> list[str]:
         return [n for n in self._context.selection if self.projection.get(n) is not None]
 
     def _on_moved(self, moved: object) -> None:
         places = cast(dict[str, wishes.Place], moved)
-        if self._do(lambda d: commands.move_layers(d.graph, places)) is None:
+        if self.do(lambda d: commands.move_layers(d.graph, places)) is None:
             self.projection.reset_positions(places)
 
     # --- adding ----------------------------------------------------------------------------------------------
@@ -338,18 +340,18 @@ class Canvas(QWidget):
         cls = self._context.registry.get(type_name)
         reads = bool(item.outputs) and (cls is None or bool(cls.inputs))
         place = item.pos() + QPointF(item.box().width() + 5 * GRID, 0)
-        source = _source(item.outputs[0]) if reads else None
+        source = source_of(item.outputs[0]) if reads else None
         graph = self._context.document.graph
         self._add(type_name, place, lambda layer: wishes.add_connected(graph, layer, source, None))
 
     def _on_quick_add(self, place: QPointF, link: object) -> None:
-        self._open_search(place, self._insert(link) if isinstance(link, LinkItem) else None)
+        self.open_search(place, self._insert(link) if isinstance(link, LinkItem) else None)
 
     def _insert(self, link: LinkItem) -> Connect:
         consumer, index = link.key
         return lambda layer: commands.insert_on_link(self._context.document.graph, layer, consumer, index)
 
-    def _open_search(
+    def open_search(
         self, place: QPointF, join: Connect | None, accepts: Callable[[type[Operator]], bool] | None = None
     ) -> None:
         if self._document is None:
@@ -370,68 +372,6 @@ class Canvas(QWidget):
         if layer is None:
             self._context.message.emit("error", f"There is no operator '{type_name}'")
             return
-        edit = self._do(lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer))
+        edit = self.do(lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer))
         if edit is not None:
             self._context.select((layer.name,))
-
-    # --- links -----------------------------------------------------------------------------------------------
-
-    def _on_link_started(self, drag: gestures.Link) -> None:
-        """Grey out every port that cannot take the link, each with its reason."""
-        document = self._document
-        if document is None:
-            return
-        anchor = drag.anchor
-        own = anchor.node.layer
-        forbidden = document.graph.downstream([own]) if anchor.is_input else document.graph.upstream([own])
-        for name in self.projection.layers:
-            item = self.projection[name]
-            for dot in item.outputs if anchor.is_input else item.inputs:
-                source, target = (dot, anchor) if anchor.is_input else (anchor, dot)
-                reason = wishes.refusal(
-                    document, _source(source), target.node.layer, target.index, closes_loop=name in forbidden
-                )
-                dot.refuse(reason)
-            item.update()
-
-    def _on_link_ended(self) -> None:
-        for name in self.projection.layers:
-            item = self.projection[name]
-            for dot in (*item.inputs, *item.outputs):
-                if dot.refusal:
-                    dot.refuse("")
-            item.update()
-
-    def _on_link_dropped(self, drag: gestures.Link, target: object, place: QPointF) -> None:
-        anchor, detached = drag.anchor, drag.detached
-        if not isinstance(target, PortDot):
-            if detached is not None:
-                self._do(lambda d: wishes.disconnect(d, *detached.key))
-            else:
-                self._search_for(anchor, place)
-            return
-        source, consumer = (target, anchor) if anchor.is_input else (anchor, target)
-        name, index = consumer.node.layer, consumer.index
-        if detached is None:
-            self._do(lambda d: commands.connect(d.graph, _source(source), name, index))
-        elif consumer is not detached.target or source is not detached.source:
-            self._do(lambda d: wishes.move_link(d, detached.key, _source(source), name, index))
-
-    def _search_for(self, anchor: PortDot, place: QPointF) -> None:
-        """A new link was dropped on nothing: offer the operators that it can lead to."""
-        item: LayerItem = anchor.node
-        source = None if anchor.is_input else _source(anchor)
-        consumer = (item.layer, anchor.index) if anchor.is_input else None
-
-        def join(layer: Layer) -> Edit:
-            return wishes.add_connected(self._context.document.graph, layer, source, consumer)
-
-        def accepts(cls: type[Operator]) -> bool:
-            return bool(cls.outputs if anchor.is_input else cls.inputs)
-
-        self._open_search(place, join, accepts)
-
-
-def _source(dot: PortDot) -> Source:
-    """The producer that an output dot stands for; the first output has no port name."""
-    return Source(dot.node.layer, dot.look.name if dot.index else "")

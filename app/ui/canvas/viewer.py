@@ -6,9 +6,8 @@ drives each of them with real events and so guards against another version of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from NodeGraphQt.widgets.viewer import NodeViewer
 from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
@@ -18,21 +17,18 @@ from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
     QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
     QPixmapCache,
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QGraphicsView, QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import QGraphicsView, QWidget
 
 from app.ui import theme
 from app.ui.canvas import gestures
-from app.ui.canvas.far import FAR, FarView
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
+from app.ui.canvas.painted import PaintedViewer
 from app.ui.canvas.ports import PortDot
 from designer.graph.model import GRID
 
@@ -46,7 +42,7 @@ CACHE_KILOBYTES = 128 * 1024  # painted nodes are kept as pixmaps; Qt's default 
 Hit = PortDot | LayerItem | LinkItem | FrameItem
 
 
-class LayerViewer(NodeViewer):  # type: ignore[misc]
+class LayerViewer(PaintedViewer):
     """Shows the items and turns gestures into requests."""
 
     layers_moved = Signal(object)  # dict of layer to (x, y)
@@ -56,7 +52,6 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
     rename_wanted = Signal()  # of what is selected
     quick_add_wanted = Signal(QPointF, object)  # place on the canvas, LinkItem or None
     operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
-    far_stale = Signal()  # the network looks different from afar
     menu_wanted = Signal(QPoint)  # global place
     link_started = Signal(gestures.Link)  # grey out the ports that cannot take it
     link_ended = Signal()
@@ -70,12 +65,8 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         for shadow in (self._cursor_text, self._LIVE_PIPE, self._SLICER_PIPE):
             self.scene().removeItem(shadow)
         self._ctx_menu_bar.clear()
-        self._gesture: gestures.Gesture | None = None
         self._fitted = False
         self._least = ZOOM_MIN
-        self._far = FarView()
-        self.collect_far: Callable[[FarView], None] = lambda far: None  # who knows the items fills it in
-        self.scene().selectionChanged.connect(self.far_changed)
         self.setObjectName("canvas")
         self.setAccessibleName("Network canvas")
         self.setSceneRect(-EXTENT, -EXTENT, 2 * EXTENT, 2 * EXTENT)
@@ -136,11 +127,6 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
         self.selection_changed.emit()
 
     # --- looking ---------------------------------------------------------------------------------------------
-
-    @property
-    def zoom(self) -> float:
-        """Pixels a canvas unit."""
-        return float(self.transform().m11())
 
     def get_zoom(self) -> float:
         return round(self.zoom - 1.0, 2)
@@ -214,57 +200,6 @@ class LayerViewer(NodeViewer):  # type: ignore[misc]
 
     def visible_centre(self) -> QPointF:
         return QPointF(self.mapToScene(self.viewport().rect().center()))
-
-    def repaint_all(self) -> None:
-        """Paint everything anew, for instance in another theme's colours."""
-        self.resetCachedContent()
-        for item in self.scene().items():
-            item.update()
-
-    def far_changed(self) -> None:
-        """What is painted from afar is different now."""
-        self._far.forget()
-        self.far_stale.emit()
-        if self.zoom < FAR:
-            self.viewport().update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        if self.zoom >= FAR:
-            QGraphicsView.paintEvent(self, event)
-            return
-        self.collect_far(self._far)
-        painter = QPainter(self.viewport())
-        painter.setClipRegion(event.region())
-        painter.setTransform(self.viewportTransform())
-        area = self.mapToScene(event.region().boundingRect()).boundingRect()
-        self.drawBackground(painter, area)
-        option = QStyleOptionGraphicsItem()
-        for frame in self._far.frames:
-            painter.save()
-            painter.translate(frame.pos())
-            frame.paint(painter, option)
-            painter.restore()
-        self._far.paint(painter, self.zoom)
-        if isinstance(self._gesture, gestures.Link) and self._gesture.live is not None:
-            self._gesture.live.paint(painter, option)
-        painter.end()
-
-    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
-        painter.fillRect(rect, theme.color("sunken"))
-        step = float(GRID)
-        while step * self.zoom < 24:
-            step *= 2
-        pen = QPen(theme.color("grid"), self.devicePixelRatioF())
-        pen.setCosmetic(True)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setPen(pen)
-        left, top = rect.left() - rect.left() % step, rect.top() - rect.top() % step
-        columns = [left + i * step for i in range(int(rect.width() / step) + 2)]
-        rows = [top + i * step for i in range(int(rect.height() / step) + 2)]
-        painter.drawLines(
-            [QLineF(x, rect.top(), x, rect.bottom()) for x in columns]
-            + [QLineF(rect.left(), y, rect.right(), y) for y in rows]
-        )
 
     def show_band(self, rect: QRect | None) -> None:
         """Show the rubber band, or hide it."""

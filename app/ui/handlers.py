@@ -1,0 +1,90 @@
+"""Which method does what an action asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from app.ui.actions import VIEWS
+from app.ui.canvas.walking import Way
+from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
+
+if TYPE_CHECKING:
+    from app.ui.window import MainWindow
+
+ZOOM_STEP = 1.25
+
+
+def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
+    """What each action of the table does in a window."""
+    canvas, files, docks = window.canvas, window.files, window.docks
+    return {
+        "file.new": files.new,
+        "file.open": files.ask_open,
+        "file.save": files.save,
+        "file.save_as": files.save_as,
+        "file.quit": window.close,
+        "export.pytorch": window.export_pytorch,
+        "export.onnx": window.export_onnx,
+        "edit.undo": window.undo,
+        "edit.redo": window.redo,
+        "edit.cut": canvas.cut_selection,
+        "edit.copy": canvas.copy_selection,
+        "edit.paste": canvas.paste,
+        "edit.paste_linked": lambda: canvas.paste(keep_links=True),
+        "edit.duplicate": canvas.duplicate_selection,
+        "edit.duplicate_linked": lambda: canvas.duplicate_selection(keep_links=True),
+        "edit.delete": canvas.delete_selection,
+        "edit.delete_heal": lambda: canvas.delete_selection(heal=True),
+        "edit.rename": canvas.rename_selection,
+        "select.all": canvas.select_all,
+        "edit.add": canvas.quick_add,
+        "edit.bypass": canvas.bypass_selection,
+        "edit.frame": canvas.add_frame,
+        "select.upstream": window.walker.upstream,
+        "select.downstream": window.walker.downstream,
+        "select.find": window.finder.open,
+        "select.next": window.finder.next,
+        "select.previous": lambda: window.finder.next(-1),
+        "select.problem": window.finder.next_problem,
+        "select.problem_back": lambda: window.finder.next_problem(-1),
+        **_numbered(window),
+        "edit.lay_out": canvas.arrange,
+        "edit.lay_out_all": lambda: canvas.arrange(everything=True),
+        "view.frame_all": canvas.frame_all,
+        "view.frame_selection": canvas.frame_selection,
+        "view.zoom_in": lambda: canvas.viewer.zoom_by(ZOOM_STEP),
+        "view.zoom_out": lambda: canvas.viewer.zoom_by(1 / ZOOM_STEP),
+        "view.zoom_100": lambda: canvas.viewer.zoom_by(1 / canvas.viewer.zoom),
+        "view.minimap": window.toggle_minimap,
+        "view.theme_system": lambda: window.set_theme("system"),
+        "view.theme_dark": lambda: window.set_theme("dark"),
+        "view.theme_light": lambda: window.set_theme("light"),
+        "view.reset_layout": docks.arrange,
+        "run.inference": window.run_inference,
+        "run.analysis": window.run_analysis,
+        "run.stop": window.stop,
+        "workspace.design": lambda: docks.set_workspace(DESIGN),
+        "workspace.analysis": lambda: docks.set_workspace(ANALYSIS),
+        "workspace.profile": lambda: docks.set_workspace(PROFILE),
+        "workspace.train": lambda: docks.set_workspace(TRAIN),
+        "help.commands": lambda: window.commands.open_over(window),
+        "help.shortcuts": window.show_shortcuts,
+        "help.about": window.show_about,
+    }
+
+
+def _numbered(window: MainWindow) -> dict[str, Callable[[], object]]:
+    """The arrow keys and the saved views."""
+    walker, views = window.walker, window.views
+    found: dict[str, Callable[[], object]] = {}
+    for way in Way:
+        name = way.name.lower()
+        found[f"select.{name}"] = partial(walker.step, way)
+        found[f"select.extend_{name}"] = partial(walker.step, way, extend=True)
+        found[f"edit.nudge_{name}"] = partial(walker.nudge, way)
+    for number in VIEWS:
+        found[f"view.recall_{number}"] = partial(views.recall, number)
+        found[f"view.store_{number}"] = partial(views.store, number)
+    return found
