@@ -16,6 +16,7 @@ from designer.operators.inlining import inlined
 from designer.operators.training_branch import training_layers
 
 ACTIVATION_PREFIX = "activation_"
+MAX_PATH = 64  # parts of a layer's name that may be modules inside of modules
 
 
 def required_weights(inference: Inference) -> dict[WeightKey, Weight]:
@@ -66,8 +67,10 @@ def torch_keys(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
         suffix = "_activation" if key.tensor.startswith(ACTIVATION_PREFIX) else ""
         result[f"{attributes[key.layer]}{suffix}.{weight.torch}"] = key
         result.setdefault(f"{attributes[key.layer]}{suffix}_{weight.torch}", key)
-    nested = _paths({key.layer for key in needed})
+    nested = _paths({key.layer for key in needed if key.layer.count(".") < MAX_PATH})
     for key, weight in needed.items():
+        if key.layer not in nested:
+            continue
         suffix = "_activation" if key.tensor.startswith(ACTIVATION_PREFIX) else ""
         for between in "._":
             result.setdefault(f"{nested[key.layer]}{suffix}{between}{weight.torch}", key)

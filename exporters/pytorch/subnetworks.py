@@ -162,7 +162,8 @@ class _Classes:
             if operator.shared_weights:
                 shared[attribute.name] = operator.template
         used = {attribute.name for attribute in program.attributes if attribute.name not in shared}
-        used |= {*program.inputs.values(), *(step.target for step in program.steps), *RESERVED_LOCALS}
+        if not whole:  # then they are arguments, beside the locals
+            used |= {*program.inputs.values(), *(step.target for step in program.steps), *RESERVED_LOCALS}
         wanted = {*shared.values(), *(template for child in children.values() for template in child.needs)}
         names = {template: _free(identifier(template), used) for template in sorted(wanted)}
         calls = {template: f"self.{name}" if whole else name for template, name in names.items()}
