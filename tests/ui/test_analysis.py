@@ -440,8 +440,8 @@ def test_a_wrong_recipe_is_underlined_where_it_is_wrong(qtbot: QtBot, engine: En
 def test_a_test_pattern_is_chosen_without_a_file(qtbot: QtBot, engine: EngineClient) -> None:
     bench = Bench(qtbot, engine)
     document = bench.open(small_network())
-    button = bench.find(QToolButton, "analysis.input.input_0.patterns")
-    action = next(a for a in button.menu().actions() if a.text() == "Zone plate")
+    button = bench.find(QToolButton, "analysis.input.input_0.photographs")
+    action = next(a for a in button.menu().actions() if a.text() == "zone plate")
     action.trigger()
     assert document.settings.input_files == {"input_0": "pattern:zone_plate"}
     assert bench.label("analysis.input.input_0.file") == "zone plate"

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QFileDialog, QSlider
 from pytestqt.qtbot import QtBot
@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from app.ui.analysis.channel_grid import ChannelGrid, Look
 from app.ui.analysis.features import FeatureView
 from app.ui.analysis.figures import BINS, channel_figures
-from app.ui.analysis.render import as_channels, block_mean, palette, picture_pixels, signed_pixels, to_bytes
+from app.ui.analysis.render import as_channels, block_mean, number, palette, picture_pixels, signed_pixels, to_bytes
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.channel_inspector import ChannelInspectorPanel
 from designer.graph.commands import rename_layer, set_params
@@ -135,6 +135,9 @@ def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
     assert f"channel 3  x 7  y 2   {float(bench.captured('conv_h')[0, 3, 2, 7]):.3g}" in bench.panel.status_text
     bench.qtbot.keyClick(view, Qt.Key.Key_Right)
     assert bench.panel._large == 4
+    bench.qtbot.mouseMove(view, QPoint(2, 2))  # beside the picture: what is told is about the whole channel
+    values = bench.captured("conv_h")[0, 4]
+    assert f"channel 4   {number(values.min())} … {number(values.max())}   mean" in bench.panel.status_text
     bench.qtbot.keyClick(view, Qt.Key.Key_Escape)
     assert bench.grid.isVisible()
     assert bench.grid.current == 4

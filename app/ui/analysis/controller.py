@@ -214,6 +214,8 @@ class AnalysisController(QObject):
 
     def _on_change(self, change: ChangeSet) -> None:
         assert self._document is not None
+        computed = bool(change.computed or change.removed)
+        only_values = computed and self._changes.note(change, self._document)  # first: what follows may already send
         for old, new in change.renamed.items():
             files = self._document.settings.input_files
             if old in files:
@@ -225,13 +227,10 @@ class AnalysisController(QObject):
         if change.removed or touched or self._inputs != known:
             self._dirty_inputs |= touched
             self.inputs_changed.emit()
-        if not self._active or not (change.computed or change.removed):
+        if not self._active or not computed:
             return
         self._wish()
-        if self._changes.note(change, self._document):
-            self._pump()
-        else:
-            self._rest.start()
+        (self._pump if only_values else self._rest.start)()
 
     # --- the batch ---------------------------------------------------------------------------------------------
 

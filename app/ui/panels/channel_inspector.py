@@ -368,6 +368,8 @@ class ChannelInspectorPanel(QWidget):
     def _summary(self) -> str:
         if self._tensor is None:
             return ""
+        if self._large is not None and self._data is not None:
+            return f"channel {self._large}   {self.figures.of(self._large).text()}"
         flags = "".join(f"   {count} {flag}" for flag, count in sorted(self.figures.flagged().items()))
         return f"{self._source}   {' x '.join(str(d) for d in self._tensor.shape)}{flags}"
 
