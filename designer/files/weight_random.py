@@ -24,7 +24,7 @@ def random_weights(needed: Mapping[WeightKey, Weight], seed: int) -> Weights:
 def fill_missing(weights: Weights, needed: Mapping[WeightKey, Weight], seed: int) -> Weights:
     """`weights` with seeded random tensors where one is missing or of the wrong shape. The note says how many."""
     tensors = {k: t for k, t in weights.tensors.items() if k in needed and t.shape == needed[k].shape}
-    filled = [key for key in needed if key not in tensors]
+    filled = dict.fromkeys(key for key in needed if key not in tensors)
     if not filled:
         return weights
     source = f"random (seed {seed})"

@@ -23,7 +23,6 @@ from designer.profiling.figures import Figure, Origin, measured, unavailable
 
 BUSY_PERCENT = 5.0
 CACHE_GUESS = 16 * 2**20
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
