@@ -25,7 +25,7 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
         self._gesture: gestures.Gesture | None = None
         self._far = FarView()
         self.collect_far: Callable[[FarView], None] = lambda far: None  # who knows the items fills it in
-        self.scene().selectionChanged.connect(self.far_changed)
+        self.scene().selectionChanged.connect(self.far_marked)
 
     @property
     def zoom(self) -> float:
@@ -40,8 +40,12 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
 
     def far_changed(self) -> None:
         """What is painted from afar is different now."""
-        self._far.forget()
         self.far_stale.emit()
+        self.far_marked()
+
+    def far_marked(self) -> None:
+        """As `far_changed`, when only what is selected or stands out is different."""
+        self._far.forget()
         if self.zoom < FAR:
             self.viewport().update()
 

@@ -290,7 +290,7 @@ class Projection:
 
     def show_path(self, before: set[str], after: set[str]) -> None:
         """Mark the links into the layers of `before` and out of those of `after`, and no others."""
-        self.viewer.far_changed()
+        self.viewer.far_marked()
         for (consumer, _), link in self._links.items():
             link.show_on_path(consumer in before or link.source.node.layer in after)
 

@@ -267,7 +267,7 @@ class LayerViewer(PaintedViewer):
         if self._gesture is not None:
             self._gesture.move(event.position().toPoint())
             if not isinstance(self._gesture, gestures.Pan):
-                self.far_changed()
+                self.far_marked()
             event.accept()
         else:
             QGraphicsView.mouseMoveEvent(self, event)  # hovering
@@ -278,7 +278,7 @@ class LayerViewer(PaintedViewer):
             return
         gesture, self._gesture = self._gesture, None
         gesture.release(event.position().toPoint())
-        self.far_changed()
+        self.far_marked()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         event.accept()
