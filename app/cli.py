@@ -277,7 +277,8 @@ def operators(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
     registry = default_registry()
     if as_json:
         show(tuple(registry.diagnostics))
-        out.print_json(json.dumps([_operator_dict(cls) for cls in registry]))
+        activations = sorted(registry.activations.values(), key=lambda cls: cls.type)
+        out.print_json(json.dumps([_operator_dict(cls) for cls in (*registry, *activations)]))
         return
     table = Table()
     for heading in ("type", "category", "parameters"):
@@ -291,12 +292,14 @@ def operators(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
 
 
 def _operator_dict(cls: type[Operator]) -> dict[str, object]:
+    from designer.operators.api import Activation
     from designer.operators.params import format_value
 
     return {
         "type": cls.type,
         "title": cls.title,
         "category": cls.category.value,
+        "attached": issubclass(cls, Activation),
         "help": cls.help(),
         "parameters": [
             {

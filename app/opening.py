@@ -8,7 +8,14 @@ from pathlib import Path
 from designer.files.document import read_document
 from designer.files.locating import located
 from designer.files.settings import find_settings, read_settings
-from designer.files.weights import Weights, fill_missing, load_weights, required_weights, weight_diagnostics
+from designer.files.weights import (
+    Weights,
+    WeightStatus,
+    fill_missing,
+    load_weights,
+    required_weights,
+    weight_diagnostics,
+)
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -105,9 +112,11 @@ def load_weights_for(network: Network, given: Path | None, seed: int | None) -> 
         return weights
     if seed is not None:
         return fill_missing(weights, required, seed)
+    others = sum(1 for r in weights.reports if r.status is WeightStatus.UNEXPECTED)
     summary = Diagnostic(
         "weights-missing",
-        f"{len(missing)} of {len(required)} weights are missing or do not fit",
+        f"{len(missing)} of {len(required)} weights are missing or do not fit"
+        + (f"; {others} others are there, which this network does not need" if others else ""),
         file=str(path) if path is not None else None,
         remedy="give --weights with a folder that holds them, or --random-weights SEED to fill them",
     )

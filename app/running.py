@@ -92,6 +92,8 @@ def run_network(request: RunRequest) -> Iterator[str]:
     for source, path in sources.items():
         write_tensor(path, result.captures[source])
         yield f"{source} -> {path}  {_shape(result.captures[source])}"
+    if not request.outputs and not sources:
+        yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
     yield f"{request.options.engine} {request.options.precision}: median {median(times):.1f} ms of {len(times)}"
 
 

@@ -160,7 +160,8 @@ _KINDS.update(
     {getattr(kind, "__name__", str(kind)): text for kind, text in list(_KINDS.items()) if isinstance(kind, type)}
 )
 _KINDS.update({"tuple[int, ...]": "ints", "tuple[float, ...]": "floats", "Size2D | None": "size2d?"})
-_INT = re.compile(r"[+-]?\d{1,18}\Z")
+MAX_DIGITS = 18
+_INT = re.compile(r"[+-]?\d+\Z", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?\Z")
 
 
@@ -172,7 +173,9 @@ def _bool(text: str) -> bool:
 
 def _int(text: str) -> int:
     if not _INT.match(text.strip()):
-        raise ParamError(f"'{text}' is not a whole number")
+        raise ParamError(f"'{text[:40]}' is not a whole number")
+    if len(text.strip()) > MAX_DIGITS:
+        raise ParamError(f"'{text[:40]}' is too large: a whole number has at most {MAX_DIGITS} digits")
     return int(text)
 
 

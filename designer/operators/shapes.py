@@ -55,7 +55,13 @@ def broadcast(first: TensorType, second: TensorType, port: str = "b") -> TensorT
 def axis_of(axis: int, tensor: TensorType, port: str = "x") -> int:
     """`axis` counted from the front; negative ones count from the end."""
     if not -tensor.rank <= axis < tensor.rank:
-        raise ShapeError(f"axis {axis} does not exist in {tensor} (rank {tensor.rank})", port=port)
+        raise ShapeError(
+            f"axis {axis} does not exist in {tensor} (rank {tensor.rank})",
+            port=port,
+            remedy=f"choose an axis from {-tensor.rank} to {tensor.rank - 1}"
+            if tensor.rank
+            else "use another operator",
+        )
     return axis % tensor.rank
 
 
@@ -63,7 +69,9 @@ def axes_of(axes: Sequence[int], tensor: TensorType, port: str = "x") -> tuple[i
     """`axes` counted from the front and sorted; none may be named twice."""
     found = tuple(sorted(axis_of(axis, tensor, port) for axis in axes))
     if len(set(found)) != len(found):
-        raise ShapeError(f"an axis is named twice in {','.join(map(str, axes))}", port=port)
+        raise ShapeError(
+            f"an axis is named twice in {','.join(map(str, axes))}", port=port, remedy="name each axis once"
+        )
     return found
 
 
@@ -73,20 +81,31 @@ def known(tensor: TensorType, axis: int, port: str = "x") -> int:
     try:
         return tensor.dim(index)
     except ShapeError as error:
-        raise ShapeError(error.message, port=port) from None
+        raise ShapeError(error.message, port=port, remedy=error.remedy or "use an axis with a known size") from None
 
 
 def divisible(what: str, value: int, by: int, name: str, port: str | None = "x") -> None:
     """Raise ShapeError unless `value` is a multiple of `by`: "3 channels cannot be divided into 2 groups"."""
     if value % by:
-        raise ShapeError(f"{value} {what} cannot be divided into {by} {name}", port=port)
+        fits = [str(n) for n in range(1, min(value, 64) + 1) if value % n == 0]
+        raise ShapeError(
+            f"{value} {what} cannot be divided into {by} {name}",
+            port=port,
+            remedy=f"use a number that divides {value}: {', '.join(fits)}" if fits else "",
+        )
 
 
 def same_shape(first: TensorType, second: TensorType, port: str) -> None:
     """Raise ShapeError unless both tensors have the same shape and element type."""
     if first.shape != second.shape:
-        raise ShapeError(f"both inputs must have the same shape, not {first} and {second}", port=port)
+        raise ShapeError(
+            f"both inputs must have the same shape, not {first} and {second}",
+            port=port,
+            remedy="crop, resize or reshape one of them",
+        )
     if first.dtype != second.dtype:
         raise ShapeError(
-            f"both inputs must have the same element type, not {first.dtype.value} and {second.dtype.value}", port=port
+            f"both inputs must have the same element type, not {first.dtype.value} and {second.dtype.value}",
+            port=port,
+            remedy="convert one of the inputs",
         )

@@ -69,7 +69,11 @@ class TemplateInstance(
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         if self.body is None:
-            raise ShapeError(f"the template '{self.template}' is not known here", code="unknown-template")
+            raise ShapeError(
+                f"the template '{self.template}' is not known here",
+                code="unknown-template",
+                remedy="choose a template of this document",
+            )
         return self.body.outputs(inputs)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr | tuple[TorchExpr, ...]:
