@@ -286,6 +286,8 @@ def test_many_channels_scroll_and_only_visible_ones_are_computed(qtbot: QtBot) -
     grid = ChannelGrid("grid", "Channels")
     qtbot.addWidget(grid)
     grid.resize(500, 300)
+    grid.set_side(100)  # before there is anything to show
+    grid.set_side(144)
     grid.show_data(np.random.default_rng(0).standard_normal((1024, 32, 32)).astype(np.float32))
     with qtbot.waitExposed(grid):
         grid.show()

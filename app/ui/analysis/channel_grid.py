@@ -89,7 +89,8 @@ class ChannelGrid(QAbstractScrollArea):
             self._small.clear()
             self._tiles.clear()
             self._layout()
-            self.verticalScrollBar().setValue(int(row // self._columns() * self._pitch()[1]))
+            if self._data is not None:
+                self.verticalScrollBar().setValue(int(row // self._columns() * self._pitch()[1]))
 
     def set_note(self, note: str) -> None:
         self._note = note
