@@ -67,10 +67,13 @@ class Obstacles:
         in_the_way = self.within(Rect(start[0], top - 2, end[0], bottom + 2), *ends)
         if not in_the_way or _free(_direct(start, end), in_the_way):
             return None
-        top, bottom = top - DETOUR, bottom + DETOUR
+        low, top, bottom = bottom, top - DETOUR, bottom + DETOUR
         near = self.within(Rect(start[0], top, end[0], bottom), *ends)
         wishes = {start[1], end[1], *(r.top - ABOVE for r in near), *(r.bottom + BELOW for r in near)}
-        best = sorted((abs(y - start[1]) + abs(y - end[1]), y) for y in wishes if top < y < bottom)
+        # Deeper layers stand further down, so that a lane below meets more of their links than one above.
+        best = sorted(
+            (abs(y - start[1]) + abs(y - end[1]) + max(0.0, 2 * (y - low)), y) for y in wishes if top < y < bottom
+        )
         return next((y for _, y in best[:CANDIDATES] if _free(_along(start, end, y), near)), None)
 
 
