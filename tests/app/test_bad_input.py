@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from app import cli
-from designer.files.check import check_document
 from designer.files.document import read_document
 from designer.graph.diagnostics import errors
+from designer.graph.inference import Inference
 from designer.operators.registry import default_registry
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
@@ -98,7 +98,9 @@ def weights(tmp_path: Path) -> Path:
 
 def is_error(path: Path) -> bool:
     """Whether a file of the corpus cannot run; some findings are warnings."""
-    return bool(errors(check_document(read_document(path), default_registry())))
+    reading = read_document(path)
+    found = Inference(reading.graph, default_registry()).diagnostics() if reading.graph is not None else ()
+    return bool(errors((*reading.diagnostics, *found)))
 
 
 # --- documents -----------------------------------------------------------------------------------------------------
