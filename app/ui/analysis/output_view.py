@@ -111,7 +111,7 @@ class OutputView(QWidget):
         image = self.view.image if shown is self.view else None
         picture = image if image is not None else shown.grab().toImage()
         if way == "copy":
-            QGuiApplication.clipboard().setImage(picture)
+            QGuiApplication.clipboard().setImage(picture.copy())  # the array under it goes with the next result
             self._probe.setText("The picture is on the clipboard.")
             return
         ending, kind = (".npy", NPY) if way == "tensor" else (".png", PNG)

@@ -323,7 +323,7 @@ class ChannelInspectorPanel(QWidget):
         if self._tensor is None:
             return
         if kind == "copy":
-            QGuiApplication.clipboard().setImage(self._picture())
+            QGuiApplication.clipboard().setImage(self._picture().copy())
             self._status.setText("The picture is on the clipboard.")
             return
         name = self._source if self._large is None or kind == "tensor" else f"{self._source}_{self._large}"
