@@ -55,7 +55,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "torch.nn.LayerNorm": {"eps": 1e-5},
     "torch.nn.Linear": {"bias": True},
     "torch.nn.ConvTranspose2d": {**_CONVOLUTION, "output_padding": (0, 0)},
-    "torch.nn.MaxPool2d": _POOLING,
+    "torch.nn.MaxPool2d": {**_POOLING, "dilation": (1, 1)},
     "torch.nn.Upsample": {"mode": "nearest"},
 }
 # Two equal sizes may be written as one number there.

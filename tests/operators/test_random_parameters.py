@@ -89,6 +89,8 @@ def random_case(draw: st.DrawFn, cls: type[Operator], small: bool) -> Case | Non
     if types and draw(st.integers(0, 15)) == 0:
         types.pop()
     operator = cls(**values)
+    if any(operator.faults()):
+        return None
     if any(kind.elements() > MAX_ELEMENTS for kind in types):
         return None
     try:

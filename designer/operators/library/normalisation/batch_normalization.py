@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from designer.operators.api import (
     FLOATS,
@@ -14,14 +15,17 @@ from designer.operators.api import (
     OnnxWeight,
     Operator,
     Port,
+    ShapeError,
     TensorType,
     TorchExpr,
     TorchModule,
     Weight,
     image,
+    int64,
     param,
+    scalar,
 )
-from designer.operators.library.normalisation._affine import affine_onnx, affine_weights
+from designer.operators.library.normalisation._affine import affine_onnx, affine_weights, running_weights
 from designer.operators.shapes import known
 
 _MODULES = {2: "torch.nn.BatchNorm1d", 3: "torch.nn.BatchNorm1d", 4: "torch.nn.BatchNorm2d", 5: "torch.nn.BatchNorm3d"}
@@ -36,7 +40,8 @@ class BatchNormalization(
 ):
     """Bring every channel to mean 0 and variance 1, then scale and shift it by learned numbers.
 
-    Training uses the statistics of the batch and remembers their running mean; inference uses what was remembered.
+    Training uses the statistics of the batch and remembers their running mean; inference uses what was remembered. Without running
+    statistics inference uses those of the batch too: a result then depends on what else is in the batch.
     """
 
     inputs = (Port("x", rank=(2, 3, 4, 5), dtypes=FLOATS),)
@@ -46,31 +51,62 @@ class BatchNormalization(
         default=0.1, min=0.0, max=1.0, doc="Share of the newest batch in the running statistics; training only."
     )
     affine: bool = param(default=True, doc="Scale and shift by learned numbers.")
+    track_running_stats: bool = param(
+        default=True, extension=True, doc="Remember statistics in training for inference; else the batch's are used."
+    )
     examples = (
         Example((image(4),)),
         Example((TensorType((5, 3)),), {"epsilon": 0.01}, "table"),
         Example((image(4),), {"affine": False}, "without scale and shift"),
+        Example((image(4),), {"track_running_stats": False}, "statistics of the batch"),
+        Example(
+            (TensorType((5, 3)),), {"track_running_stats": False, "affine": False}, "table, statistics of the batch"
+        ),
     )
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        known(inputs[0], 1)
-        return inputs[0]
+        x = inputs[0]
+        known(x, 1)
+        others = prod(d for axis, d in enumerate(x.shape) if axis != 1 and isinstance(d, int))
+        if not self.track_running_stats and others == 1:
+            raise ShapeError(
+                "a single value has no statistics",
+                port="x",
+                remedy="switch track_running_stats on, or use a larger input",
+            )
+        return x
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
         kwargs = {"num_features": inputs[0].dim(1), "eps": self.epsilon, "momentum": self.momentum}
         if not self.affine:
             kwargs["affine"] = False
+        if not self.track_running_stats:
+            kwargs["track_running_stats"] = False
         return TorchModule(_MODULES[inputs[0].rank], kwargs)
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+        if not self.track_running_stats:
+            return self._onnx_of_batch(inputs[0])
         affine = affine_onnx(inputs[0].dim(1), self.affine)
         tensors = (OnnxInput(0), *affine, OnnxWeight("mean"), OnnxWeight("variance"))
         return OnnxNode("BatchNormalization", tensors, {"epsilon": self.epsilon})
+
+    def _onnx_of_batch(self, x: TensorType) -> OnnxValue:
+        """ONNX's own form is for training: its runtimes need not know it."""
+        axes = int64(*(axis for axis in range(x.rank) if axis != 1))
+        centred = OnnxNode("Sub", (OnnxInput(0), OnnxNode("ReduceMean", (OnnxInput(0), axes))))
+        variance = OnnxNode("ReduceMean", (OnnxNode("Mul", (centred, centred)), axes))
+        deviation = OnnxNode("Sqrt", (OnnxNode("Add", (variance, scalar(self.epsilon))),))
+        result = OnnxNode("Div", (centred, deviation))
+        if not self.affine:
+            return result
+        column = int64(x.dim(1), *(1,) * (x.rank - 2))
+        scale, bias = (OnnxNode("Reshape", (OnnxWeight(name), column)) for name in ("scale", "bias"))
+        return OnnxNode("Add", (OnnxNode("Mul", (result, scale)), bias))
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
         shape = (inputs[0].dim(1),)
         return (
             *(affine_weights(shape) if self.affine else ()),
-            Weight("mean", shape, "running_mean", init="zeros", trainable=False),
-            Weight("variance", shape, "running_var", init="ones", trainable=False),
+            *(running_weights(shape) if self.track_running_stats else ()),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from designer.operators.api import (
     BATCH,
@@ -13,6 +14,7 @@ from designer.operators.api import (
     OnnxInput,
     OnnxNode,
     OnnxValue,
+    OnnxWeight,
     Operator,
     Port,
     ShapeError,
@@ -23,7 +25,7 @@ from designer.operators.api import (
     image,
     param,
 )
-from designer.operators.library.normalisation._affine import affine_onnx, affine_weights
+from designer.operators.library.normalisation._affine import affine_onnx, affine_weights, running_weights
 from designer.operators.shapes import known
 
 _MODULES = {3: "torch.nn.InstanceNorm1d", 4: "torch.nn.InstanceNorm2d", 5: "torch.nn.InstanceNorm3d"}
@@ -36,15 +38,31 @@ class InstanceNormalization(
     category=Category.NORMALISATION,
     synonyms=("instancenorm", "style transfer", "contrast normalization"),
 ):
-    """Bring every channel of every sample to mean 0 and variance 1."""
+    """Bring every channel of every sample to mean 0 and variance 1.
+
+    With running statistics, inference uses what training remembered of all samples, as batch normalization does.
+    """
 
     inputs = (Port("x", rank=(3, 4, 5), dtypes=FLOATS),)
 
     epsilon: float = param(default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0.")
     affine: bool = param(default=False, doc="Scale and shift by learned numbers.")
+    track_running_stats: bool = param(
+        default=False, extension=True, doc="Remember statistics in training for inference; else each sample's are used."
+    )
+    momentum: float = param(
+        default=0.1,
+        min=0.0,
+        max=1.0,
+        extension=True,
+        visible_when=("track_running_stats", True),
+        doc="Share of the newest batch in the running statistics; training only.",
+    )
     examples = (
         Example((image(3, 4, 5),)),
         Example((TensorType((BATCH, 4, 5)),), {"affine": True, "epsilon": 0.01}, "sequence"),
+        Example((image(3, 4, 5),), {"track_running_stats": True, "momentum": 0.2}, "running statistics"),
+        Example((image(3, 4, 5),), {"track_running_stats": True, "affine": True}, "running statistics, scaled"),
     )
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -55,12 +73,21 @@ class InstanceNormalization(
         return x
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        kwargs = {"num_features": inputs[0].dim(1), "eps": self.epsilon, "affine": self.affine}
+        kwargs: dict[str, Any] = {"num_features": inputs[0].dim(1), "eps": self.epsilon, "affine": self.affine}
+        if self.track_running_stats:
+            kwargs.update(momentum=self.momentum, track_running_stats=True)
         return TorchModule(_MODULES[inputs[0].rank], kwargs)
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
         affine = affine_onnx(inputs[0].dim(1), self.affine)
+        if self.track_running_stats:
+            tensors = (OnnxInput(0), *affine, OnnxWeight("mean"), OnnxWeight("variance"))
+            return OnnxNode("BatchNormalization", tensors, {"epsilon": self.epsilon})
         return OnnxNode("InstanceNormalization", (OnnxInput(0), *affine), {"epsilon": self.epsilon})
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        return affine_weights((inputs[0].dim(1),)) if self.affine else ()
+        shape = (inputs[0].dim(1),)
+        return (
+            *(affine_weights(shape) if self.affine else ()),
+            *(running_weights(shape) if self.track_running_stats else ()),
+        )

@@ -8,6 +8,7 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
+    OnnxInput,
     OnnxNode,
     OnnxValue,
     Operator,
@@ -21,7 +22,9 @@ from designer.operators.api import (
     TorchMethod,
     TorchModule,
     image,
+    int64,
     param,
+    scalar,
 )
 from designer.operators.shapes import misfit, window_output
 
@@ -43,9 +46,25 @@ class Pooling(
     padding: Size2D = param(
         default=Size2D(0, 0), min=0, max=512, doc="Pixels added on each side; at most half the window."
     )
+    dilation: Size2D = param(
+        default=Size2D(1, 1),
+        min=1,
+        max=256,
+        extension=True,
+        visible_when=("operation", "max"),
+        doc="Step between the values of a window, width x height; of the maximum only.",
+    )
     ceil_mode: bool = param(default=False, extension=True, doc="Keep the last, incomplete window.")
     count_include_pad: bool = param(
         default=True, extension=True, visible_when=("operation", "average"), doc="Count the border in the average."
+    )
+    divisor_override: int = param(
+        default=0,
+        min=0,
+        max=1_000_000,
+        extension=True,
+        visible_when=("operation", "average"),
+        doc="What the sum of a window is divided by; 0: the number of its values.",
     )
     norm: int = param(
         default=2, min=1, max=16, extension=True, visible_when=("operation", "lp"), doc="p of the p-norm."
@@ -55,7 +74,24 @@ class Pooling(
         Example(
             (image(2, 9, 7),), {"size": Size2D(3, 3), "padding": Size2D(1, 1), "ceil_mode": True}, "incomplete windows"
         ),
+        Example(
+            (image(2, 11, 12),), {"size": Size2D(3, 2), "dilation": Size2D(2, 3), "padding": Size2D(1, 0)}, "dilated"
+        ),
+        Example(
+            (image(2, 10, 9),), {"size": Size2D(2, 3), "dilation": Size2D(3, 2), "ceil_mode": True}, "all together"
+        ),
         Example((image(2, 8, 9),), {"operation": "average", "size": Size2D(3, 2), "padding": Size2D(1, 0)}, "average"),
+        Example(
+            (image(2, 8, 9),),
+            {
+                "operation": "average",
+                "size": Size2D(3, 3),
+                "padding": Size2D(1, 0),
+                "divisor_override": 5,
+                "ceil_mode": True,
+            },
+            "sum over five",
+        ),
         Example(
             (image(2, 8, 9),),
             {"operation": "average", "size": Size2D(3, 3), "padding": Size2D(1, 1), "count_include_pad": False},
@@ -72,11 +108,15 @@ class Pooling(
                 f"padding {self.padding} is more than half the window {self.size}", remedy="use less padding"
             )
         ends = (self.padding.width, self.padding.height) if self.ceil_mode else (-1, -1)
-        width = window_output(x.w, self.size.width, self.stride.width, 2 * self.padding.width, ceil=ends[0])
-        height = window_output(x.h, self.size.height, self.stride.height, 2 * self.padding.height, ceil=ends[1])
+        size, stride, spread = self.size, self.stride, self._spread()
+        width = window_output(x.w, size.width, stride.width, 2 * self.padding.width, spread.width, ceil=ends[0])
+        height = window_output(x.h, size.height, stride.height, 2 * self.padding.height, spread.height, ceil=ends[1])
         if width < 1 or height < 1:
-            raise misfit(self.size, self.stride, f"{x.w}x{x.h}")
+            raise misfit(size, stride, f"{x.w}x{x.h}", "" if spread == Size2D(1, 1) else str(spread))
         return inputs[0].with_shape(x.n, x.c, height, width)
+
+    def _spread(self) -> Size2D:
+        return self.dilation if self.operation == "max" else Size2D(1, 1)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
         window = {
@@ -86,9 +126,12 @@ class Pooling(
             "ceil_mode": self.ceil_mode,
         }
         if self.operation == "max":
-            return TorchModule("torch.nn.MaxPool2d", window)
+            return TorchModule("torch.nn.MaxPool2d", {**window, "dilation": self.dilation.hw})
         if self.operation == "average":
-            return TorchModule("torch.nn.AvgPool2d", {**window, "count_include_pad": self.count_include_pad})
+            average = {**window, "count_include_pad": self.count_include_pad}
+            if self.divisor_override:
+                average["divisor_override"] = self.divisor_override
+            return TorchModule("torch.nn.AvgPool2d", average)
         # torch's LPPool2d knows no padding and keeps the sign of odd powers; a norm does not.
         powers = TorchMethod("pow", TorchCall("torch.abs", (TorchInput(0),)), (self.norm,))
         sums = TorchCall("torch.nn.functional.avg_pool2d", (powers,), {**window, "divisor_override": 1})
@@ -103,11 +146,27 @@ class Pooling(
             "ceil_mode": int(self.ceil_mode),
         }
         if self.operation == "max":
-            return OnnxNode("MaxPool", attributes=attributes)
+            return OnnxNode("MaxPool", attributes={**attributes, "dilations": self.dilation.hw})
+        if self.operation == "average" and self.divisor_override:
+            return self._onnx_over_divisor(inputs[0])
         if self.operation == "average":
             attributes["count_include_pad"] = int(self.count_include_pad)
             return OnnxNode("AveragePool", attributes=attributes)
         return OnnxNode("LpPool", attributes={**attributes, "p": self.norm})
+
+    def _onnx_over_divisor(self, x: TensorType) -> OnnxValue:
+        """ONNX divides by the number of values only: with a border of zeros every window is whole, and counts the same."""
+        before, sizes = self.padding.hw, (x.image().h, x.image().w)
+        outputs = self.infer((x,)).image()
+        ends = [
+            max((count - 1) * step + window - size - start, 0)
+            for count, step, window, size, start in zip(
+                (outputs.h, outputs.w), self.stride.hw, self.size.hw, sizes, before, strict=True
+            )
+        ]
+        whole = OnnxNode("Pad", (OnnxInput(0), int64(0, 0, *before, 0, 0, *ends)))
+        average = OnnxNode("AveragePool", (whole,), {"kernel_shape": self.size.hw, "strides": self.stride.hw})
+        return OnnxNode("Mul", (average, scalar(self.size.width * self.size.height / self.divisor_override)))
 
     def summary(self) -> str:
         stride = "" if self.stride == self.size else f" / {self.stride}"

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from designer.operators.api import (
     BATCH,
     Example,
+    ShapeError,
     TensorType,
+    TorchCall,
     TorchExpr,
     TorchInput,
+    TorchMethod,
     TorchModule,
+    TorchParameter,
     image,
     param,
 )
 from designer.operators.library.training._loss import Loss
+from designer.operators.shapes import known
 
 
 class BceLoss(
@@ -26,8 +31,40 @@ class BceLoss(
     """Minus the logarithm of the probability of the right answer, for values that are each a yes or a no of their own."""
 
     logits: bool = param(default=True, doc="x holds scores that a sigmoid turns into probabilities; else x is in 0..1.")
-    examples = (Example((image(), image())), Example((TensorType((BATCH, 5)),) * 2, {"reduction": "sum"}, "sum"))
+    pos_weight: tuple[float, ...] = param(
+        default=(),
+        min=0.0,
+        max=1e6,
+        extension=True,
+        visible_when=("logits", True),
+        doc="How much a yes counts beside a no: one number, or one for every channel; empty: as much.",
+    )
+    examples = (
+        Example((image(), image())),
+        Example((TensorType((BATCH, 5)),) * 2, {"reduction": "sum"}, "sum"),
+        Example((image(), image()), {"pos_weight": (3.0, 1.0, 0.5)}, "weights of the channels"),
+        Example((TensorType((BATCH, 5)),) * 2, {"pos_weight": (2.5,)}, "one weight"),
+    )
+
+    def check(self, inputs: Sequence[TensorType]) -> None:
+        super().check(inputs)
+        count = len(self.pos_weight) if self.logits else 0
+        if count > 1 and (inputs[0].rank < 2 or known(inputs[0], 1) != count):
+            raise ShapeError(
+                f"{count} numbers in pos_weight do not fit the channels of {inputs[0]}",
+                port="x",
+                remedy="give one number, or one for every channel (axis 1)",
+            )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        if self.logits and self.pos_weight:
+            weights: TorchExpr = TorchParameter(
+                "pos_weight", (len(self.pos_weight),), self.pos_weight, trainable=False, persistent=False
+            )
+            if len(self.pos_weight) > 1 and inputs[0].rank > 2:
+                weights = TorchMethod("view", weights, (-1, *(1,) * (inputs[0].rank - 2)))
+            arguments = (TorchInput(0), TorchInput(1))
+            kwargs = {"pos_weight": weights, "reduction": self.reduction}
+            return TorchCall("torch.nn.functional.binary_cross_entropy_with_logits", arguments, kwargs)
         path = "torch.nn.BCEWithLogitsLoss" if self.logits else "torch.nn.BCELoss"
         return TorchModule(path, {"reduction": self.reduction}, (TorchInput(0), TorchInput(1)))

@@ -12,9 +12,11 @@ from designer.operators.api import (
     Port,
     ShapeError,
     TensorType,
+    TorchCall,
     TorchExpr,
     TorchInput,
     TorchModule,
+    TorchParameter,
     image,
     param,
 )
@@ -42,6 +44,13 @@ class CrossEntropyLoss(
         default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of the target that is spread over all classes."
     )
     ignore_index: int = param(default=-100, min=-1_000_000, max=1_000_000, doc="Places with this number do not count.")
+    class_weights: tuple[float, ...] = param(
+        default=(),
+        min=0.0,
+        max=1e6,
+        extension=True,
+        doc="How much each class counts, one number a class; the mean is weighted, too. Empty: all the same.",
+    )
     examples = (
         Example((TensorType((BATCH, 5)), TensorType((BATCH,), DataType.INT64))),
         Example(
@@ -49,16 +58,27 @@ class CrossEntropyLoss(
             {"label_smoothing": 0.1, "ignore_index": 1, "reduction": "sum"},
             "segmentation",
         ),
+        Example(
+            (TensorType((BATCH, 3)), TensorType((BATCH,), DataType.INT64)),
+            {"class_weights": (0.5, 2.0, 1.0), "label_smoothing": 0.1},
+            "weighted classes",
+        ),
     )
 
     def check(self, inputs: Sequence[TensorType]) -> None:
         x, target = inputs
-        known(x, 1)
+        classes = known(x, 1)
         if target.shape != (x.shape[0], *x.shape[2:]):
             raise ShapeError(
                 f"the target {target} does not fit scores of {x}: only axis 1 goes",
                 port="target",
                 remedy="take the axis of the classes out of the target, for instance with Squeeze",
+            )
+        if self.class_weights and len(self.class_weights) != classes:
+            raise ShapeError(
+                f"{len(self.class_weights)} class weights do not fit {classes} classes",
+                port="x",
+                remedy=f"give {classes} numbers, or none",
             )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
@@ -67,4 +87,9 @@ class CrossEntropyLoss(
             "label_smoothing": self.label_smoothing,
             "ignore_index": self.ignore_index,
         }
+        if self.class_weights:
+            shape = (len(self.class_weights),)
+            weights = TorchParameter("class_weights", shape, self.class_weights, trainable=False, persistent=False)
+            arguments = (TorchInput(0), TorchInput(1))
+            return TorchCall("torch.nn.functional.cross_entropy", arguments, {"weight": weights, **kwargs})
         return TorchModule("torch.nn.CrossEntropyLoss", kwargs, (TorchInput(0), TorchInput(1)))

@@ -40,9 +40,20 @@ class UpscaleConcat(
 
     factor: Size2D = param(default=Size2D(2, 2), min=1, max=256, doc="Enlargement, width x height.")
     method: str = param(default="nearest", choices=METHODS, doc="How values between pixels are found.")
+    align_corners: bool = param(
+        default=False,
+        extension=True,
+        visible_when=("method", ("bilinear", "bicubic")),
+        doc="Put the centres of the corner pixels on top of each other.",
+    )
     examples = (
         Example((image(3, 4, 5), image(2, 8, 10))),
         Example((image(3, 4, 5), image(2, 4, 15)), {"factor": Size2D(3, 1), "method": "bilinear"}, "bilinear"),
+        Example(
+            (image(3, 4, 5), image(2, 8, 15)),
+            {"factor": Size2D(3, 2), "method": "bilinear", "align_corners": True},
+            "corners aligned",
+        ),
     )
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -59,12 +70,12 @@ class UpscaleConcat(
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
         kwargs: dict[str, Any] = {"scale_factor": tuple(float(f) for f in self.factor.hw), "mode": self.method}
         if self.method != "nearest":
-            kwargs["align_corners"] = False
+            kwargs["align_corners"] = self.align_corners
         larger = TorchCall("torch.nn.functional.interpolate", kwargs=kwargs)
         return TorchCall("torch.cat", ((larger, TorchInput(1)),), {"dim": 1})
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        attributes = {**onnx_resize_attributes(self.method, False), "axes": (2, 3)}
+        attributes = {**onnx_resize_attributes(self.method, self.align_corners), "axes": (2, 3)}
         scales = OnnxConstant(tuple(float(f) for f in self.factor.hw))
         larger = OnnxNode("Resize", (OnnxInput(0), None, scales), attributes)
         return OnnxNode("Concat", (larger, OnnxInput(1)), {"axis": 1})
