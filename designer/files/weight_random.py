@@ -55,8 +55,11 @@ def random_tensor(key: WeightKey, weight: Weight, seed: int) -> NDArray[np.float
         return np.full(weight.shape, float(weight.init.partition(":")[2]), np.float32)
     name = zlib.crc32(f"{key.layer}.{key.tensor}".encode())
     generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed & 0xFFFFFFFFFFFFFFFF, name])))
-    if weight.init == "normal":
-        return np.asarray(generator.standard_normal(weight.shape, np.float32))
+    if weight.init == "normal" or weight.init.startswith("normal_but:"):
+        values = np.asarray(generator.standard_normal(weight.shape, np.float32))
+        if weight.init != "normal":
+            values[int(weight.init.partition(":")[2])] = 0
+        return values
     if weight.init != "kaiming":
         raise ValueError(f"weight '{weight.name}' declares the unknown initialisation '{weight.init}'")
     bound = np.float32(sqrt(1 / max(1, weight.fan_in)))

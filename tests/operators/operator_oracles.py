@@ -13,7 +13,7 @@ from designer.files.weights import WeightKey, Weights
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.graph.types import DataType, TensorType
+from designer.graph.types import BATCH, DataType, TensorType
 from designer.operators.api import Activation, Example, Operator, Role, TorchSource
 from designer.operators.code_text import digest
 from designer.operators.registry import Read, Registry, load
@@ -215,3 +215,20 @@ def assert_onnx_agrees(case: Case, *, examples: bool = True) -> None:
             assert ours.dtype == theirs.numpy().dtype
             assert not examples or np.isfinite(theirs.numpy()).mean() > 0.2, "the example does not compute numbers"
             np.testing.assert_allclose(ours, theirs.numpy(), rtol=2e-5, atol=2e-5)
+
+
+def made(name: str, **params: Any) -> Operator:
+    """An operator with these parameters."""
+    return REGISTRY.operators[name](**params)
+
+
+def result(operator: Operator, *inputs: torch.Tensor) -> list[torch.Tensor]:
+    """What torch gives for these inputs."""
+    types = [TensorType((BATCH, *x.shape[1:]) if x.dim() else (), dtype_of(x)) for x in inputs]
+    with torch.no_grad():
+        return [value.detach() for value in runner(case_of(operator, types))(*inputs)]
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    """Numbers from 0 to 1."""
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed))

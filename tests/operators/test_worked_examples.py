@@ -5,12 +5,11 @@ from __future__ import annotations
 import colorsys
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from operator_oracles import REGISTRY, case_of, dtype_of, runner
+from operator_oracles import case_of, made, random, result, runner
 
 from analysis_layers.difference import Difference
 from analysis_layers.histogram import Histogram
@@ -20,23 +19,6 @@ from analysis_layers.watch import Watch
 from analysis_layers.zero_embed import ZeroEmbed
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.types import BATCH, Symbol, TensorType
-from designer.operators.api import Operator
-
-
-def made(name: str, **params: Any) -> Operator:
-    return REGISTRY.operators[name](**params)
-
-
-def result(operator: Operator, *inputs: torch.Tensor) -> list[torch.Tensor]:
-    """What torch gives for these inputs."""
-    types = [TensorType((BATCH, *x.shape[1:]) if x.dim() else (), dtype_of(x)) for x in inputs]
-    with torch.no_grad():
-        return [value.detach() for value in runner(case_of(operator, types))(*inputs)]
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.rand(shape, generator=torch.Generator().manual_seed(seed))
-
 
 # --- losses ------------------------------------------------------------------------------------------------------
 

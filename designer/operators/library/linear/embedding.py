@@ -44,7 +44,7 @@ class Embedding(
         min=-1,
         max=9_999_999,
         extension=True,
-        doc="The number that fills up short inputs: training leaves its vector as it is; -1: none.",
+        doc="The number that fills up short inputs: its vector starts as zeros and is not trained; -1: none.",
     )
     examples = (
         Example((TensorType((BATCH, 5), DataType.INT64),), {"vocabulary": 7, "features": 4}),
@@ -77,7 +77,8 @@ class Embedding(
         return OnnxNode("Gather", (OnnxWeight("table"), OnnxInput(0)))
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        return (Weight("table", (self.vocabulary, self.features), "weight", init="normal"),)
+        init = "normal" if self.padding_idx < 0 else f"normal_but:{self.padding_idx}"
+        return (Weight("table", (self.vocabulary, self.features), "weight", init=init),)
 
     def summary(self) -> str:
         return f"{self.vocabulary} · {self.features}"

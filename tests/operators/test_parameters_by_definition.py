@@ -1,0 +1,85 @@
+"""Parameters that change what an operator computes, against figures worked out here."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from operator_oracles import REGISTRY, made, random, result
+
+from designer.files.weight_random import random_tensor
+from designer.files.weights import WeightKey
+from designer.graph.types import BATCH, DataType, ShapeError, Size2D, TensorType
+
+
+def test_pooling_with_gaps_and_with_a_divisor_of_its_own() -> None:
+    x = torch.arange(36.0).reshape(1, 1, 6, 6)
+    wide = result(made("pooling", dilation=Size2D(3, 2), stride=Size2D(1, 1)), -x)[0]
+    assert torch.equal(wide[0, 0], -x[0, 0, :4, :3])  # of -x the first value of a window is the largest
+    sums = result(made("pooling", operation="average", divisor_override=1), x)[0]
+    assert sums[0, 0, 0].tolist() == [0 + 1 + 6 + 7, 2 + 3 + 8 + 9, 4 + 5 + 10 + 11]
+
+
+def test_upscaling_with_aligned_corners_keeps_the_corners() -> None:
+    x = torch.tensor([[[[0.0, 3.0]]]])
+    larger = result(
+        made("upscale_concat", factor=Size2D(2, 1), method="bilinear", align_corners=True), x, torch.zeros(1, 1, 1, 4)
+    )[0]
+    assert larger[0, 0, 0].tolist() == pytest.approx([0, 1, 2, 3])
+
+
+def test_softplus_is_straight_above_its_threshold() -> None:
+    x = torch.tensor([[-1.0, 0.4, 0.6]])
+    soft = REGISTRY.activations["softplus"](beta=2.0, threshold=1.0)
+    expected = [math.log1p(math.exp(-2.0)) / 2, math.log1p(math.exp(0.8)) / 2, 0.6]
+    assert result(soft, x)[0][0].tolist() == pytest.approx(expected)
+
+
+def test_normalisation_by_the_batch_or_by_what_was_remembered() -> None:
+    x = random(3, 2, 4, 5)
+    batch = result(made("batch_normalization", track_running_stats=False), x)[0]
+    mean, variance = x.mean((0, 2, 3), keepdim=True), x.var((0, 2, 3), correction=0, keepdim=True)
+    assert torch.allclose(batch, (x - mean) / (variance + 1e-5).sqrt(), atol=1e-5)
+    fresh = result(made("instance_normalization", track_running_stats=True), x)[0]
+    assert torch.allclose(fresh, x, atol=1e-4)  # before training it remembers mean 0 and variance 1
+
+
+def test_batch_statistics_need_more_than_one_value() -> None:
+    norm = made("batch_normalization", track_running_stats=False)
+    with pytest.raises(ShapeError, match="single value") as caught:
+        norm.infer_checked([TensorType((BATCH, 3))])
+    assert "track_running_stats" in caught.value.remedy
+
+
+def test_weighted_classes_and_answers_by_definition() -> None:
+    scores = random(4, 3) * 4
+    labels = torch.tensor([0, 2, 1, 2])
+    weights = torch.tensor([0.5, 2.0, 1.0]).double()
+    logs = scores.double().log_softmax(1)
+    each = -logs.gather(1, labels[:, None])[:, 0] * weights[labels]
+    weighted = made("cross_entropy_loss", class_weights=(0.5, 2.0, 1.0))
+    assert result(weighted, scores, labels)[0].item() == pytest.approx((each.sum() / weights[labels].sum()).item())
+    with pytest.raises(ShapeError, match="3 class weights"):
+        weighted.infer_checked([TensorType((BATCH, 5)), TensorType((BATCH,), DataType.INT64)])
+
+    pictures, answers = random(2, 3, 2, 2) * 4 - 2, (random(2, 3, 2, 2, seed=1) > 0.5).float()
+    p = pictures.double().sigmoid()
+    yes = torch.tensor([3.0, 1.0, 0.5]).double()[:, None, None]
+    expected = -(yes * answers * p.log() + (1 - answers) * (1 - p).log()).mean()
+    loss = made("bce_loss", pos_weight=(3.0, 1.0, 0.5))
+    assert result(loss, pictures, answers)[0].item() == pytest.approx(expected.item(), rel=1e-5)
+    with pytest.raises(ShapeError, match="3 numbers in pos_weight"):
+        loss.infer_checked([TensorType((BATCH, 4))] * 2)
+
+
+def test_padding_of_an_embedding_is_one_of_its_numbers() -> None:
+    faults = list(made("embedding", vocabulary=7, padding_idx=7).faults())
+    assert [fault.parameter for fault in faults] == ["padding_idx"]
+    assert "0 to 6" in faults[0].remedy
+    embedding = made("embedding", vocabulary=7, features=2, padding_idx=6)
+    assert not list(embedding.faults())
+    (table,) = embedding.weights([TensorType((BATCH,), DataType.INT64)])
+    start = random_tensor(WeightKey("words", "table"), table, seed=0)
+    assert not start[6].any()
+    assert start[:6].all()
