@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 
 import pytest
@@ -80,7 +79,6 @@ def test_wrong_ranks_and_types(cls: type[Operator]) -> None:
 @pytest.mark.parametrize("cls", WITH_INPUTS, ids=lambda cls: cls.type)
 def test_huge_and_empty_dimensions_take_no_memory(cls: type[Operator]) -> None:
     operator, inputs = first(cls)
-    started = time.perf_counter()
     tracemalloc.start()
     try:
         for size in (0, 1, 2**31, 2**62):
@@ -97,7 +95,6 @@ def test_huge_and_empty_dimensions_take_no_memory(cls: type[Operator]) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 5_000_000
-    assert time.perf_counter() - started < 2
 
 
 def test_a_network_says_which_layer_and_port() -> None:

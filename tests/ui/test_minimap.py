@@ -7,7 +7,6 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from time import perf_counter
 
 from PySide6.QtCore import QPoint, QSettings, Qt
 from PySide6.QtTest import QTest
@@ -93,11 +92,7 @@ def test_moving_the_view_paints_a_picture_and_a_rectangle(window, qtbot):
     viewer.zoom_by(1 / viewer.zoom)
     qtbot.waitUntil(minimap.isVisible)
     picture = minimap._picture.cacheKey()
-    times = []
     for _ in range(20):
         viewer.pan(QPoint(-5, 0))
-        started = perf_counter()
         minimap.repaint()
-        times.append(perf_counter() - started)
     assert minimap._picture.cacheKey() == picture
-    assert min(times) < 0.005
