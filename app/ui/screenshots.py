@@ -68,7 +68,6 @@ class Photographer:
         wait(lambda: context.has_document and LAYER in context.document.graph)
         docks.set_workspace(DESIGN)
         context.select((LAYER,))
-        window.canvas.frame_all()
         docks.show("code_view")
         pause(800)
         self.keep(window, "window_design")

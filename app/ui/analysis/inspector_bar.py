@@ -78,6 +78,7 @@ class InspectorBar(QWidget):
         self.side = QSlider(Qt.Orientation.Horizontal)
         self.side.setObjectName("channel_inspector.side")
         self.side.setAccessibleName("Size of the channels")
+        self.side.setMinimumWidth(56)
         self.side.setToolTip("Size of the channels (Ctrl + wheel over them)")
         self.side.setRange(24, 512)
         self.side.setValue(144)
