@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.model import ActivationSpec, Layer
-from designer.operators.api import Activation, Operator
+from designer.operators.api import Activation, Operator, Role
 from designer.operators.params import ParamError, Value
 
 if TYPE_CHECKING:
@@ -104,6 +104,16 @@ class Registry:
         activation: Activation | None = None
         if layer.activation is not None:
             activation = self._activation(layer.activation, layer.name, found)
+            if cls is not None and cls.role is Role.ANALYSIS:
+                found.append(
+                    Diagnostic(
+                        "activation-on-analysis",
+                        f"{cls.title} only observes or disturbs, so it cannot have an attached activation",
+                        layer=layer.name,
+                        parameter="activation",
+                        remedy="remove it, or put an activation layer behind it",
+                    )
+                )
         elif cls is not None and cls.default_activation:
             found.append(
                 Diagnostic(

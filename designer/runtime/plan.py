@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.api import Role
@@ -71,7 +70,6 @@ def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
     ranked: list[tuple[int, int, PartStep | AnalysisStep]] = []
     for name in order:
         if role_of(inference, name) is Role.ANALYSIS:
-            _check_analysis(inference, name)
             ranked.append((len(signature[name]), 0, AnalysisStep(name, reads.of(name), name in late)))
     ranked += [(len(above), 1, _part_step(reads, order, names, ends)) for above, names in groups.items()]
     steps = [step for _, _, step in sorted(ranked, key=lambda entry: entry[:2])]
@@ -133,17 +131,3 @@ def _part_step(reads: _Reads, order: Sequence[str], layers: Sequence[str], ends:
     outside = dict.fromkeys(s for name in order if name not in members for s in reads.of(name) if s.layer in members)
     wanted = dict.fromkeys([*outside, *(end for end in ends if end.layer in members)])
     return PartStep(Part(tuple(layers), tuple(feeds)), tuple(wanted))
-
-
-def _check_analysis(inference: Inference, name: str) -> None:
-    activation = inference.graph[name].activation
-    if activation is not None:
-        raise DiagnosticError(
-            Diagnostic(
-                "activation-on-analysis",
-                f"the analysis layer '{name}' cannot have an attached activation ({activation.type})",
-                layer=name,
-                parameter="activation",
-                remedy="remove it, or put an activation layer behind it",
-            )
-        )
