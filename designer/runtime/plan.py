@@ -67,10 +67,11 @@ def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
 
     # A larger signature never feeds a smaller one, and an analysis layer comes before the group that has it in its own.
     late = _late(inference)
-    ranked: list[tuple[int, int, PartStep | AnalysisStep]] = []
-    for name in order:
-        if role_of(inference, name) is Role.ANALYSIS:
-            ranked.append((len(signature[name]), 0, AnalysisStep(name, reads.of(name), name in late)))
+    ranked: list[tuple[int, int, PartStep | AnalysisStep]] = [
+        (len(signature[name]), 0, AnalysisStep(name, reads.of(name), name in late))
+        for name in order
+        if role_of(inference, name) is Role.ANALYSIS
+    ]
     ranked += [(len(above), 1, _part_step(reads, order, names, ends)) for above, names in groups.items()]
     steps = [step for _, _, step in sorted(ranked, key=lambda entry: entry[:2])]
     inputs = tuple(name for name in order if role_of(inference, name) is Role.INPUT)
