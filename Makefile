@@ -22,7 +22,7 @@ run: setup
 
 # The first run blocks Qt, so that everything but the window is shown to work without it.
 test: setup
-	$(THREADS) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt,qtawesome $(BIN)/pytest -q -p no:pytest-qt -m "not gui"
+	$(THREADS) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt $(BIN)/pytest -q -p no:pytest-qt -m "not gui"
 	$(THREADS) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q -m "gui and not story"
 	$(THREADS) QT_QPA_PLATFORM=xcb xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/pytest -q -m story
 
