@@ -172,8 +172,10 @@ def analyse(player: Player) -> None:
     player.shoot("analysis")
     for layer, param in (("noise_0", "scale"), ("mix_0", "amount")):
         shown, text = analysis.result, context.document.graph[layer].params[param]
-        player.drag_slider(player.find(QSlider, f"analysis.{layer}.{param}"), 40)
+        slider = player.find(QSlider, f"analysis.{layer}.{param}")
+        player.drag_slider(slider, 40)
         player.wait(lambda layer=layer, param=param, text=text: context.document.graph[layer].params[param] != text)
+        player.wait(lambda slider=slider: not slider.isSliderDown())  # every move of the drag has arrived
         player.wait(lambda shown=shown: analysis.result is not shown and not analysis.stale)
     ran = [step.layers for step in analysis.result.steps if not step.cached]
     assert ran == [("mix_0",)], "changing Mix runs only Mix"
