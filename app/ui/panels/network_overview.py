@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QStackedWidget, QTreeView, QVBoxLayout, QWidget
 
 from app.ui.analysis.controller import analysis_of
@@ -17,6 +17,8 @@ from app.ui.widgets.empty_state import EmptyState
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.inference import Inference
 from designer.graph.model import Layer
+
+FRAME = 36  # margins, frame and scroll bar beside the columns
 
 
 class NetworkOverviewPanel(QWidget):
@@ -121,9 +123,21 @@ class NetworkOverviewPanel(QWidget):
             digits = self.fontMetrics().horizontalAdvance("0000000")  # later figures may be longer than the first
             for section in (TIME, STATE):
                 self.tree.setColumnWidth(section, max(digits, self.tree.columnWidth(section)))
+            self._fit_names()
         note = f"  ·  {result.note}" if result.note else ""
         self._summary.setText(f"{result.summary()}{note}")
         self._stack.setCurrentIndex(1)
+
+    def _fit_names(self) -> None:
+        """In a narrow dock names are cut before times are."""
+        natural = self.tree.sizeHintForColumn(LAYER)
+        room = self.width() - FRAME - self.tree.columnWidth(TIME)
+        self.tree.setColumnWidth(LAYER, max(12 * self.fontMetrics().averageCharWidth(), min(room, natural)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._sized:
+            self._fit_names()
 
     def _inspect(self, index: QModelIndex) -> None:
         layer = self.model.layer_at(index)
