@@ -120,12 +120,16 @@ class Docks(QObject):
         stored = self._settings.value(f"workspaces/{name}")
         if not (isinstance(stored, QByteArray) and self._window.restoreState(stored, LAYOUT_VERSION)):
             self.arrange()
+        else:
+            self._keep_only(self._settings.value(f"panels/{name}"))
         self.workspace_changed.emit(name)
 
     def remember(self) -> None:
         """Store the arrangement of the present workspace."""
         if self.workspace:
             self._settings.setValue(f"workspaces/{self.workspace}", self._window.saveState(LAYOUT_VERSION))
+            seen = [panel for panel, dock in self._docks.items() if not dock.isHidden()]
+            self._settings.setValue(f"panels/{self.workspace}", ",".join(seen))
             self._settings.setValue("workspace", self.workspace)
 
     def last_workspace(self) -> str:
@@ -163,6 +167,15 @@ class Docks(QObject):
             flat = area == "bottom"
             length = round((window.height() if flat else window.width()) * shares[area])
             window.resizeDocks([head], [length], Qt.Orientation.Vertical if flat else Qt.Orientation.Horizontal)
+
+    def _keep_only(self, stored: object) -> None:
+        """Take away what Qt brings back of another workspace: its states also tell of docks that were taken out."""
+        if not isinstance(stored, str) or not stored:
+            return
+        wanted = set(stored.split(","))
+        for panel, dock in self._docks.items():
+            if panel not in wanted and not dock.isHidden():
+                self._window.removeDockWidget(dock)
 
     def _clear(self) -> None:
         for dock in self._docks.values():

@@ -548,3 +548,21 @@ def test_keys_of_the_canvas(window):
     window._refresh()
     press(window, "Del")
     assert document.graph["b"].inputs == ()
+
+
+def test_every_workspace_comes_back_as_it_was_left(window):
+    """Qt's stored states also tell of docks that were taken out: none of another workspace may come back with them."""
+
+    def seen() -> set[str]:
+        return {dock.objectName() for dock in window.docks.all if not dock.isHidden()}
+
+    first = {}
+    for name in WORKSPACES:
+        window.docks.set_workspace(name)
+        first[name] = seen()
+    window.docks.set_workspace("Design")
+    window.docks["type_checking"].hide()
+    first["Design"] = seen()
+    for name in (*WORKSPACES, *reversed(WORKSPACES), "Profile", "Design", "Analysis", "Profile"):
+        window.docks.set_workspace(name)
+        assert seen() == first[name], name
