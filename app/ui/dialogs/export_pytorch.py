@@ -67,7 +67,7 @@ class PyTorchExportDialog(GrowingDialog):
         label.setBuddy(self.folder)
         form.addRow(label, row)
         what = QLabel(
-            "Writes model.py, train.py, data.py, infer.py, plots.py, requirements.txt and README.md. "
+            "Writes model.py, train.py, data.py, infer.py, plots.py, requirements.txt, README.md and project.json. "
             "Layers that only observe, such as Noise and Mix, are left out."
         )
         what.setWordWrap(True)

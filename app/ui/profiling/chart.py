@@ -34,7 +34,7 @@ class UtilisationChart(FigureCanvasQTAgg):  # type: ignore[misc]
         self.setParent(parent)
         self.setObjectName("utilisation.chart")
         self.setAccessibleName("Utilisation bars")
-        self.setMinimumSize(180, 160)
+        self.setMinimumSize(220, 260)  # below that its words run into each other
         self._shown: tuple[Figures, Figures | None, str] | None = None
         theme.changes().changed.connect(self._redraw)
 
