@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 
-from PySide6.QtCore import QByteArray, QObject, QSettings, Qt, Signal
+from PySide6.QtCore import QByteArray, QObject, QSettings, QSize, Qt, Signal
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QWidget
 
 from app.ui.context import Context
@@ -128,8 +128,7 @@ class Docks(QObject):
         """Store the arrangement of the present workspace."""
         if self.workspace:
             self._settings.setValue(f"workspaces/{self.workspace}", self._window.saveState(LAYOUT_VERSION))
-            seen = [panel for panel, dock in self._docks.items() if not dock.isHidden()]
-            self._settings.setValue(f"panels/{self.workspace}", ",".join(seen))
+            self._settings.setValue(f"panels/{self.workspace}", ",".join(self._seen()))
             self._settings.setValue("workspace", self.workspace)
 
     def last_workspace(self) -> str:
@@ -168,14 +167,28 @@ class Docks(QObject):
             length = round((window.height() if flat else window.width()) * shares[area])
             window.resizeDocks([head], [length], Qt.Orientation.Vertical if flat else Qt.Orientation.Horizontal)
 
+    def _seen(self) -> list[str]:
+        """Open panels as `name:width:height`, in pixels; zeros for those behind another tab."""
+        shown = {panel: dock for panel, dock in self._docks.items() if not dock.isHidden()}
+        sizes = {p: d.size() if not d.visibleRegion().isEmpty() else QSize(0, 0) for p, d in shown.items()}
+        return [f"{panel}:{size.width()}:{size.height()}" for panel, size in sizes.items()]
+
     def _keep_only(self, stored: object) -> None:
-        """Take away what Qt brings back of another workspace: its states also tell of docks that were taken out."""
+        """Take away what Qt brings back of another workspace: its states also tell of docks that were taken out.
+
+        They have pushed the others aside, so these get their sizes again.
+        """
         if not isinstance(stored, str) or not stored:
             return
-        wanted = set(stored.split(","))
+        wanted = {panel: (width, height) for panel, width, height in (entry.split(":") for entry in stored.split(","))}
         for panel, dock in self._docks.items():
             if panel not in wanted and not dock.isHidden():
                 self._window.removeDockWidget(dock)
+        sized = [(self._docks[p], int(w), int(h)) for p, (w, h) in wanted.items() if p in self._docks and int(w)]
+        docks = [dock for dock, _, _ in sized]
+        self._window.resizeDocks(docks, [w for _, w, _ in sized], Qt.Orientation.Horizontal)
+        alone = [(dock, h) for dock, _, h in sized if not self._window.tabifiedDockWidgets(dock)]
+        self._window.resizeDocks([d for d, _ in alone], [h for _, h in alone], Qt.Orientation.Vertical)
 
     def _clear(self) -> None:
         for dock in self._docks.values():
