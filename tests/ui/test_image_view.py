@@ -11,7 +11,9 @@ from PySide6.QtGui import QKeySequence, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMainWindow
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.image_view import ImageView, Split
+from app.ui import theme
+from app.ui.analysis.image_view import ImageView, Split, View
+from app.ui.analysis.overlays import Box, Cross
 from app.ui.analysis.render import picture_pixels, to_image
 
 pytestmark = pytest.mark.gui
@@ -128,6 +130,64 @@ def test_the_split_line_is_taken_hold_of_only_where_it_is(view: ImageView, qtbot
     qtbot.mouseMove(view, view.place_of(30, 40).toPoint())
     qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=view.place_of(30, 40).toPoint())
     assert len(moved) == 1
+
+
+def test_keys_move_the_split_line_and_else_the_picture(view: ImageView, qtbot: QtBot) -> None:
+    moved: list[float] = []
+
+    def take(amount: float) -> None:
+        moved.append(round(amount, 3))
+        view.set_split(view.split, amount)
+
+    view.split_moved.connect(take)
+    view.set_split(Split.VERTICAL, 0.5)
+    qtbot.keyClick(view, Qt.Key.Key_Right)
+    qtbot.keyClick(view, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
+    assert moved == [0.51, 0.41]
+    view.one_to_one()
+    before = view.place_of(0, 0)
+    qtbot.keyClick(view, Qt.Key.Key_Down)  # across the line: the picture moves
+    assert len(moved) == 2
+    assert view.place_of(0, 0).y() < before.y()
+
+
+def test_the_split_line_can_be_seen_from_the_cursor(view: ImageView, qtbot: QtBot) -> None:
+    view.set_split(Split.VERTICAL, 0.25)
+    qtbot.mouseMove(view, view.place_of(50, 40).toPoint())
+    assert view.cursor().shape() is Qt.CursorShape.SplitHCursor
+    qtbot.mouseMove(view, view.place_of(90, 40).toPoint())
+    assert view.cursor().shape() is Qt.CursorShape.CrossCursor
+
+
+def test_marks_keep_their_place_on_the_picture(view: ImageView) -> None:
+    view.show_image(to_image(picture_pixels(np.zeros((3, 100, 200), np.float32))))
+    view.set_overlays((Box(20, 10, 60, 50, "worst"), Cross(150, 50)))
+    for zoom in (None, 3.0):
+        if zoom is not None:
+            view.set_zoom(zoom, view.place_of(20, 10))
+        picture, ratio = view.grab().toImage(), view.devicePixelRatioF()
+        corner = (view.place_of(20, 30) * ratio).toPoint()
+        assert picture.pixelColor(corner) == theme.color("accent")
+    view.fit()
+    middle = view.place_of(150.5, 50.5)
+    picture = view.grab().toImage()
+    assert picture.pixelColor((middle * ratio).toPoint()) == Qt.GlobalColor.black  # the pixel itself stays free
+    assert picture.pixelColor(((middle + QPointF(6, 0)) * ratio).toPoint()) != Qt.GlobalColor.black
+    view.set_overlays(())
+    assert view.grab().toImage().pixelColor(((middle + QPointF(6, 0)) * ratio).toPoint()) == Qt.GlobalColor.black
+
+
+def test_views_follow_each_other(view: ImageView, qtbot: QtBot) -> None:
+    other = ImageView("test.other", "Other", "")
+    qtbot.addWidget(other)
+    other.resize(200, 200)
+    other.show_image(view.image)
+    view.view_changed.connect(other.follow)
+    wheel(view, view.place_of(150, 20), 4)
+    assert other.view == view.view
+    assert other.view != View()
+    view.fit()
+    assert other.view.fitted
 
 
 def test_dimmed_is_darker_and_a_note_stands_on_it(view: ImageView) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import StrEnum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QColor,
     QImage,
     QKeyEvent,
     QMouseEvent,
@@ -21,19 +20,26 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.ui import theme
+from app.ui.analysis.overlays import Overlay, paint_note
+from app.ui.analysis.split_line import Split, SplitLine
+
+__all__ = ["DIMMED", "ImageView", "Split", "View", "paint_note"]
 
 STEP = 1.25  # zoom factor of one wheel notch
 LIMITS = (1 / 64, 64.0)
-GRAB = 7  # pixels around the split line that take hold of it
 DIMMED = 0.45
+NUDGE = (0.01, 0.1)  # share of the picture that an arrow key moves the split line by, with Shift
+PAN = (0.1, 0.5)  # share of the view that an arrow key moves the picture by, with Shift
 
 
-class Split(StrEnum):
-    """Which way the split line runs, if there is one."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is looked at: fitted, or a zoom around a point of the picture (0..1 of its width and height)."""
 
-    NONE = ""
-    VERTICAL = "v_split"  # left and right of a vertical line
-    HORIZONTAL = "h_split"
+    fitted: bool = True
+    zoom: float = 1.0
+    x: float = 0.5
+    y: float = 0.5
 
 
 class ImageView(QWidget):
@@ -43,6 +49,7 @@ class ImageView(QWidget):
     split_moved = Signal(float)  # 0..1 while the split line is dragged
     split_released = Signal()
     zoom_changed = Signal(float)
+    view_changed = Signal(object)  # View: the person zoomed or moved
     clicked = Signal()
 
     def __init__(self, name: str, title: str, empty: str, parent: QWidget | None = None) -> None:
@@ -60,8 +67,8 @@ class ImageView(QWidget):
         self._centre = QPointF(0.5, 0.5)  # the picture's point in the middle of the view, 0..1
         self._dimmed = False
         self._note = ""
-        self._split = Split.NONE
-        self._amount = 0.5
+        self._overlays: tuple[Overlay, ...] = ()
+        self._line = SplitLine()
         self._drag: QPointF | None = None
         self._dragging_split = False
         self._moved = False
@@ -72,6 +79,15 @@ class ImageView(QWidget):
         }
         for key, factor in ((Qt.Key.Key_Plus, STEP), (Qt.Key.Key_Equal, STEP), (Qt.Key.Key_Minus, 1 / STEP)):
             self._keys[key, plain] = partial(self._zoom_by, factor)
+        shift = Qt.KeyboardModifier.ShiftModifier
+        for key, x, y in (
+            (Qt.Key.Key_Left, -1, 0),
+            (Qt.Key.Key_Right, 1, 0),
+            (Qt.Key.Key_Up, 0, -1),
+            (Qt.Key.Key_Down, 0, 1),
+        ):
+            self._keys[key, plain] = partial(self._arrow, x, y, far=False)
+            self._keys[key, shift] = partial(self._arrow, x, y, far=True)
 
     # --- what is shown -----------------------------------------------------------------------------------------
 
@@ -93,7 +109,11 @@ class ImageView(QWidget):
 
     @property
     def split(self) -> Split:
-        return self._split
+        return self._line.way
+
+    @property
+    def overlays(self) -> tuple[Overlay, ...]:
+        return self._overlays
 
     def show_image(self, image: QImage | None) -> None:
         """Another picture; the place and zoom stay when the size is the same, else it is fitted."""
@@ -122,8 +142,15 @@ class ImageView(QWidget):
             self.update()
 
     def set_split(self, split: Split, amount: float) -> None:
-        if (split, amount) != (self._split, self._amount):
-            self._split, self._amount = split, amount
+        line = SplitLine(split, amount)
+        if line != self._line:
+            self._line = line
+            self.update()
+
+    def set_overlays(self, overlays: Sequence[Overlay]) -> None:
+        """Marks on the picture, in its pixels; they replace those of before and stay when another picture is shown."""
+        if tuple(overlays) != self._overlays:
+            self._overlays = tuple(overlays)
             self.update()
 
     # --- the view ----------------------------------------------------------------------------------------------
@@ -132,8 +159,7 @@ class ImageView(QWidget):
         """The whole picture, as large as it goes."""
         self._fitted = True
         self._centre = QPointF(0.5, 0.5)
-        self.zoom_changed.emit(self.zoom)
-        self.update()
+        self._told()
 
     def one_to_one(self) -> None:
         self.set_zoom(1.0)
@@ -150,7 +176,33 @@ class ImageView(QWidget):
         scale = self._scale()
         offset = QPointF((at.x() - self.width() / 2) / scale, (at.y() - self.height() / 2) / scale)
         self._move_centre(fixed - offset)
-        self.zoom_changed.emit(zoom)
+        self._told()
+
+    @property
+    def view(self) -> View:
+        return View(self._fitted, self.zoom, self._centre.x(), self._centre.y())
+
+    def follow(self, view: View) -> None:
+        """Look where another view looks; `view_changed` is not emitted."""
+        if view != self.view:
+            self._fitted, self._zoom, self._centre = view.fitted, view.zoom, QPointF(view.x, view.y)
+            self.zoom_changed.emit(self.zoom)
+            self.update()
+
+    def look_at(self, area: QRectF, zoom: float | None = None) -> None:
+        """Bring an area of the picture into the middle, whole or at `zoom`."""
+        if self._image is None:
+            return
+        ratio = min(self.width() / max(area.width(), 1.0), self.height() / max(area.height(), 1.0))
+        wanted = zoom if zoom is not None else ratio * self.devicePixelRatioF()
+        self._fitted, self._zoom = False, min(max(wanted, LIMITS[0]), LIMITS[1])
+        self._move_centre(area.center())
+        self._told()
+
+    def _told(self) -> None:
+        self.zoom_changed.emit(self.zoom)
+        self.view_changed.emit(self.view)
+        self.update()
 
     def pixel_at(self, position: QPointF) -> tuple[int, int] | None:
         """The picture's pixel at a place of the view."""
@@ -228,7 +280,7 @@ class ImageView(QWidget):
             return
         if self._dragging_split:
             self._moved = True
-            self.split_moved.emit(self._amount_at(place))
+            self.split_moved.emit(self._line.amount_at(place, self._target()))
             return
         if not self._moved and (place - self._drag).manhattanLength() < 3:
             return
@@ -241,6 +293,7 @@ class ImageView(QWidget):
         centre = QPointF(self._centre.x() * size.width(), self._centre.y() * size.height())
         self.setCursor(Qt.CursorShape.ClosedHandCursor)
         self._move_centre(centre - step)
+        self.view_changed.emit(self.view)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self._drag is None:
@@ -279,8 +332,23 @@ class ImageView(QWidget):
             action()
 
     def _action(self, event: QKeyEvent) -> Callable[[], None] | None:
-        modifiers = event.modifiers() & ~(Qt.KeyboardModifier.KeypadModifier | Qt.KeyboardModifier.ShiftModifier)
-        return self._keys.get((Qt.Key(event.key()), modifiers))
+        modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        without = modifiers & ~Qt.KeyboardModifier.ShiftModifier  # "+" needs Shift on many keyboards
+        key = Qt.Key(event.key())
+        return self._keys.get((key, modifiers)) or self._keys.get((key, without))
+
+    def _arrow(self, x: int, y: int, *, far: bool) -> None:
+        """Move the split line across its way; else the picture."""
+        along = {Split.VERTICAL: x, Split.HORIZONTAL: y, Split.NONE: 0}[self._line.way]
+        if along:
+            self.split_moved.emit(self._line.moved(along * NUDGE[far]))
+            self.split_released.emit()
+        elif self._image is not None:
+            self._fitted, self._zoom = False, self.zoom
+            size, scale = self._image.size(), self._scale()
+            step = QPointF(x * self.width(), y * self.height()) * (PAN[far] / scale)
+            self._move_centre(QPointF(self._centre.x() * size.width(), self._centre.y() * size.height()) + step)
+            self._told()
 
     def _zoom_by(self, factor: float) -> None:
         self.set_zoom(self.zoom * factor)
@@ -289,32 +357,12 @@ class ImageView(QWidget):
         super().leaveEvent(event)
         self.probed.emit(None)
 
-    def _amount_at(self, place: QPointF) -> float:
-        assert self._image is not None
-        point = self._to_picture(place)
-        share = point.x() / self._image.width() if self._split is Split.VERTICAL else point.y() / self._image.height()
-        return min(max(share, 0.0), 1.0)
-
-    def _split_line(self) -> tuple[QPointF, QPointF]:
-        target = self._target()
-        if self._split is Split.VERTICAL:
-            x = target.left() + self._amount * target.width()
-            return QPointF(x, target.top()), QPointF(x, target.bottom())
-        y = target.top() + self._amount * target.height()
-        return QPointF(target.left(), y), QPointF(target.right(), y)
-
     def _on_split(self, place: QPointF) -> bool:
-        if self._split is Split.NONE or self._image is None:
-            return False
-        start, _ = self._split_line()
-        inside = self._target().adjusted(-GRAB, -GRAB, GRAB, GRAB).contains(place)
-        away = place.x() - start.x() if self._split is Split.VERTICAL else place.y() - start.y()
-        return inside and abs(away) <= GRAB
+        return self._image is not None and self._line.is_at(place, self._target())
 
     def _set_cursor(self, place: QPointF) -> None:
         if self._on_split(place):
-            vertical = self._split is Split.VERTICAL
-            self.setCursor(Qt.CursorShape.SplitHCursor if vertical else Qt.CursorShape.SplitVCursor)
+            self.setCursor(self._line.cursor)
         else:
             self.setCursor(Qt.CursorShape.CrossCursor if self._image is not None else Qt.CursorShape.ArrowCursor)
 
@@ -332,36 +380,12 @@ class ImageView(QWidget):
             painter.setOpacity(DIMMED if self._dimmed else 1.0)
             painter.drawImage(self._target(), self._image)
             painter.setOpacity(1.0)
-            self._paint_split(painter)
+            for overlay in self._overlays:
+                overlay.paint(painter, self.place_of)
+            self._line.paint(painter, self._target(), QRectF(self.rect()))
         if self._note:
             paint_note(painter, self._note, self.rect().bottomLeft() + QPoint(8, -8))
         if self.hasFocus():
             painter.setPen(QPen(theme.color("accent"), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
-
-    def _paint_split(self, painter: QPainter) -> None:
-        if self._split is Split.NONE:
-            return
-        start, end = self._split_line()
-        painter.setPen(QPen(theme.color("surface"), 3))
-        painter.drawLine(start, end)
-        painter.setPen(QPen(theme.color("accent"), 1))
-        painter.drawLine(start, end)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setBrush(theme.color("accent"))
-        painter.drawEllipse((start + end) / 2, 5, 5)
-
-
-def paint_note(painter: QPainter, text: str, corner: QPoint) -> None:
-    """A label with its lower left corner at `corner`, readable on any picture."""
-    metrics = painter.fontMetrics()
-    box = metrics.boundingRect(text).adjusted(-6, -3, 6, 3)
-    box.moveBottomLeft(corner)
-    back = QColor(theme.color("raised"))
-    back.setAlphaF(0.9)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(back)
-    painter.drawRoundedRect(box, 3, 3)
-    painter.setPen(theme.color("warning"))
-    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
