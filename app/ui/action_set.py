@@ -10,19 +10,20 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui import theme
 from app.ui.actions import ACTIONS, NEEDS, State
+from app.ui.shortcuts import Shortcuts, changes
 
 
 class Actions(QObject):
     """The QActions of one window, made from the table."""
 
-    def __init__(self, window: QWidget, canvas: QWidget) -> None:
+    def __init__(self, window: QWidget, canvas: QWidget, shortcuts: Shortcuts) -> None:
         super().__init__(window)
+        self.shortcuts = shortcuts
         self.specs = {spec.id: spec for spec in ACTIONS}
         self._actions: dict[str, QAction] = {}
         for spec in ACTIONS:
             action = QAction(spec.title, self)
             action.setObjectName(spec.id)
-            action.setShortcuts([QKeySequence(text) for text in spec.shortcuts])
             if spec.icon:
                 action.setIcon(theme.icon(spec.icon))
             if spec.on_canvas:
@@ -30,7 +31,16 @@ class Actions(QObject):
             (canvas if spec.on_canvas else window).addAction(action)
             self._actions[spec.id] = action
         self._shown: State | None = None
+        self._take_keys()
+        changes().changed.connect(self._take_keys)
         self.refresh(State())
+
+    def _take_keys(self) -> None:
+        for name, action in self._actions.items():
+            action.setShortcuts([QKeySequence(text) for text in self.shortcuts.keys(name)])
+        state, self._shown = self._shown, None
+        if state is not None:
+            self.refresh(state)  # the tooltips name the keys
 
     def __getitem__(self, name: str) -> QAction:
         return self._actions[name]

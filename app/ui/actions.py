@@ -210,10 +210,11 @@ ACTIONS = (
     Spec(
         "edit.add",
         "Add &Operator...",
-        "Search an operator and add it at the pointer (Space, Tab or double-click the canvas)",
-        (),
+        "Search an operator and add it at the pointer",
+        ("Space", "Tab", "Shift+A"),
         ("document",),
         "plus-box-outline",
+        True,
     ),
     Spec(
         "edit.lay_out",

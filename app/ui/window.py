@@ -24,6 +24,7 @@ from app.ui.files import ENDINGS, Files, is_sample, sample_files
 from app.ui.handlers import handlers
 from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR, Entry
 from app.ui.panels import ANALYSIS, PROFILE
+from app.ui.shortcuts import Shortcuts
 from app.ui.status import StatusBar
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import Registry
@@ -56,7 +57,7 @@ class MainWindow(QMainWindow):
         self.walker = Walker(self.context, self.canvas)
         self.finder = Finder(self.context, self.canvas)
         self.views = SavedViews(self.context, self.canvas)
-        self.actions_ = Actions(self, self.canvas)
+        self.actions_ = Actions(self, self.canvas, Shortcuts(self.settings))
         self.commands = CommandPalette(self.actions_, self)
         self.actions_.connect_all(handlers(self))
         self._menus: dict[str, QMenu] = {}
@@ -288,9 +289,9 @@ class MainWindow(QMainWindow):
             self.settings.setValue("theme", mode)
 
     def show_shortcuts(self) -> None:
-        from app.ui.dialogs.help import ShortcutsDialog
+        from app.ui.dialogs.shortcuts import ShortcutsDialog
 
-        ShortcutsDialog(self.actions_.specs.values(), self).open()
+        ShortcutsDialog(self.actions_.shortcuts, self).open()
 
     def show_about(self) -> None:
         from app.ui.dialogs.help import show_about

@@ -1,0 +1,142 @@
+"""Shortcuts that a person changes: presets, clashes, and keys that are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.ui.actions import ACTIONS
+from app.ui.dialogs.shortcuts import ShortcutsDialog
+from app.ui.shortcuts import PRESETS, Shortcuts, clash
+from app.ui.window import MainWindow
+from designer.graph import commands
+from designer.graph.model import Layer
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+
+
+@pytest.fixture
+def settings(tmp_path) -> QSettings:
+    return QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+
+
+@pytest.fixture
+def shortcuts(qapp, settings) -> Shortcuts:
+    return Shortcuts(settings)
+
+
+@pytest.fixture
+def window(qtbot, settings):
+    window = MainWindow(default_registry(), settings)
+    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
+    window.resize(1200, 700)
+    window.show()
+    qtbot.waitExposed(window)
+    window.files.new()
+    return window
+
+
+@pytest.mark.parametrize("preset", [p.id for p in PRESETS])
+def test_a_preset_has_no_clash_and_breaks_no_rule(shortcuts, preset):
+    shortcuts.choose(preset)
+    assert shortcuts.preset.keys.keys() <= shortcuts.specs.keys()
+    for spec in ACTIONS:
+        for key in shortcuts.keys(spec.id):
+            assert not QKeySequence(key).isEmpty()
+            assert shortcuts.using(key, spec.id) == [], f"{key} of {spec.id}"
+            assert shortcuts.refused(spec.id, key) is None
+
+
+def test_a_key_is_taken_from_the_action_that_had_it(shortcuts, settings):
+    shortcuts.change("edit.bypass", ("M", "Ctrl+D"))
+    assert shortcuts.keys("edit.duplicate") == ()
+    again = Shortcuts(settings)
+    assert again.keys("edit.bypass") == ("M", "Ctrl+D")
+    assert again.keys("edit.duplicate") == ()
+    again.reset("edit.duplicate")
+    assert again.keys("edit.duplicate") == ("Ctrl+D",)
+    assert again.keys("edit.bypass") == ("M",)
+    assert not again.is_changed("edit.bypass")
+
+
+@pytest.mark.parametrize(
+    ("action", "key", "word"),
+    [
+        ("file.save", "S", "typed"),
+        ("edit.delete", "X", "removes"),
+        ("edit.delete", "Shift+X", "removes"),
+        ("edit.copy", "Esc", "Esc"),
+        ("edit.copy", "", "no key"),
+    ],
+)
+def test_keys_that_would_harm_are_refused(shortcuts, action, key, word):
+    assert word in shortcuts.refused(action, key)
+
+
+@pytest.mark.parametrize(("action", "key"), [("file.save", "F6"), ("edit.delete", "Backspace"), ("edit.bypass", "B")])
+def test_other_keys_are_not(shortcuts, action, key):
+    assert shortcuts.refused(action, key) is None
+
+
+def test_sequences_that_hide_each_other_clash():
+    assert clash("Ctrl+K, Ctrl+S", "Ctrl+K")
+    assert clash("ctrl+d", "Ctrl+D")
+    assert not clash("Ctrl+D", "Ctrl+Shift+D")
+
+
+def test_changed_in_the_dialog_by_keys_and_then_used(window, qtbot):
+    window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "identity")))
+    window._refresh()
+    dialog = ShortcutsDialog(window.actions_.shortcuts, window)
+    qtbot.addWidget(dialog)
+    dialog.open()
+    qtbot.waitExposed(dialog)
+    QTest.keyClicks(dialog.search, "rename")
+    dialog.select("edit.rename")
+    QTest.keyClick(dialog.editor, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    assert "Duplicate" in dialog.note.text()
+    QTest.mouseClick(dialog.add, Qt.MouseButton.LeftButton)
+    assert [k.toString() for k in window.actions_["edit.rename"].shortcuts()] == ["F2", "Ctrl+D"]
+    assert window.actions_["edit.duplicate"].shortcuts() == []
+    QTest.keyClick(dialog.editor, Qt.Key.Key_Escape)
+    assert not dialog.add.isEnabled()
+    dialog.close()
+    window.context.select(("a",))
+    window._refresh()
+    window.canvas.viewer.setFocus()
+    QTest.keySequence(window.canvas.viewer, "Ctrl+D")
+    field = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "canvas.rename")
+    assert field.isVisible()
+    field.close()
+    assert len(window.context.document.graph) == 1
+
+
+def test_the_search_hides_and_reset_brings_back(window, qtbot):
+    dialog = ShortcutsDialog(window.actions_.shortcuts, window)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    QTest.keyClicks(dialog.search, "ctrl+shift+v")
+    shown = [dialog.list.topLevelItem(n) for n in range(dialog.list.topLevelItemCount())]
+    assert [item.text(0) for item in shown if not item.isHidden()] == ["Paste Keeping Links"]
+    dialog.select("edit.paste_linked")
+    QTest.mouseClick(dialog.clear, Qt.MouseButton.LeftButton)
+    assert window.actions_["edit.paste_linked"].shortcuts() == []
+    QTest.mouseClick(dialog.reset, Qt.MouseButton.LeftButton)
+    assert window.actions_["edit.paste_linked"].shortcut().toString() == "Ctrl+Shift+V"
+
+
+@pytest.mark.parametrize("key", ["Space", "Tab", "Shift+A"])
+def test_every_key_opens_the_search_on_the_canvas(window, qtbot, key):
+    window.canvas.viewer.setFocus()
+    QTest.keySequence(window.canvas.viewer, key)
+    popup = QApplication.activePopupWidget()
+    assert popup is not None
+    assert popup.objectName() == "quick_add"
+    popup.close()
