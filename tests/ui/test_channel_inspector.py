@@ -14,9 +14,10 @@ from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QFileDialog, QSlider
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.channel_grid import ChannelGrid, Look
+from app.ui.analysis.channel_grid import ChannelGrid
 from app.ui.analysis.features import FeatureView
 from app.ui.analysis.figures import BINS, channel_figures
+from app.ui.analysis.look import Look
 from app.ui.analysis.render import as_channels, block_mean, number, palette, picture_pixels, signed_pixels, to_bytes
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.channel_inspector import ChannelInspectorPanel

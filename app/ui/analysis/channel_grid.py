@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from time import perf_counter
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from app.ui import theme
 from app.ui.analysis.image_view import DIMMED, paint_note
-from app.ui.analysis.render import Floats, block_mean, number, signed_pixels, to_image
+from app.ui.analysis.look import Look
+from app.ui.analysis.render import Floats, number
+from app.ui.analysis.tiles import Tiles
 
 GAP = 8
 MARGIN = 8
 MAX_SHEET = 16000  # pixels of height of a saved sheet; what lies below is left out
-CACHE = 2048  # tiles kept, at most
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How values become colours: (value + shift) * gain, -1..1 over the palette."""
-
-    palette: str = "green / red"
-    gain: float = 1.0
-    shift: float = 0.0
+WORK = 0.012  # seconds of computing in one frame; what is missing then comes with the next
 
 
 class ChannelGrid(QAbstractScrollArea):
     """Tiles in reading order. A click on one asks to enlarge it."""
 
     activated = Signal(int)  # a channel was clicked, or Enter pressed on it
+    pinned = Signal(object)  # (channel, x, y) that was clicked with Shift or with the right button
     probed = Signal(object)  # (channel, x, y) under the cursor, or None
 
     def __init__(self, name: str, title: str, parent: QWidget | None = None) -> None:
@@ -45,14 +39,16 @@ class ChannelGrid(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setMinimumSize(120, 120)
         self._data: Floats | None = None
-        self._look = Look()
+        self._order: Sequence[int] = ()  # channels in the order of their places
+        self._place: dict[int, int] = {}
         self._side = 144
         self._note = ""
         self._dimmed = False
         self._current = 0
         self._flag: Callable[[int], str] = lambda channel: ""
-        self._small: OrderedDict[int, Floats] = OrderedDict()  # block means of the present data
-        self._tiles: OrderedDict[int, QImage] = OrderedDict()  # in the present look
+        self._name: Callable[[int], str] = str
+        self._mark: tuple[int, int] | None = None
+        self._tiles = Tiles()
 
     # --- what is shown -----------------------------------------------------------------------------------------
 
@@ -64,21 +60,36 @@ class ChannelGrid(QAbstractScrollArea):
     def current(self) -> int:
         return self._current
 
-    def show_data(self, data: Floats | None) -> None:
-        """C x H x W. The place stays when the number of channels does."""
+    def show_data(self, data: Floats | None, gaps: NDArray[np.bool_] | None = None) -> None:
+        """C x H x W; `gaps` marks pixels without a value. The place and the order stay when the number of channels does."""
         before = self.channels
         self._data = data
-        self._small.clear()
-        self._tiles.clear()
+        self._tiles.show(data, gaps)
         if self.channels != before:
             self._current = 0
+            self.set_order(range(self.channels))
             self.verticalScrollBar().setValue(0)
         self._layout()
 
     def set_look(self, look: Look) -> None:
-        if look != self._look:
-            self._look = look
-            self._tiles.clear()
+        self._tiles.set_look(look)
+        self.viewport().update()
+
+    def set_order(self, order: Sequence[int]) -> None:
+        """Which channel stands where: all of them, each once."""
+        self._order = order
+        self._place = {channel: place for place, channel in enumerate(order)}
+        self.viewport().update()
+
+    def set_names(self, name: Callable[[int], str]) -> None:
+        """What a channel is called in its caption."""
+        self._name = name
+        self.viewport().update()
+
+    def set_mark(self, mark: tuple[int, int] | None) -> None:
+        """A pixel that is marked, with its value, in every channel."""
+        if mark != self._mark:
+            self._mark = mark
             self.viewport().update()
 
     def set_side(self, side: int) -> None:
@@ -86,8 +97,6 @@ class ChannelGrid(QAbstractScrollArea):
         if side != self._side:
             row = self._row_of(self.verticalScrollBar().value()) * self._columns()
             self._side = side
-            self._small.clear()
-            self._tiles.clear()
             self._layout()
             if self._data is not None:
                 self.verticalScrollBar().setValue(int(row // self._columns() * self._pitch()[1]))
@@ -115,11 +124,12 @@ class ChannelGrid(QAbstractScrollArea):
         image = QImage(int(width), int(rows * down + 2 * MARGIN - GAP), QImage.Format.Format_RGB32)
         painter = QPainter(image)
         painter.setFont(self.font())
+        self._tiles.set_side(round(self._side * self.devicePixelRatioF()))
         painter.fillRect(image.rect(), theme.color("sunken"))
         scrolled = QPointF(0, self.verticalScrollBar().value())
         for row in range(rows):
-            channels = range(row * columns, min((row + 1) * columns, self.channels))
-            self._make_tiles(channels)
+            channels = self._order[row * columns : (row + 1) * columns]
+            self._tiles.make(channels)
             for channel in channels:
                 self._paint_tile(painter, channel, self.tile_rect(channel).translated(scrolled))
         painter.end()
@@ -166,7 +176,7 @@ class ChannelGrid(QAbstractScrollArea):
         """The picture of a channel in viewport coordinates, without its caption."""
         width, height = self._tile_size()
         across, down = self._pitch()
-        row, column = divmod(channel, self._columns())
+        row, column = divmod(self._place[channel], self._columns())
         top = MARGIN + row * down - self.verticalScrollBar().value()
         return QRectF(MARGIN + column * across, top, width, height)
 
@@ -177,19 +187,21 @@ class ChannelGrid(QAbstractScrollArea):
         across, down = self._pitch()
         column = int((place.x() - MARGIN) // across)
         row = int((place.y() + self.verticalScrollBar().value() - MARGIN) // down)
-        channel = row * self._columns() + column
-        if not (0 <= column < self._columns() and 0 <= channel < self.channels):
+        place_there = row * self._columns() + column
+        if not (0 <= column < self._columns() and 0 <= place_there < self.channels):
             return None
+        channel = self._order[place_there]
         inside = self.tile_rect(channel).adjusted(0, 0, 0, self._caption()).contains(place)
         return channel if inside else None
 
-    def _visible(self) -> range:
+    def visible(self) -> Sequence[int]:
+        """The channels that can be seen."""
         if self._data is None:
-            return range(0)
+            return ()
         top = self.verticalScrollBar().value()
         first = self._row_of(top) * self._columns()
         last = (self._row_of(top + self.viewport().height()) + 1) * self._columns()
-        return range(min(first, self.channels), min(last, self.channels))
+        return self._order[first:last]
 
     def _layout(self) -> None:
         bar = self.verticalScrollBar()
@@ -206,33 +218,15 @@ class ChannelGrid(QAbstractScrollArea):
 
     # --- pictures ----------------------------------------------------------------------------------------------
 
-    def _make_tiles(self, channels: range) -> None:
-        """Compute what is missing of `channels`, those beside each other in one go."""
-        assert self._data is not None
-        wanted = [c for c in channels if c not in self._tiles]
-        if not wanted:
-            return
-        side = max(self._data.shape[1:])
-        block = max(1, int(side / (self._side * self.devicePixelRatioF())))
-        for start, end in _runs([c for c in wanted if c not in self._small]):
-            means = block_mean(self._data[start:end], block)
-            for offset in range(end - start):
-                self._small[start + offset] = means[offset]
-        for channel in wanted:
-            look = self._look
-            pixels = signed_pixels(self._small[channel], look.palette, look.gain, look.shift)
-            self._tiles[channel] = to_image(pixels)
-        for cache in (self._small, self._tiles):
-            while len(cache) > CACHE + len(channels):
-                cache.popitem(last=False)
-
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
         painter.fillRect(self.viewport().rect(), theme.color("sunken"))
         if self._data is None:
             return
-        shown = self._visible()
-        self._make_tiles(shown)
+        shown = self.visible()
+        self._tiles.set_side(round(self._side * self.devicePixelRatioF()))
+        if not self._tiles.make(shown, perf_counter() + WORK):
+            QTimer.singleShot(0, self.viewport(), self.viewport().update)
         for channel in shown:
             rect = self.tile_rect(channel)
             self._paint_tile(painter, channel, rect)
@@ -243,28 +237,47 @@ class ChannelGrid(QAbstractScrollArea):
             paint_note(painter, self._note, self.viewport().rect().bottomLeft() + QPointF(8, -8).toPoint())
 
     def _paint_tile(self, painter: QPainter, channel: int, rect: QRectF) -> None:
-        tile, caption, flag = self._tiles[channel], self._caption(), self._flag(channel)
-        painter.setOpacity(DIMMED if self._dimmed else 1.0)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, tile.width() > rect.width())
-        painter.drawImage(rect, tile)
-        painter.setOpacity(1.0)
+        tile, caption, flag = self._tiles.picture(channel), self._caption(), self._flag(channel)
+        if tile is None:  # comes with the next frame
+            painter.fillRect(rect, theme.color("raised"))
+        else:
+            painter.setOpacity(DIMMED if self._dimmed else 1.0)
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, tile.width() > rect.width())
+            painter.drawImage(rect, tile)
+            painter.setOpacity(1.0)
         if caption:
             metrics = painter.fontMetrics()
             place = QRectF(rect.left(), rect.bottom() + 1, rect.width(), caption)
-            text = f"{channel}   {flag}" if flag else self._text(channel, rect.width())
-            painter.setPen(theme.color("warning" if flag else "muted"))
+            marked = flag and self._mark is None
+            text = f"{self._name(channel)}   {flag}" if marked else self._text(channel, rect.width())
+            painter.setPen(theme.color("warning" if marked else "muted"))
             painter.drawText(place, 0, metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(rect.width())))
         if flag:
             painter.setPen(QPen(theme.color("warning"), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(rect.adjusted(-1, -1, 0, 0))
+        if self._mark is not None:
+            self._paint_mark(painter, rect, self._mark)
+
+    def _paint_mark(self, painter: QPainter, rect: QRectF, mark: tuple[int, int]) -> None:
+        assert self._data is not None
+        height, width = self._data.shape[1:]
+        middle = QPointF(
+            rect.left() + (mark[0] + 0.5) * rect.width() / width, rect.top() + (mark[1] + 0.5) * rect.height() / height
+        )
+        for ink, thick in ((theme.color("surface"), 3), (theme.color("accent"), 1)):
+            painter.setPen(QPen(ink, thick))
+            for step in (QPointF(1, 0), QPointF(-1, 0), QPointF(0, 1), QPointF(0, -1)):
+                painter.drawLine(middle + step * 3, middle + step * 8)
 
     def _text(self, channel: int, width: float) -> str:
-        text = str(channel)
-        if width < 110:
-            return text
-        small = self._small[channel]
-        return f"{text}   {number(float(small.min()))} … {number(float(small.max()))}" if small.size else text
+        name = self._name(channel)
+        if self._mark is not None and self._data is not None:
+            return f"{name}   {number(float(self._data[channel, self._mark[1], self._mark[0]]))}"
+        small = self._tiles.small(channel) if width >= 110 else None
+        if small is None or not small.size or self._name is not str:
+            return name
+        return f"{name}   {number(float(small.min()))} … {number(float(small.max()))}"
 
     # --- events ------------------------------------------------------------------------------------------------
 
@@ -292,7 +305,13 @@ class ChannelGrid(QAbstractScrollArea):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         channel = self.channel_at(event.position())
-        if event.button() is Qt.MouseButton.LeftButton and channel is not None:
+        shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        if channel is None:
+            return
+        if event.button() is Qt.MouseButton.RightButton or (shift and event.button() is Qt.MouseButton.LeftButton):
+            self._current = channel
+            self.pinned.emit(self._pixel_at(event.position()))
+        elif event.button() is Qt.MouseButton.LeftButton:
             self._current = channel
             self.activated.emit(channel)
 
@@ -317,19 +336,11 @@ class ChannelGrid(QAbstractScrollArea):
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.channels:
             self.activated.emit(self._current)
         elif key in steps and self.channels:
-            self.set_current(min(max(self._current + steps[key], 0), self.channels - 1))
+            place = min(max(self._place[self._current] + steps[key], 0), self.channels - 1)
+            self.set_current(self._order[place])
         else:
             super().keyPressEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self.probed.emit(None)
-
-
-def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as half-open ranges of neighbours."""
-    if not numbers:
-        return []
-    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-    groups = np.split(np.asarray(numbers), breaks)
-    return [(int(group[0]), int(group[-1]) + 1) for group in groups]

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ui.analysis.changes import Changes
 from app.ui.analysis.inputs import default_picture, layers_of
-from app.ui.analysis.requests import OF_WEIGHT_FILES, blocked, difference, open_params
+from app.ui.analysis.requests import OF_WEIGHT_FILES, blocked, difference, open_params, runnable
 from app.ui.analysis.result import AnalysisResult, Phase, result_of
 from app.ui.context import Context
 from app.ui.document import Document
@@ -64,15 +64,16 @@ class AnalysisController(QObject):
         self._wanted = False
         self._since = 0.0
         self.capture = ""
+        self.also: tuple[str, ...] = ()  # tensors brought beside it, for values at the same place
         self._batch_errors: list[Diagnostic] = []
         self._connected: EngineClient | None = None
         self._document: Document | None = None
         self._dim = QTimer(self, singleShot=True, interval=DIM_AFTER, timeout=lambda: self._set_stale(True))
         self._rest = QTimer(self, singleShot=True, interval=EDIT_REST, timeout=self._pump)
-        context.document_changed.connect(self._on_document)
+        context.root_changed.connect(self._on_document)
         context.analysis_requested.connect(self.launch)
         if context.has_document:
-            self._on_document(context.document)
+            self._on_document(context.root)
 
     # --- what a person asks for --------------------------------------------------------------------------------
 
@@ -163,11 +164,11 @@ class AnalysisController(QObject):
         chosen = self._document.settings.input_files.get(layer)
         return Path(chosen) if chosen else default_picture(self._document.graph, layer)
 
-    def set_capture(self, source: str) -> None:
-        """Bring this tensor (`layer` or `layer:port`) with every run; empty: none."""
-        if source == self.capture:
+    def set_capture(self, source: str, also: tuple[str, ...] = ()) -> None:
+        """Bring this tensor (`layer` or `layer:port`) with every run, and `also` those; empty: none."""
+        if (source, also) == (self.capture, self.also):
             return
-        self.capture = source
+        self.capture, self.also = source, also
         if source:
             self.again()
 
@@ -186,7 +187,7 @@ class AnalysisController(QObject):
         self._active = self._wanted = self._in_flight = False
         self._dim.stop()
         self._session = -1
-        self.capture = ""
+        self.capture, self.also = "", ()
         self.result = None
         self.input_errors.clear()
         self.input_shapes.clear()
@@ -293,8 +294,7 @@ class AnalysisController(QObject):
         self._dirty_inputs.clear()
         self._wanted = False
         since = self._since
-        layer = Source.parse(self.capture).layer
-        capture = [self.capture] if layer in document.graph and layer not in document.training else []
+        capture = runnable(document, (self.capture, *self.also) if self.capture else ())
         have = [name for name in capture if self.result is not None and name in self.result.captures and self._fresh]
         engine.request(
             "run",

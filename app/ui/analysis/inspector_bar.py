@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui.analysis.channel_grid import Look
 from app.ui.analysis.export_button import ExportButton
+from app.ui.analysis.look import Look
 from app.ui.analysis.render import PALETTES
 from app.ui.analysis.slider import NumberSlider
 from app.ui.document import Document

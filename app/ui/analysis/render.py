@@ -33,6 +33,7 @@ _SIGNED = {
     ),
 }
 PALETTES = tuple(_SIGNED)
+SAMPLED = 6  # pixels of a large block's side that its mean is taken from
 
 
 @lru_cache(maxsize=8)
@@ -48,14 +49,33 @@ def palette(name: str) -> Pixels:
     return table
 
 
-def signed_pixels(values: Floats, name: str, gain: float = 1.0, shift: float = 0.0) -> Pixels:
+DECADES = 3  # that a logarithmic scale shows on either side of zero
+_FINE = 32767  # steps on either side of zero where they are not all of the same size
+
+
+@lru_cache(maxsize=8)
+def _log_palette(name: str) -> Pixels:
+    """Like `palette` for 2 x _FINE + 1 values: those near zero get most of the colours."""
+    at = (np.arange(2 * _FINE + 2) - (_FINE + 1)) / _FINE
+    steps = np.sign(at) * np.log1p(np.abs(at) * 10.0**DECADES) / np.log1p(10.0**DECADES)
+    table: Pixels = palette(name).take(np.clip(np.rint(steps * 127) + 128, 1, 255).astype(np.uint8))
+    table.setflags(write=False)
+    return table
+
+
+def signed_pixels(values: Floats, name: str, gain: float = 1.0, shift: float = 0.0, *, log: bool = False) -> Pixels:
     """Colours of (value + shift) * gain, -1..1 over the whole map; not-a-number shows as zero."""
-    scaled = np.multiply(values, np.float32(gain * 127.0), dtype=np.float32)
-    scaled += np.float32(shift * gain * 127.0 + 128.5)
-    np.clip(scaled, 1.0, 255.0, out=scaled)
+    steps = _FINE if log else 127
+    zero = steps + 1.5
+    scaled = np.multiply(values, np.float32(gain * steps), dtype=np.float32)
+    scaled += np.float32(shift * gain * steps + zero)
+    np.clip(scaled, 1.0, 2.0 * steps + 1.0, out=scaled)
     if np.isnan(scaled.sum()):
-        np.nan_to_num(scaled, copy=False, nan=128.5)
-    result: Pixels = palette(name).take(scaled.astype(np.uint8))
+        np.nan_to_num(scaled, copy=False, nan=zero)
+    if log:
+        result: Pixels = _log_palette(name).take(scaled.astype(np.uint16))
+    else:
+        result = palette(name).take(scaled.astype(np.uint8))
     return result
 
 
@@ -92,18 +112,22 @@ def to_image(pixels: Pixels) -> QImage:
 
 
 def block_mean(values: Floats, block: int) -> Floats:
-    """Mean over block x block pixels of the last two axes; a rest at the right and bottom edge is left out."""
+    """Mean over block x block pixels of the last two axes; a rest at the right and bottom edge is left out.
+
+    Of large blocks only SAMPLED x SAMPLED pixels count, evenly spread: a glance at a large picture stays cheap.
+    """
     if block <= 1:
         return values
     height, width = values.shape[-2] // block, values.shape[-1] // block
     cut = values[..., : height * block, : width * block]
-    rows = cut[..., 0::block, :].astype(np.float32)
-    for k in range(1, block):
+    taken = [k * block // SAMPLED for k in range(SAMPLED)] if block > SAMPLED else list(range(block))
+    rows = cut[..., taken[0] :: block, :].astype(np.float32)
+    for k in taken[1:]:
         rows += cut[..., k::block, :]
-    result: Floats = rows[..., 0::block].copy()
-    for k in range(1, block):
+    result: Floats = rows[..., taken[0] :: block].copy()
+    for k in taken[1:]:
         result += rows[..., k::block]
-    result *= np.float32(1.0 / (block * block))
+    result *= np.float32(1.0 / (len(taken) * len(taken)))
     return result
 
 

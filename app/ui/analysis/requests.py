@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from app.ui.document import Document
 from designer.files.agreements import agreed
 from designer.files.settings import Settings
 from designer.graph.diagnostics import Diagnostic, errors
+from designer.graph.model import Source
 from designer.operators.api import Role
 
 _OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "weights", "random_seed")
@@ -37,6 +38,12 @@ def difference(before: Settings, after: Settings) -> tuple[bool, set[str]]:
     old, new = before.input_files, after.input_files
     changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
     return any(getattr(before, name) != getattr(after, name) for name in _OPENED_WITH), changed
+
+
+def runnable(document: Document, sources: Iterable[str]) -> list[str]:
+    """Those of `sources` that an inference of the document has, each once."""
+    names = {name: Source.parse(name).layer for name in sources}
+    return [name for name, layer in names.items() if layer in document.graph and layer not in document.training]
 
 
 def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Diagnostic | None:

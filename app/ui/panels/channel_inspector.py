@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication, QHideEvent, QImage, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.ui import theme
-from app.ui.analysis.channel_grid import ChannelGrid, Look
+from app.ui.analysis.channel_grid import ChannelGrid
 from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.features import FeatureView
@@ -18,6 +18,7 @@ from app.ui.analysis.figures import Figures
 from app.ui.analysis.histogram_strip import HistogramStrip
 from app.ui.analysis.image_view import ImageView
 from app.ui.analysis.inspector_bar import InspectorBar
+from app.ui.analysis.look import Look
 from app.ui.analysis.render import Floats, as_channels, number, signed_pixels, to_image
 from app.ui.analysis.result import Array, Phase
 from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, tell
@@ -54,13 +55,13 @@ class ChannelInspectorPanel(QWidget):
         self._own: dict[str, tuple[float, float]] = {}  # magnify and shift that the person set, by tensor
         self._place: tuple[int, int, int] | None = None
         self._build()
-        context.document_changed.connect(self._on_document)
+        context.root_changed.connect(self._on_document)
         context.inspect_requested.connect(self.inspect)
         self._analysis.result_changed.connect(self._show_result)
         self._analysis.stale_changed.connect(self._show_stale)
         self._analysis.phase_changed.connect(self._show_page)
         if context.has_document:
-            self._on_document(context.document)
+            self._on_document(context.root)
         self._show_page()
 
     def _build(self) -> None:
