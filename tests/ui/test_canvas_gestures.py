@@ -228,17 +228,6 @@ def add_by_search(canvas, text: str) -> None:
     assert not edit.isVisible()
 
 
-@pytest.mark.parametrize("key", [Qt.Key.Key_Space, Qt.Key.Key_Tab])
-def test_keys_open_the_search(canvas, key):
-    canvas.viewer.setFocus()
-    QTest.keyClick(canvas.viewer, key)
-    add_by_search(canvas, "conv2d")
-    assert "convolution_0" in document(canvas).graph
-    assert canvas.context.selection == ("convolution_0",)
-    x, y = document(canvas).graph["convolution_0"].position
-    assert (x % 16, y % 16) == (0, 0)
-
-
 def test_double_click_on_the_empty_canvas_adds_there(canvas):
     place = QPointF(160, 320)
     QTest.mouseDClick(canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, kit.at(canvas, place))
@@ -268,7 +257,7 @@ def test_link_dropped_on_nothing_offers_operators_and_connects(canvas):
 
 def test_escape_closes_the_search(canvas):
     canvas.viewer.setFocus()
-    QTest.keyClick(canvas.viewer, Qt.Key.Key_Space)
+    canvas.quick_add()
     edit = canvas.findChild(QLineEdit, "quick_add.text")
     QTest.keyClick(edit, Qt.Key.Key_Escape)
     assert not edit.isVisible()

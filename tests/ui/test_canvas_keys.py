@@ -40,6 +40,19 @@ def popup(name: str, window) -> tuple[QWidget, QLineEdit, QTreeWidget]:
     return found, found.findChild(QLineEdit, f"{name}.text"), found.findChild(QTreeWidget, f"{name}.list")
 
 
+@pytest.mark.parametrize("key", ["Space", "Tab", "Shift+A"])
+def test_keys_open_the_search_at_the_pointer(window, key):
+    press(window, key)
+    _, edit, _ = popup("quick_add", window)
+    QTest.keyClicks(edit, "conv2d")
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert not edit.isVisible()
+    assert "convolution_0" in window.context.document.graph
+    assert window.context.selection == ("convolution_0",)
+    x, y = window.context.document.graph["convolution_0"].position
+    assert (x % 16, y % 16) == (0, 0)
+
+
 def lines(tree: QTreeWidget) -> list[str]:
     return [tree.topLevelItem(i).text(0) for i in range(tree.topLevelItemCount())]
 

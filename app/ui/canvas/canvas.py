@@ -67,7 +67,7 @@ class Canvas(QWidget):
         viewer.quick_add_wanted.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_wanted.connect(self.menu_requested)
-        self._linking = Linking(self)
+        self._linking = Linking(self, context)
         viewer.link_refused.connect(lambda reason: context.message.emit("error", f"Not connected: {reason}"))
         context.document_changed.connect(self._show)
         context.selection_changed.connect(self._select)

@@ -56,6 +56,7 @@ class Band:
     def __init__(self, viewer: LayerViewer, start: QPoint, *, extend: bool) -> None:
         self._viewer = viewer
         self._start = start
+        self._from = viewer.mapToScene(start)  # stays where it is when the canvas scrolls
         self._kept = viewer.selected_layers() if extend else []
         self._moved = False
         if not extend:
@@ -65,7 +66,7 @@ class Band:
         if not self._moved and (point - self._start).manhattanLength() < THRESHOLD:
             return
         self._moved = True
-        rect = QRect(self._start, point).normalized()
+        rect = QRect(self._viewer.mapFromScene(self._from), point).normalized()
         self._viewer.show_band(rect)
         area = self._viewer.mapToScene(rect).boundingRect()
         found = [item for item in self._viewer.layer_items(area) if item.box().intersects(area)]
@@ -87,6 +88,7 @@ class Move:
         self._viewer = viewer
         self._lead = lead
         self._start = start
+        self._from = viewer.mapToScene(start)
         self._single_on_click = single_on_click
         self._origins = {item: QPointF(item.pos()) for item in viewer.selected_layers()}
         self._moved = False
@@ -97,7 +99,7 @@ class Move:
         if self._lead not in self._origins:
             return
         self._moved = True
-        run = self._viewer.mapToScene(point) - self._viewer.mapToScene(self._start)
+        run = self._viewer.mapToScene(point) - self._from
         origin = self._origins[self._lead]
         step = snap(origin + run) - origin
         for item, place in self._origins.items():
@@ -124,6 +126,7 @@ class DragFrame:
         self._frame = frame
         self._grip = grip
         self._start = start
+        self._from = viewer.mapToScene(start)
         self._rect = frame.rect
         inside = [i for i in viewer.layer_items(frame.rect) if frame.rect.contains(i.box().center())]
         self._origins = {item: QPointF(item.pos()) for item in inside} if grip == "move" else {}
@@ -133,7 +136,7 @@ class DragFrame:
         if not self._moved and (point - self._start).manhattanLength() < THRESHOLD:
             return
         self._moved = True
-        run = snap(self._viewer.mapToScene(point) - self._viewer.mapToScene(self._start))
+        run = snap(self._viewer.mapToScene(point) - self._from)
         if self._grip == "move":
             self._show(self._rect.translated(run), run)
             return
@@ -180,10 +183,10 @@ class Link:
             self._begin()
         assert self.live is not None
         target = self._target(point)
-        refusal = target.refusal if target is not None else ""
+        greyed = target is not None and target.greyed
         pointer = self._viewer.mapToScene(point) if target is None else target.centre()
-        self.live.follow(self.anchor, pointer, refused=bool(refusal))
-        if refusal and target is not None:
+        self.live.follow(self.anchor, pointer, refused=greyed)
+        if target is not None and greyed:
             QToolTip.showText(self._viewer.viewport().mapToGlobal(point), target.toolTip(), self._viewer.viewport())
         else:
             QToolTip.hideText()
@@ -197,11 +200,13 @@ class Link:
 
     def _target(self, point: QPoint) -> PortDot | None:
         hit = self._viewer.hit(point)
+        near = hit.node if isinstance(hit, PortDot) else hit
+        if isinstance(near, LayerItem):
+            self._viewer.link_near.emit(near)
         if isinstance(hit, PortDot) and hit.is_input != self.anchor.is_input and hit.node is not self.anchor.node:
             return hit
-        node = hit.node if isinstance(hit, PortDot) else hit
-        if isinstance(node, LayerItem) and node is not self.anchor.node:
-            return best_port(node.outputs if self.anchor.is_input else node.inputs)
+        if isinstance(near, LayerItem) and near is not self.anchor.node:
+            return best_port(near.outputs if self.anchor.is_input else near.inputs)
         return None
 
     def release(self, point: QPoint) -> None:
@@ -235,10 +240,11 @@ class Link:
 
 
 def best_port(dots: list[PortDot]) -> PortDot | None:
-    """Where a link goes that is dropped on a node's body: the first free port that takes it, else any that takes it."""
+    """Where a link goes that is dropped on a node's body: the first free port that it fits, else any, else one that takes it."""
     willing = [d for d in dots if not d.refusal]
-    free = [d for d in willing if not d.is_input or not d.links]
-    return next(iter(free or willing or dots), None)
+    fitting = [d for d in willing if not d.misfit]
+    free = [d for d in fitting if not d.is_input or not d.links]
+    return next(iter(free or fitting or willing or dots), None)
 
 
 def snap(point: QPointF) -> QPointF:

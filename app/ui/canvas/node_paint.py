@@ -162,7 +162,7 @@ def _paint_tab(painter: QPainter, place: Layout, text: str, f: Fonts) -> None:
 
 def _paint_port(painter: QPainter, dot: PortDot) -> None:
     centre = dot.pos()
-    if dot.refusal:
+    if dot.greyed:
         painter.setPen(_pen(theme.color("disabled"), 1.4))
         painter.setBrush(theme.color("sunken"))
         painter.drawEllipse(centre, PORT_RADIUS, PORT_RADIUS)

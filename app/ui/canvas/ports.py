@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas.look import PortLook
+from app.ui.texts import tr
 
 if TYPE_CHECKING:
     from app.ui.canvas.links import LinkItem
@@ -34,6 +35,7 @@ class PortDot(QGraphicsItem):
         self.is_input = is_input
         self.hovered = False
         self.refusal = ""  # why the link that is being dragged cannot end here
+        self.misfit = ""  # the rule that it would break here; it may end here all the same, to be mended then
         self.connected_pipes: list[LinkItem] = []
         self.setToolTip(look.tip)
 
@@ -51,12 +53,22 @@ class PortDot(QGraphicsItem):
     def links(self) -> list[LinkItem]:
         return list(self.connected_pipes)
 
-    def refuse(self, reason: str) -> None:
-        """Grey the port out with the reason in its tooltip, or (empty) free it again."""
-        if reason == self.refusal:
+    @property
+    def greyed(self) -> bool:
+        """Whether the link that is being dragged cannot end here, or would not fit."""
+        return bool(self.refusal or self.misfit)
+
+    def refuse(self, reason: str, misfit: str = "") -> None:
+        """Grey the port out with the reason in its tooltip, or (both empty) free it again."""
+        if (reason, misfit) == (self.refusal, self.misfit):
             return
-        self.refusal = reason
-        self.setToolTip(f"cannot connect here: {reason}" if reason else self.look.tip)
+        self.refusal, self.misfit = reason, misfit
+        if reason:
+            self.setToolTip(tr("Cannot connect here: {reason}", reason=reason))
+        elif misfit:
+            self.setToolTip(tr("Does not fit: {reason}. Dropped here it is connected as it is.", reason=misfit))
+        else:
+            self.setToolTip(self.look.tip)
 
     def show_look(self, look: PortLook) -> None:
         """Be another port of the same node."""

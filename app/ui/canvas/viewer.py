@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QLineF, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QDragEnterEvent,
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import QGraphicsView, QWidget
 
 from app.ui import theme
 from app.ui.canvas import gestures
+from app.ui.canvas.edge_scroll import EdgeScroll
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
@@ -54,6 +55,7 @@ class LayerViewer(PaintedViewer):
     operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
     menu_wanted = Signal(QPoint)  # global place
     link_started = Signal(gestures.Link)  # grey out the ports that cannot take it
+    link_near = Signal(object)  # LayerItem that the dragged link is over
     link_ended = Signal()
     link_refused = Signal(str)  # the reason
     link_dropped = Signal(gestures.Link, object, QPointF)  # the second: PortDot or None, place on the canvas
@@ -67,6 +69,7 @@ class LayerViewer(PaintedViewer):
         self._ctx_menu_bar.clear()
         self._fitted = False
         self._least = ZOOM_MIN
+        self._edge = EdgeScroll(self, self.pan, self._drag_on)
         self.setObjectName("canvas")
         self.setAccessibleName("Network canvas")
         self.setSceneRect(-EXTENT, -EXTENT, 2 * EXTENT, 2 * EXTENT)
@@ -265,17 +268,25 @@ class LayerViewer(PaintedViewer):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._gesture is not None:
-            self._gesture.move(event.position().toPoint())
+            point = event.position().toPoint()
+            self._drag_on(point)
             if not isinstance(self._gesture, gestures.Pan):
-                self.far_marked()
+                self._edge.follow(point)
             event.accept()
         else:
             QGraphicsView.mouseMoveEvent(self, event)  # hovering
+
+    def _drag_on(self, point: QPoint) -> None:
+        if self._gesture is not None:
+            self._gesture.move(point)
+            if not isinstance(self._gesture, gestures.Pan):
+                self.far_marked()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         event.accept()
         if event.button() == Qt.MouseButton.RightButton or self._gesture is None:
             return
+        self._edge.stop()
         gesture, self._gesture = self._gesture, None
         gesture.release(event.position().toPoint())
         self.far_marked()
@@ -315,22 +326,12 @@ class LayerViewer(PaintedViewer):
 
     # --- keys ------------------------------------------------------------------------------------------------
 
-    def event(self, event: QEvent) -> bool:
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Tab:
-            self.keyPressEvent(event)  # Tab would move the focus
-            return True
-        return bool(super().event(event))
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        key, keys = event.key(), event.modifiers()
-        if key == Qt.Key.Key_Escape and self._gesture is not None:
+        if event.key() == Qt.Key.Key_Escape and self._gesture is not None:
+            self._edge.stop()
             gesture, self._gesture = self._gesture, None
             gesture.cancel()
             self.far_changed()
-        elif (key in (Qt.Key.Key_Tab, Qt.Key.Key_Space) and keys == Qt.KeyboardModifier.NoModifier) or (
-            key == Qt.Key.Key_A and keys == Qt.KeyboardModifier.ShiftModifier
-        ):
-            self.quick_add_wanted.emit(self.pointer_place(), None)
         else:
             QGraphicsView.keyPressEvent(self, event)
 

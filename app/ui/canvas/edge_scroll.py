@@ -1,0 +1,58 @@
+"""Scrolling while something is dragged at the edge of the canvas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QPoint, QTimer
+from PySide6.QtWidgets import QAbstractScrollArea
+
+EDGE = 28  # pixels from the border at which scrolling begins
+FASTEST = 22.0  # pixels a step, at the border and beyond
+STEP_MS = 16
+
+
+class EdgeScroll(QObject):
+    """While `follow` was last told a point at the border, `pan` is called with a run of pixels, step by step."""
+
+    def __init__(
+        self, area: QAbstractScrollArea, pan: Callable[[QPoint], None], moved: Callable[[QPoint], None]
+    ) -> None:
+        super().__init__(area)
+        self._area = area
+        self._pan = pan
+        self._moved = moved  # the pointer stands over another place now
+        self._point = QPoint()
+        self._timer = QTimer(self, interval=STEP_MS, timeout=self._step)
+
+    @property
+    def active(self) -> bool:
+        return self._timer.isActive()
+
+    def follow(self, point: QPoint) -> None:
+        """The pointer is at a viewport point."""
+        self._point = point
+        if self._run() == QPoint():
+            self._timer.stop()
+        elif not self._timer.isActive():
+            self._timer.start()
+
+    def stop(self) -> None:
+        self._timer.stop()
+
+    def _run(self) -> QPoint:
+        size = self._area.viewport().size()
+        return QPoint(_speed(self._point.x(), size.width()), _speed(self._point.y(), size.height()))
+
+    def _step(self) -> None:
+        self._pan(-self._run())
+        self._moved(self._point)
+
+
+def _speed(at: int, length: int) -> int:
+    """Pixels a step along one direction: the faster, the nearer the border."""
+    if at < EDGE:
+        return -max(1, round(FASTEST * min(1.0, (EDGE - at) / EDGE)))
+    if at > length - 1 - EDGE:
+        return max(1, round(FASTEST * min(1.0, (at - (length - 1 - EDGE)) / EDGE)))
+    return 0

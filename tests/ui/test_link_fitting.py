@@ -1,0 +1,182 @@
+"""Dragging a link: ports that would not fit are greyed with the rule they break, the view scrolls at its edge."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolTip
+
+from app.ui.canvas import linking
+from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.edge_scroll import EDGE
+from app.ui.context import Context
+from app.ui.document import Document
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+def fitting_graph() -> Graph:
+    """An image of 64 x 48, a half of it, an addition that reads the image, and layers that take other ranks and types."""
+    return Graph(
+        [
+            Layer("input", "input", (0, 0), params={"dims": "64x48x3"}),
+            Layer("half", "pooling", (288, 176), (Source("input"),), {"size": "2x2", "stride": "2x2"}),
+            Layer("add", "element_wise", (576, 0), (Source("input"),)),
+            Layer("flat", "flatten", (288, 320), (Source("input"),)),
+            Layer("words", "embedding", (576, 320)),
+            Layer("conv", "convolution", (864, 0), (Source("add"),), {"features": "4"}),
+        ],
+        name="fitting",
+    )
+
+
+@pytest.fixture
+def canvas(qtbot):
+    context = Context(default_registry())
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.resize(1300, 700)
+    canvas.show()
+    qtbot.waitExposed(canvas)
+    canvas.context = context
+    canvas.messages = []
+    context.message.connect(lambda severity, text: canvas.messages.append((severity, text)))
+    context.set_document(Document(fitting_graph(), context.registry, parent=context))
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.centerOn(560, 220)
+    return canvas
+
+
+def press(canvas, start: QPoint, away: QPoint) -> None:
+    QTest.mousePress(canvas.viewer.viewport(), kit.LEFT, NONE, start)
+    QTest.mouseMove(canvas.viewer.viewport(), start + away)
+
+
+def release(canvas, end: QPoint) -> None:
+    QTest.mouseRelease(canvas.viewer.viewport(), kit.LEFT, NONE, end)
+
+
+def test_ports_are_greyed_each_with_its_own_reason(canvas):
+    items = canvas.projection
+    press(canvas, kit.output(canvas, "half"), QPoint(20, 30))
+    assert items["add"].inputs[0].misfit == ""  # the link there is replaced
+    assert "3 x 48 x 64" in items["add"].inputs[1].misfit
+    assert "Does not fit" in items["add"].inputs[1].toolTip()
+    assert "rank" in items["words"].inputs[0].refusal or "int64" in items["words"].inputs[0].refusal
+    assert items["conv"].inputs[0].greyed is False
+    release(canvas, kit.at(canvas, QPointF(700, 500)))
+    assert not any(dot.greyed for name in items.layers for dot in items[name].inputs)
+    assert items["add"].inputs[1].toolTip() == items["add"].inputs[1].look.tip
+
+
+def test_the_reason_is_shown_at_the_pointer(canvas):
+    start, end = kit.output(canvas, "half"), kit.port(canvas, "add", 1)
+    press(canvas, start, QPoint(20, 30))
+    QTest.mouseMove(canvas.viewer.viewport(), end)
+    assert "3 x 24 x 32" in QToolTip.text()
+    release(canvas, end)
+    assert canvas.context.document.graph["add"].inputs[1] == Source("half")  # to be mended there
+    assert any(severity == "warning" and "does not fit" in text for severity, text in canvas.messages)
+
+
+def test_a_node_gets_the_link_at_the_port_that_fits(canvas):
+    """The free port would not fit, so a link dropped on the node's body replaces the one that is there."""
+    kit.drag(canvas, kit.output(canvas, "half"), kit.node(canvas, "add"))
+    assert canvas.context.document.graph["add"].inputs == (Source("half"),)
+
+
+def test_a_loop_and_a_surplus_are_refused_outright(canvas):
+    items = canvas.projection
+    press(canvas, kit.output(canvas, "conv"), QPoint(20, 30))
+    assert "loop" in items["add"].inputs[1].refusal
+    assert "Cannot connect here" in items["add"].inputs[1].toolTip()
+    release(canvas, kit.port(canvas, "add", 1))
+    assert canvas.context.document.history.is_clean
+
+
+def test_from_an_input_the_outputs_are_greyed(canvas):
+    press(canvas, kit.port(canvas, "add", 1), QPoint(-20, 40))
+    items = canvas.projection
+    assert items["half"].outputs[0].misfit
+    assert not items["input"].outputs[0].greyed
+    assert "loop" in items["conv"].outputs[0].refusal
+    release(canvas, kit.output(canvas, "input"))
+    assert canvas.context.document.graph["add"].inputs == (Source("input"), Source("input"))
+
+
+def test_a_moved_link_does_not_stand_in_its_own_way(canvas):
+    """The second link of the addition, moved to the first port, is not compared with itself."""
+    document = canvas.context.document
+    document.do(lambda g: commands.connect(g, Source("half"), "add", 1))
+    press(canvas, kit.port(canvas, "add", 1), QPoint(-20, 40))
+    items = canvas.projection
+    assert not items["add"].inputs[0].greyed
+    assert items["add"].inputs[1].misfit == ""  # where it came from
+    release(canvas, kit.port(canvas, "add", 1))
+
+
+def test_only_what_is_seen_is_checked(canvas, qtbot, monkeypatch):
+    checked = []
+    monkeypatch.setattr(linking, "misfit", lambda document, source, consumer, *_: checked.append(consumer) or "")
+    canvas.viewer.centerOn(0, 220)
+    canvas.viewer.resize(500, 700)
+    press(canvas, kit.output(canvas, "input"), QPoint(20, 30))
+    seen = set(checked)
+    assert "conv" not in seen
+    canvas.viewer.pan(QPoint(-700, 0))
+    qtbot.waitUntil(lambda: "conv" in checked)
+    release(canvas, kit.at(canvas, QPointF(1000, 500)))
+    assert "conv" in checked
+    assert checked.count("half") == 1
+
+
+@pytest.mark.parametrize("what", ["link", "node", "band", "end"])
+def test_dragging_to_the_edge_scrolls(canvas, qtbot, what):
+    view, viewer = canvas.viewer.viewport(), canvas.viewer
+    starts = {
+        "link": kit.output(canvas, "conv"),
+        "node": kit.node(canvas, "conv"),
+        "band": kit.at(canvas, QPointF(500, 500)),
+        "end": kit.port(canvas, "conv"),
+    }
+    start, before = starts[what], viewer.horizontalScrollBar().value()
+    QTest.mousePress(view, kit.LEFT, NONE, start)
+    QTest.mouseMove(view, start + QPoint(30, 0))
+    assert not viewer._edge.active
+    end = QPoint(view.width() - EDGE // 4, start.y())
+    QTest.mouseMove(view, end)
+    qtbot.waitUntil(lambda: viewer.horizontalScrollBar().value() > before + 60)
+    QTest.mouseMove(view, QPoint(view.width() // 2, start.y()))
+    assert not viewer._edge.active
+    run = viewer.horizontalScrollBar().value() - before
+    release(canvas, QPoint(view.width() // 2, start.y()))
+    graph = canvas.context.document.graph
+    if what == "node":  # the node is where the pointer is on the canvas, not on the screen
+        moved = graph["conv"].position[0] - 864
+        assert abs(moved - (run + view.width() // 2 - start.x())) <= 16
+    elif what == "band":
+        assert "conv" not in canvas.context.selection
+        assert viewer._rubber_band.isHidden()
+
+
+def test_escape_ends_scrolling(canvas, qtbot):
+    view, viewer = canvas.viewer.viewport(), canvas.viewer
+    start = kit.node(canvas, "conv")
+    QTest.mousePress(view, kit.LEFT, NONE, start)
+    QTest.mouseMove(view, start + QPoint(30, 0))
+    QTest.mouseMove(view, QPoint(3, start.y()))
+    assert viewer._edge.active
+    QTest.keyClick(viewer, Qt.Key.Key_Escape)
+    assert not viewer._edge.active
+    release(canvas, QPoint(3, start.y()))
+    assert canvas.context.document.history.is_clean
