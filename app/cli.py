@@ -225,33 +225,45 @@ def profile(
 def compare(
     files: Annotated[list[Path], typer.Argument(metavar="A B ...", help="Model files; one may stand twice.")],
     images: Annotated[Path, typer.Option("--images", metavar="DIR", help="A folder of pictures, or one.")],
-    noise: Annotated[str, typer.Option(help="KIND:STRENGTH, for instance gaussian:25 (of 255).")] = "",
+    noise: Annotated[
+        list[str] | None,
+        typer.Option(help="KIND:STRENGTH, for instance gaussian:25 (of 255); may stand several times."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
     weights: Annotated[list[Path] | None, typer.Option("--weights", help="Once for all, or once for each.")] = None,
     random_weights: SeedOption = None,
     engine: Annotated[list[str] | None, typer.Option(help="Once for all, or once for each.")] = None,
     report: Annotated[Path | None, typer.Option("--report", metavar="OUT.html", help="Write a page.")] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", metavar="OUT.json", help="Write the figures.")] = None,
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
     """Compare networks on the same pictures with the same noise: PSNR and SSIM against the clean pictures."""
-    from app import comparing
+    from app import comparing, comparison
+    from designer.files.atomic import write_atomic
     from designer.runtime.api import RunOptions
 
     request = comparing.CompareRequest(
-        files, images, noise, seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
+        files, images, noise or (), seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
         trust_custom or (),
     )  # fmt: skip
-    columns, found = comparing.compare(request, lambda text: err.print(text, markup=False, highlight=False))
+    columns, rows = comparing.compare(request, lambda text: err.print(text, markup=False, highlight=False))
     table = Table()
-    for index, heading in enumerate(comparing.headings(columns)):
-        table.add_column(heading, justify="right" if index else "left")
-    for row in comparing.summary(columns, found):
+    for index, heading in enumerate(comparison.headings(columns, rows, times=False)):
+        table.add_column(heading, justify="right" if index else "left", no_wrap=index == 0)
+    for row in comparison.summary(columns, rows, times=False):
         table.add_row(*row)
     out.print(table)
+    times = zip(columns[1:], comparison.means(rows)[1:], strict=True)
+    out.print("mean time: " + ", ".join(f"{name} {f.milliseconds:.3g} ms" for name, f in times), markup=False)
     if report is not None:
-        comparing.write_report(report, " and ".join(columns[1:]), columns, found)
+        from app.comparison_page import write_report
+
+        write_report(report, " and ".join(columns[1:]), columns, rows)
         out.print(f"wrote {report}", markup=False, highlight=False)
+    if json_out is not None:
+        write_atomic(json_out, f"{comparing.to_json(request, columns, rows)}\n".encode())
+        out.print(f"wrote {json_out}", markup=False, highlight=False)
 
 
 @app.command()

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import fmean, pstdev
+from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from app.opening import load_weights_for, open_network, weights_location
+from app.comparison import (
+    LETTERS,
+    Picture,
+    Row,
+    as_dict,
+    check_comparable,
+    disturbed,
+    measured,
+    pictures_in,
+    read_noise,
+)
+from app.opening import Network, load_weights_for, open_network, weights_location
 from app.running import layers_with
 from app.trusting import with_trust
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
 from designer.graph.types import Size3D
 from designer.operators.api import Role
+from designer.operators.deploy import deploy
 from designer.runtime.api import RunOptions
 
 if TYPE_CHECKING:
@@ -24,11 +35,7 @@ if TYPE_CHECKING:
     from designer.runtime.session import Session
 
 T = TypeVar("T")
-Picture = NDArray[np.float32]  # 1 x C x H x W
-
-IN_LEVELS = ("gaussian", "uniform")  # kinds whose strength is told in levels of 255
-CROP = 64  # pixels of the worst region's side
-ENLARGED = 3
+Each = Callable[[Row, Picture, Picture, Sequence[Picture]], None]
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class CompareRequest:
 
     documents: Sequence[Path]
     images: Path
-    noise: str = ""
+    noises: Sequence[str] = ()  # each one is a comparison of its own; none: the pictures as they are
     seed: int = 0
     weights: Sequence[Path] = ()
     random_weights: int | None = None
@@ -63,148 +70,66 @@ class Variant:
         return self.session.run().outputs[self.output]
 
 
-@dataclass(frozen=True)
-class Figures:
-    """PSNR in dB and SSIM of one picture against the clean one."""
+def compare(
+    request: CompareRequest, progress: Callable[[str], None], each: Each | None = None
+) -> tuple[list[str], list[Row]]:
+    """Run everything; names of the columns (what went in, then the variants), and a `Row` for each picture and noise.
 
-    psnr: float
-    ssim: float
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One photograph: what went in, what each variant made of it, and where they were worst (row, column)."""
-
-    name: str
-    clean: Picture
-    noisy: Picture
-    results: tuple[Picture, ...]
-    figures: tuple[Figures, ...]  # of the noisy picture, then of each variant
-    worst: tuple[int, int]
-
-
-def compare(request: CompareRequest, progress: Callable[[str], None]) -> tuple[list[str], list[Compared]]:
-    """Run everything; names of the columns (what went in, then the variants), and one `Compared` a picture."""
-    noise = read_noise(request.noise, request.seed)
-    pictures = _pictures(request.images)
+    `each` gets a row with its pictures: the clean one, the noisy one, and what each variant made of it.
+    """
+    noises = [(text, read_noise(text, request.seed)) for text in request.noises or ("",)]
+    pictures = pictures_in(request.images)
     variants = [_variant(request, index) for index in range(len(request.documents))]
     for variant in variants:
         if variant.note:
             progress(f"note: {variant.name}: {variant.note}")
-    found = []
-    for path in pictures:
-        progress(f"{path.name} …")
-        found.append(_compared(path, noise, variants))
-    return [request.noise or "input", *(variant.name for variant in variants)], found
+    columns = [noises[0][0] if len(noises) == 1 and noises[0][0] else "input", *(variant.name for variant in variants)]
+    rows = []
+    for text, noise in noises:
+        for path in pictures:
+            progress(f"{path.name} {text} …".replace("  ", " "))
+            clean, noisy, results, times = _results(path, noise, variants)
+            titles = [text or "input", *columns[1:]] if request.report is not None else ()
+            rows.append(measured(path.name, text, clean, noisy, results, times, titles))
+            if each is not None:
+                each(rows[-1], clean, noisy, results)
+    return columns, rows
 
 
-def read_noise(text: str, seed: int) -> Noise | None:
-    """`gaussian:25` as a noise layer's operator; gaussian and uniform count in levels of 255, the others like `scale`."""
-    from analysis_layers.noise import KINDS, Noise
-
-    if not text:
-        return None
-    kind, _, strength = text.partition(":")
-    try:
-        scale = float(strength) / (255 if kind in IN_LEVELS else 1)
-        if kind not in KINDS or not 0 <= scale <= 100:
-            raise ValueError
-    except ValueError:
-        raise DiagnosticError(
-            Diagnostic(
-                "bad-option",
-                f"--noise {text}: write KIND:STRENGTH",
-                remedy=f"for instance gaussian:25; kinds are {', '.join(KINDS)}",
-            )
-        ) from None
-    return Noise(kind=kind, scale=scale, seed=seed)
+def to_json(request: CompareRequest, columns: Sequence[str], rows: Sequence[Row]) -> str:
+    """The figures with what they were made from."""
+    made = {
+        "documents": [path.name for path in request.documents],
+        "noise": list(request.noises),
+        "seed": request.seed,
+        "engines": list(request.engines) or [request.options.engine],
+        **as_dict(columns, rows),
+    }
+    return json.dumps(made, indent=2, allow_nan=False)
 
 
-def summary(columns: Sequence[str], found: Sequence[Compared]) -> Iterator[list[str]]:
-    """Rows of the table: one a picture, then mean and deviation. Each column has PSNR and SSIM."""
-    for item in found:
-        yield [item.name, *(text for f in item.figures for text in (f"{f.psnr:.2f}", f"{f.ssim:.4f}"))]
-    for title, measure in (("mean", fmean), ("deviation", pstdev)):
-        row = [title]
-        for index in range(len(columns)):
-            psnrs = [item.figures[index].psnr for item in found]
-            finite = [value for value in psnrs if np.isfinite(value)]
-            row.append(f"{measure(finite):.2f}" if finite else "inf")
-            row.append(f"{measure([item.figures[index].ssim for item in found]):.4f}")
-        yield row
-
-
-def headings(columns: Sequence[str]) -> list[str]:
-    return ["picture", *(text for name in columns for text in (f"{name} PSNR (dB)", "SSIM"))]
-
-
-def write_report(path: Path, title: str, columns: Sequence[str], found: Sequence[Compared]) -> None:
-    """A page with the table, all pictures inside, and the worst region of each enlarged."""
-    from app.page import Page
-
-    page = Page(title)
-    page.table(headings(columns), list(summary(columns, found)), numbers=range(1, 2 * len(columns) + 1))
-    page.text(
-        "PSNR and SSIM are against the clean picture, values clipped to 0..1. The deviation is that of the whole population."
-    )
-    for item in found:
-        page.heading(item.name)
-        shown = [("clean", item.clean, ""), *_captions(columns, item)]
-        for name, picture, caption in shown:
-            page.picture_inside(_encoded(picture), f"{name}{caption}")
-        row, column = item.worst
-        page.text(f"The region where the variants are farthest from the clean picture begins at x {column}, y {row}:")
-        for name, picture, _ in shown:
-            part = picture[..., row : row + CROP, column : column + CROP]
-            page.picture_inside(_encoded(part.repeat(ENLARGED, -1).repeat(ENLARGED, -2)), name)
-    page.write(path)
-
-
-def _captions(columns: Sequence[str], item: Compared) -> list[tuple[str, Picture, str]]:
-    pictures = (item.noisy, *item.results)
-    return [
-        (name, picture, f": {f.psnr:.2f} dB, SSIM {f.ssim:.4f}")
-        for name, picture, f in zip(columns, pictures, item.figures, strict=True)
-    ]
-
-
-def _encoded(picture: Picture) -> bytes:
-    from designer.runtime.images import encode_image
-
-    count = picture.shape[1]
-    return encode_image(picture if count in (1, 3) else picture[:, : 3 if count > 3 else 1])
-
-
-def _compared(path: Path, noise: Noise | None, variants: Sequence[Variant]) -> Compared:
+def _results(
+    path: Path, noise: Noise | None, variants: Sequence[Variant]
+) -> tuple[Picture, Picture, list[Picture], list[float]]:
     from designer.runtime.images import read_image
-    from designer.runtime.metrics import psnr, ssim, worst_region
 
     clean = read_image(path, variants[0].channels)
-    noisy = np.clip(noise.evaluate([clean])[0], 0, 1) if noise is not None else clean
-    results = []
+    noisy = disturbed(clean, noise)
+    results, times = [], []
     for variant in variants:
+        began = perf_counter()
         made = variant.run(noisy)
-        if made.shape != clean.shape:
-            shape = " x ".join(map(str, made.shape))
-            raise DiagnosticError(
-                Diagnostic(
-                    "not-comparable",
-                    f"the output '{variant.output}' of {variant.name} is {shape}, not a picture like its input",
-                    layer=variant.output,
-                    remedy="compare networks whose output has the size and channels of their input",
-                )
-            )
+        times.append((perf_counter() - began) * 1000)
+        check_comparable(variant.name, variant.output, made, clean)
         results.append(made)
-    figures = tuple(Figures(psnr(clean, item), ssim(clean, item)) for item in (noisy, *results))
-    error = sum(np.square(np.clip(item, 0, 1) - clean, dtype=np.float64)[0].sum(0) for item in results)
-    return Compared(path.name, clean, noisy, tuple(results), figures, worst_region(np.asarray(error), CROP))
+    return clean, noisy, results, times
 
 
 def _variant(request: CompareRequest, index: int) -> Variant:
     from designer.runtime.session import Session
 
     path = request.documents[index]
-    network = open_network(path)
+    network = without_observers(open_network(path))
     inputs, outputs = layers_with(network, Role.INPUT), layers_with(network, Role.OUTPUT)
     if len(inputs) != 1 or not outputs:
         raise DiagnosticError(
@@ -221,7 +146,7 @@ def _variant(request: CompareRequest, index: int) -> Variant:
     options = replace(request.options, engine=engine) if engine else request.options
     session = Session(network.graph, network.registry, weights, with_trust(network, options, request.trust))
     dims = getattr(network.inference.read(inputs[0]).operator, "dims", None)
-    letter = chr(ord("A") + index)
+    letter = LETTERS[index] if index < len(LETTERS) else str(index + 1)
     return Variant(
         f"{letter} {path.stem}",
         session,
@@ -244,18 +169,7 @@ def _one_of(option: str, given: Sequence[T], index: int, count: int) -> T | None
     return given[index if len(given) > 1 else 0] if given else None
 
 
-def _pictures(folder: Path) -> list[Path]:
-    """The pictures of a folder by name, or the one file."""
-    from designer.runtime.images import SUFFIXES
-
-    found = [folder] if folder.is_file() else sorted(p for p in folder.glob("*") if p.suffix.lower() in SUFFIXES)
-    if not found:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-pictures",
-                "there are no pictures in the folder" if folder.is_dir() else "there is no such folder",
-                file=str(folder),
-                remedy=f"choose a folder with {', '.join(SUFFIXES[:4])} files",
-            )
-        )
-    return found
+def without_observers(network: Network) -> Network:
+    """The network as it is deployed: a Noise layer of its own would disturb one variant more than the others."""
+    graph = deploy(network.graph, network.registry)
+    return replace(network, graph=graph, inference=Inference(graph, network.registry))
