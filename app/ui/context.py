@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, Signal
 
 from app.ui.document import Document
+from app.ui.scope import Step, TemplateView
 from designer.graph.edits import ChangeSet
+from designer.graph.template import INSTANCE, PARAMETER
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
@@ -17,9 +20,13 @@ if TYPE_CHECKING:
 
 
 class Context(QObject):
-    """Panels get this one object. They never talk to each other directly."""
+    """Panels get this one object. They never talk to each other directly.
 
-    document_changed = Signal(Document)  # another document is shown now
+    `root` is the open document, a file. `document` is what is shown of it: the root, or the inside of a template.
+    """
+
+    document_changed = Signal(Document)  # something else is shown now: another file, or another scope of it
+    root_changed = Signal(Document)  # another file is open; comes before `document_changed`
     selection_changed = Signal(object)  # tuple of layer names, in the order of selection
     reveal_requested = Signal(str)  # show this layer on the canvas and select it
     inspect_requested = Signal(str)  # open the Channel Inspector for this layer
@@ -32,30 +39,144 @@ class Context(QObject):
     def __init__(self, registry: Registry, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.registry = registry
-        self._document: Document | None = None
+        self._root: Document | None = None
+        self._views: list[TemplateView] = []  # from the root inwards; the last one is shown
+        self._trails: WeakKeyDictionary[Document, tuple[Step, ...]] = WeakKeyDictionary()  # where files were left
+        self._shown: Document | None = None  # whose changes the selection follows
         self._selection: tuple[str, ...] = ()
         self.engine: EngineClient | None = None
         self.analysis: AnalysisController | None = None
         self.profiling: ProfilingController | None = None
 
+    # --- the document ----------------------------------------------------------------------------------------
+
+    @property
+    def root(self) -> Document:
+        """The open file."""
+        if self._root is None:
+            raise RuntimeError("no document is open yet")
+        return self._root
+
     @property
     def document(self) -> Document:
-        if self._document is None:
-            raise RuntimeError("no document is open yet")
-        return self._document
+        """What is shown: the open file, or the inside of one of its templates."""
+        return self._views[-1] if self._views else self.root
 
     @property
     def has_document(self) -> bool:
-        return self._document is not None
+        return self._root is not None
 
-    def set_document(self, document: Document) -> None:
-        if self._document is not None:
-            self._document.changed.disconnect(self._follow)
-        self._document = document
+    def set_document(self, root: Document) -> None:
+        """Open a file, or go back to one: it is shown where it was left."""
+        if self._root is not None:
+            self._root.changed.disconnect(self._on_root)
+            self._trails[self._root] = self.scope
+        self._forget_views(0)
+        self._root = root
+        root.changed.connect(self._on_root)  # before all others, so that views are true when panels hear of it
+        self._views = self._views_along(self._trails.get(root, ()))
+        self.root_changed.emit(root)
+        self._show()
+
+    # --- scopes ----------------------------------------------------------------------------------------------
+
+    @property
+    def scope(self) -> tuple[Step, ...]:
+        """The way from the root to what is shown."""
+        return tuple(Step(view.instance, view.template) for view in self._views)
+
+    def enter(self, name: str) -> bool:
+        """Show the inside of an instance that is in sight, else of the template of that name; False for neither."""
+        layer = self.document.graph.get(name)
+        if layer is not None and layer.type == INSTANCE:
+            return self._enter(Step(name, layer.params.get(PARAMETER, "")))
+        return self.set_scope((Step("", name),))
+
+    def _enter(self, step: Step) -> bool:
+        return self.set_scope((*self.scope, step))
+
+    def leave(self) -> bool:
+        """Show what is around the present scope and select the instance that one comes from; False at the root."""
+        if not self._views:
+            return False
+        return self.set_scope(self.scope[:-1])
+
+    def set_scope(self, scope: tuple[Step, ...]) -> bool:
+        """Go along a way from the root; False when it leads nowhere, then nothing changes."""
+        present = self.scope
+        if scope == present:
+            return True
+        same = 0
+        while same < min(len(scope), len(present)) and scope[same] == present[same]:
+            same += 1
+        made = self._views_along(scope[same:], self._views[same - 1] if same else self.root)
+        if len(made) != len(scope) - same:
+            for view in made:
+                view.deleteLater()
+            return False
+        came_from = present[same].instance if len(scope) == same else ""
+        kept, gone = self._views[:same], self._views[same:]
+        self._views = [*kept, *made]
+        self._show((came_from,) if came_from in self.document.graph else ())
+        for view in gone:
+            view.deleteLater()
+        return True
+
+    def path_of(self, layer: str) -> str:
+        """The name under which the engine knows a layer that is in sight; empty in a template that no instance led to."""
+        steps = [view.instance for view in self._views]
+        return ".".join((*steps, layer)) if all(steps) else ""
+
+    def find(self, path: str) -> tuple[tuple[Step, ...], str] | None:
+        """The scope and the name of a layer that the engine calls `path` (`group_1.conv_1`); None when it is nowhere."""
+        graph, rest = self.root.graph, path
+        scope: list[Step] = []
+        while True:
+            if rest in graph:
+                return tuple(scope), rest
+            dots = [i for i, letter in enumerate(rest) if letter == "." and rest[:i] in graph]
+            layer = graph[rest[: dots[-1]]] if dots else None
+            template = layer.params.get(PARAMETER, "") if layer is not None and layer.type == INSTANCE else ""
+            if layer is None or template not in self.root.graph.templates:
+                return None
+            scope.append(Step(layer.name, template))
+            graph, rest = self.root.graph.inside(template), rest[len(layer.name) + 1 :]
+
+    def _views_along(self, steps: tuple[Step, ...], outer: Document | None = None) -> list[TemplateView]:
+        """Views for the steps as far as they lead."""
+        outer = outer if outer is not None else self.root
+        made: list[TemplateView] = []
+        for step in steps:
+            if not TemplateView.leads(outer, step):
+                break
+            outer = TemplateView(outer, step, self)
+            made.append(outer)
+        return made
+
+    def _forget_views(self, first: int) -> None:
+        gone, self._views = self._views[first:], self._views[:first]
+        for view in gone:
+            view.deleteLater()
+
+    def _on_root(self, change: ChangeSet) -> None:
+        """Keep the views true, from the root inwards; one that leads nowhere any more is left."""
+        for number, view in enumerate(self._views):
+            if not view.follow(change):
+                self._forget_views(number)
+                self._show()
+                return
+
+    def _show(self, selection: tuple[str, ...] = ()) -> None:
+        if self._shown is not None:
+            self._shown.changed.disconnect(self._follow)
+        document = self._shown = self.document
         self._selection = ()
         self.document_changed.emit(document)
         document.changed.connect(self._follow)  # after the views, so that they know a new name before it is selected
-        self.selection_changed.emit(())
+        self._selection = selection
+        self.selection_changed.emit(selection)
+
+    # --- the selection ---------------------------------------------------------------------------------------
 
     @property
     def selection(self) -> tuple[str, ...]:
@@ -69,6 +190,6 @@ class Context(QObject):
 
     def _follow(self, change: object) -> None:
         """Keep the selection true: renamed layers stay selected, removed ones do not."""
-        if isinstance(change, ChangeSet) and change.removed and self._document is not None:
+        if isinstance(change, ChangeSet) and change.removed and self._root is not None:
             names = (change.renamed.get(n, n) for n in self._selection)
-            self.select(tuple(n for n in names if n in self._document.graph))
+            self.select(tuple(n for n in names if n in self.document.graph))

@@ -87,6 +87,11 @@ class Document(QObject):
             self.settings_changed.emit()
 
     @property
+    def root(self) -> Document:
+        """The file that this belongs to: itself, unless it is the inside of a template (`scope.py`)."""
+        return self
+
+    @property
     def title(self) -> str:
         return self.path.name if self.path is not None else f"{self.graph.name} (not saved)"
 

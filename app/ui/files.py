@@ -97,7 +97,7 @@ class Files:
         return True
 
     def _show(self, document: Document) -> None:
-        old = self._context.document if self._context.has_document else None
+        old = self._context.root if self._context.has_document else None
         document.setParent(self._context)
         document.settings_changed.connect(self.save_settings)
         self._context.set_document(document)
@@ -108,12 +108,12 @@ class Files:
 
     def save(self) -> bool:
         """Save where the document stands; a new one or a sample asks for a place. False when it was not saved."""
-        path = self._context.document.path
+        path = self._context.root.path
         return self.save_to(path) if path is not None and not is_sample(path) else self.save_as()
 
     def save_as(self) -> bool:
         """Ask for a place and save there."""
-        document = self._context.document
+        document = self._context.root
         base = document.path.name if document.path is not None else f"{document.graph.name}.xml"
         name, _ = QFileDialog.getSaveFileName(self._window, "Save Network", str(self._folder() / base), SAVE_FILTER)
         if not name:
@@ -125,7 +125,7 @@ class Files:
         """Save to `path`. When that fails the document stays as it is and a dialog says why."""
         from designer.files.document import save_document
 
-        document = self._context.document
+        document = self._context.root
         try:
             save_document(document.graph, path)
         except DiagnosticError as error:
@@ -145,7 +145,7 @@ class Files:
 
     def save_settings(self) -> None:
         """Write the settings beside the document, where it has a place of its own. A failure is told, nothing is lost."""
-        document = self._context.document
+        document = self._context.root
         if document.path is None or is_sample(document.path):
             return
         try:
@@ -155,15 +155,15 @@ class Files:
 
     def may_leave(self) -> bool:
         """Whether the open document may go away: it is saved, or the person decided."""
-        if not self._context.has_document or self._context.document.history.is_clean:
+        if not self._context.has_document or self._context.root.history.is_clean:
             return True
-        answer = ask_unsaved(self._context.document.title, self._window)
+        answer = ask_unsaved(self._context.root.title, self._window)
         return self.save() if answer == "save" else answer == "discard"
 
     # --- places ----------------------------------------------------------------------------------------------
 
     def _folder(self) -> Path:
-        path = self._context.document.path if self._context.has_document else None
+        path = self._context.root.path if self._context.has_document else None
         if path is not None and not is_sample(path):
             return path.parent
         recent = self.recent()

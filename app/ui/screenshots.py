@@ -65,7 +65,7 @@ class Photographer:
         window, context, docks = self.window, self.window.context, self.window.docks
         self.folder.mkdir(parents=True, exist_ok=True)
         window.files.open(samples.path("denoiser_analyze.xml"))
-        wait(lambda: context.has_document and LAYER in context.document.graph)
+        wait(lambda: context.has_document and LAYER in context.root.graph)
         docks.set_workspace(DESIGN)
         context.select((LAYER,))
         docks.show("code_view")
@@ -92,7 +92,7 @@ class Photographer:
         pause(1500)
         self.keep(window, "window_profile")
         self.panels(docks)
-        window.context.document.history.mark_clean()
+        window.context.root.history.mark_clean()
         window.close()
 
     def panels(self, docks: Docks) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QSettings, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
@@ -61,6 +63,7 @@ class MainWindow(QMainWindow):
         self.commands = CommandPalette(self.actions_, self)
         self.actions_.connect_all(handlers(self))
         self._menus: dict[str, QMenu] = {}
+        self._watched: list[tuple[Any, Callable[..., None]]] = []  # of what is shown
         self._build_menus()
         self._build_toolbar()
         self._refresh_timer = QTimer(self)
@@ -156,11 +159,16 @@ class MainWindow(QMainWindow):
     # --- the document ----------------------------------------------------------------------------------------
 
     def _on_document(self, document: Document) -> None:
-        document.changed.connect(self._refresh_soon)
-        document.states_changed.connect(self._refresh_soon)
-        document.clean_changed.connect(self._refresh_soon)
-        document.path_changed.connect(self._refresh_soon)
-        document.refused.connect(self._on_refused)
+        """Follow what is shown, and the file that it belongs to."""
+        for signal, slot in self._watched:
+            signal.disconnect(slot)
+        self._watched.clear()
+        for item in dict.fromkeys((document, document.root)):
+            for signal in (item.changed, item.states_changed, item.clean_changed, item.path_changed):
+                self._watched.append((signal, self._refresh_soon))
+            self._watched.append((item.refused, self._on_refused))
+        for signal, slot in self._watched:
+            signal.connect(slot)
         self._refresh()
 
     def _on_refused(self, found: object) -> None:
@@ -176,7 +184,7 @@ class MainWindow(QMainWindow):
         """Bring title, actions and the problem count up to date."""
         self._refresh_timer.stop()
         document = self.context.document if self.context.has_document else None
-        found = document.diagnostics() if document is not None else ()
+        found = document.root.diagnostics() if document is not None else ()
         self.actions_.refresh(self._state(document, sum(1 for d in found if d.severity is Severity.ERROR)))
         self.status.show_problems(found)
         self.setWindowModified(document is not None and not document.history.is_clean)

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
-from designer.graph.model import Layer
+from designer.graph.model import Layer, Source
 from designer.graph.ranks import Ranks
 from designer.graph.types import ShapeError, TensorType
 
@@ -143,6 +143,14 @@ class Inference:
         read = self.lookup.read(layer)
         self._parsed[name] = _Parsed(layer, read)
         return read
+
+    def carried(self, source: Source) -> TensorType | None:
+        """What flows out of a port, where it is known."""
+        state = self.states.get(source.layer)
+        if source.layer not in self.graph or state is None or state.outputs is None:
+            return None
+        number = self._port_number(source.layer, source.port)
+        return state.outputs[number] if number is not None and number < len(state.outputs) else None
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All findings, errors first, then by layer name."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
-from designer.graph.template import closure, recursion
+from designer.graph.template import INPUT, OUTPUT, closure, recursion
+from designer.operators.api import Operator, Role
 from designer.operators.library.development.template import TemplateInstance
 
 MAX_DEPTH = 16  # templates inside templates
@@ -80,6 +81,25 @@ def outside(layer: Layer) -> Diagnostic:
         layer=layer.name,
         remedy="move it into a template, or use an input or output layer",
     )
+
+
+def misplaced(layer: Layer, cls: type[Operator] | None) -> Iterator[Diagnostic]:
+    """What a layer of a template must not be there."""
+    if layer.type == INPUT and layer.activation is not None:
+        yield Diagnostic(
+            "activation-on-port",
+            "an input of a template hands on what it is given and cannot have an activation",
+            layer=layer.name,
+            remedy="remove it, or put an activation layer behind the port",
+        )
+    if cls is not None and cls.role in (Role.INPUT, Role.OUTPUT):
+        wanted = INPUT if cls.role is Role.INPUT else OUTPUT
+        yield Diagnostic(
+            "not-in-template",
+            f"a layer of the type '{layer.type}' belongs to the whole network",
+            layer=layer.name,
+            remedy=f"use a {wanted} layer in the template",
+        )
 
 
 def clashes(

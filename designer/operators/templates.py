@@ -16,11 +16,11 @@ from designer.graph.inference import Inference
 from designer.graph.model import Layer
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, closure, enclosing
 from designer.graph.types import ShapeError, TensorType
-from designer.operators.api import Cost, Role, Weight
+from designer.operators.api import Cost, Weight
 from designer.operators.library.development.template import TemplateInstance
 from designer.operators.library.development.template_input import TemplateInput
 from designer.operators.registry import Read, Registry
-from designer.operators.template_faults import clashes, outside, structure, unknown
+from designer.operators.template_faults import clashes, misplaced, outside, structure, unknown
 
 KEPT = 64  # combinations of input types whose shapes are remembered for each template
 
@@ -102,9 +102,10 @@ class TemplateLookup:
             body = self.body(name)
             assert body is not None
             found.extend(replace(d, severity=Severity.WARNING) for d in body.findings[:1])
-        return [*found, *self._unshareable(inference)]
+        return [*found, *self.unshareable(inference)]
 
-    def _unshareable(self, inference: Inference) -> Iterator[Diagnostic]:
+    def unshareable(self, inference: Inference) -> Iterator[Diagnostic]:
+        """Instances that share weights which have different shapes in them."""
         shapes: dict[tuple[str, str], tuple[tuple[int, ...], str]] = {}
         for layer in self.graph:
             if layer.type != INSTANCE or not inference.states[layer.name].ok:
@@ -250,26 +251,8 @@ class Body:
             read = self.read(layer)
             for finding in read.diagnostics:
                 yield self._inside(finding)
-            if layer.type == INPUT and layer.activation is not None:
-                yield self._inside(
-                    Diagnostic(
-                        "activation-on-port",
-                        "an input of a template hands on what it is given and cannot have an activation",
-                        layer=layer.name,
-                        remedy="remove it, or put an activation layer behind the port",
-                    )
-                )
-            cls = self.lookup.registry.get(layer.type)
-            if cls is not None and cls.role in (Role.INPUT, Role.OUTPUT):
-                wanted = INPUT if cls.role is Role.INPUT else OUTPUT
-                yield self._inside(
-                    Diagnostic(
-                        "not-in-template",
-                        f"a layer of the type '{layer.type}' belongs to the whole network",
-                        layer=layer.name,
-                        remedy=f"use a {wanted} layer in the template",
-                    )
-                )
+            for finding in misplaced(layer, self.lookup.registry.get(layer.type)):
+                yield self._inside(finding)
 
     def _inside(self, finding: Diagnostic) -> Diagnostic:
         """A finding about a layer of the template as one about the instance, which is to be filled in."""

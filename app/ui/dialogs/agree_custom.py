@@ -86,7 +86,7 @@ def ask_agreement(context: Context, then: Callable[[], None], parent: QWidget) -
     """Show what of the open document was not agreed to yet, without blocking; None where there is nothing."""
     if not context.has_document:
         return None
-    document = context.document
+    document = context.root
     texts = not_agreed(document.graph, document.registry)
     if not texts:
         return None

@@ -45,7 +45,7 @@ class OnnxExportDialog(GrowingDialog):
         self.setAccessibleName("Export ONNX model")
         self.setWindowTitle("Export ONNX Model")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        document = context.document
+        document = context.root
         home = start_folder(document.path)
         self.file = self._line("file", "ONNX file", str(home / f"{document.graph.name}.onnx"))
         self.weights = self._line("weights", "Weights", document.settings.weights)
@@ -107,7 +107,7 @@ class OnnxExportDialog(GrowingDialog):
         self._folder = tempfile.TemporaryDirectory(prefix="layerwright-onnx-")
         source = Path(self._folder.name) / "network.xml"
         try:
-            save_document(self._context.document.graph, source)
+            save_document(self._context.root.graph, source)
         except DiagnosticError as error:
             self.message.tell("\n".join(finding_text(d) for d in error.diagnostics))
             self._tidy()

@@ -42,7 +42,7 @@ class PyTorchExportDialog(GrowingDialog):
         self.setAccessibleName("Generate PyTorch files")
         self.setWindowTitle("Generate PyTorch Files")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        document = context.document
+        document = context.root
         from exporters.pytorch import class_name
 
         name = class_name(document.graph.name)
@@ -110,7 +110,7 @@ class PyTorchExportDialog(GrowingDialog):
     def _start(self) -> None:
         from exporters.pytorch import export_project
 
-        graph, registry = self._context.document.graph.copy(), self._context.registry
+        graph, registry = self._context.root.graph.copy(), self._context.registry
         folder, name = Path(self.folder.text().strip()).expanduser(), self.name.text().strip()
         self.generate.setEnabled(False)
         self._job.start(lambda: export_project(graph, registry, folder, name))

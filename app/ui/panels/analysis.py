@@ -55,13 +55,13 @@ class AnalysisPanel(QWidget):
         self._outputs: dict[str, OutputView] = {}
         self.flicker = Flicker(self._analysis, self)
         self._build()
-        context.document_changed.connect(self._on_document)
+        context.root_changed.connect(self._on_document)
         self._analysis.phase_changed.connect(self._show_phase)
         self._analysis.stale_changed.connect(self._show_stale)
         self._analysis.result_changed.connect(self._show_result)
         self._analysis.inputs_changed.connect(self._show_inputs)
         if context.has_document:
-            self._on_document(context.document)
+            self._on_document(context.root)
         self._show_phase()
 
     # --- building ----------------------------------------------------------------------------------------------

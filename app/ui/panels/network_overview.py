@@ -76,11 +76,11 @@ class NetworkOverviewPanel(QWidget):
         self._document: Document | None = None
         self._selecting = False
         self._analysis.result_changed.connect(self._show)
-        context.document_changed.connect(self._on_document)
+        context.root_changed.connect(self._on_document)
         context.selection_changed.connect(self._follow_selection)
         context.inspect_requested.connect(self.model.mark)
         if context.has_document:
-            self._on_document(context.document)
+            self._on_document(context.root)
 
     def _on_document(self, document: Document) -> None:
         if self._document is not None:
@@ -147,7 +147,7 @@ class NetworkOverviewPanel(QWidget):
     def _select(self, index: QModelIndex) -> None:
         layer = self.model.layer_at(index)
         group = index.isValid() and self.model.rowCount(index.siblingAtColumn(0)) > 0
-        if layer and not group and not self._selecting and layer in self._context.document.graph:
+        if layer and not group and not self._selecting and layer in self._context.root.graph:
             self._selecting = True
             self._context.select((layer,))
             self._selecting = False

@@ -50,9 +50,9 @@ class NetworkSettingsPanel(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._stack)
-        context.document_changed.connect(self._watch)
+        context.root_changed.connect(self._watch)
         if context.has_document:
-            self._watch(context.document)
+            self._watch(context.root)
 
     # --- the form ----------------------------------------------------------------------------------------------
 

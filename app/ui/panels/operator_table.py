@@ -184,7 +184,7 @@ class OperatorTablePanel(QWidget):
         self._tell()
         if self._following or not self._context.has_document:
             return
-        graph = self._context.document.graph
+        graph = self._context.root.graph
         names = dict.fromkeys(n for g in self.selected() for layer in g.layers if (n := _shown(graph, layer)))
         self._following = True
         self._context.select(tuple(names))
@@ -212,7 +212,7 @@ class OperatorTablePanel(QWidget):
         self._tell()
 
     def _reveal(self, group: Group) -> None:
-        layer = _shown(self._context.document.graph, group.layers[0]) if self._context.has_document else ""
+        layer = _shown(self._context.root.graph, group.layers[0]) if self._context.has_document else ""
         if layer:
             self._context.reveal_requested.emit(layer)
 

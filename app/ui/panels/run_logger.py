@@ -106,7 +106,7 @@ class RunLoggerPanel(QWidget):
         self._profiling.entries_changed.connect(self._list)
         self._profiling.current_changed.connect(self._on_current)
         self._profiling.state_changed.connect(self._on_state)
-        context.document_changed.connect(self._on_document)
+        context.root_changed.connect(self._on_document)
         self._on_document()
         self._list()
         self._choose(self._profiling.current)
@@ -167,7 +167,7 @@ class RunLoggerPanel(QWidget):
     def _on_document(self, *_: object) -> None:
         if self._document is not None:
             self._document.settings_changed.disconnect(self._on_settings)
-        self._document = self._context.document if self._context.has_document else None
+        self._document = self._context.root if self._context.has_document else None
         if self._document is not None:
             self._document.settings_changed.connect(self._on_settings)
         self._on_settings()

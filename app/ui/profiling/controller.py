@@ -57,7 +57,7 @@ class ProfilingController(QObject):
         self._count = 0
         self._launch = 0  # number of the launch in flight: replies of another are dropped
         context.inference_requested.connect(self.launch)
-        context.document_changed.connect(self._on_document)
+        context.root_changed.connect(self._on_document)
 
     # --- running -----------------------------------------------------------------------------------------------
 
@@ -67,12 +67,12 @@ class ProfilingController(QObject):
 
     def iterations(self) -> int:
         """How often the network runs: the document's setting."""
-        return self.context.document.settings.iterations if self.context.has_document else DEFAULT_ITERATIONS
+        return self.context.root.settings.iterations if self.context.has_document else DEFAULT_ITERATIONS
 
     def set_iterations(self, count: int) -> None:
         """Remember in the document's settings how often the network runs."""
         if self.context.has_document:
-            self.context.document.change_settings(iterations=count)
+            self.context.root.change_settings(iterations=count)
 
     def launch(self) -> None:
         """Time the open network as it is now. Where weights are missing and no seed is set, the person is asked first."""
@@ -81,7 +81,7 @@ class ProfilingController(QObject):
         engine = self._engine()
         self._launch += 1
         number = self._launch
-        document = self.context.document
+        document = self.context.root
 
         def failed(found: tuple[Diagnostic, ...]) -> None:
             self._failed(number, found)
@@ -103,12 +103,12 @@ class ProfilingController(QObject):
 
     def launch_random(self, seed: int = 0) -> None:
         """Launch with seeded random weights where there are none; the record says so, and so do the settings."""
-        self.context.document.change_settings(random_seed=seed)
+        self.context.root.change_settings(random_seed=seed)
         self.launch()
 
     def choose_weights(self, path: Path) -> None:
         """Launch with another folder or file of weights."""
-        self.context.document.change_settings(weights=str(path), random_seed=None)
+        self.context.root.change_settings(weights=str(path), random_seed=None)
         self.launch()
 
     def stop(self) -> None:

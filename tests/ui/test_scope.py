@@ -1,0 +1,113 @@
+"""The inside of a template as a document: it follows the file, and what it commits is a step of the file's history."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import samples
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.scope import Step
+from designer.files.document import read_document
+from designer.graph import commands, template_commands
+from designer.operators.inside import InsideInference, feeds_of
+from designer.operators.registry import default_registry
+
+
+@pytest.fixture
+def context(qapp):
+    context = Context(default_registry())
+    graph = read_document(samples.path("residual_blocks.xml")).graph
+    context.set_document(Document(graph, context.registry, parent=context))
+    yield context
+    context.deleteLater()
+
+
+def check(context: Context) -> None:
+    """Everything that is shown is as if it had been worked out now."""
+    for view in context._views:
+        inside = context.root.graph.inside(view.template)
+        assert view.graph == inside
+        feeds = feeds_of(view.outer.inference, view.instance, inside.templates[view.template].inputs)
+        fresh = InsideInference(inside, context.registry, feeds)
+        assert view.inference.states == fresh.states
+        assert view.inference.diagnostics() == fresh.diagnostics()
+
+
+def test_entering_shows_the_layers_with_the_types_that_the_instance_is_fed_with(context):
+    assert context.enter("group_1")
+    assert context.scope == (Step("group_1", "residual_group"),)
+    assert context.document is not context.root
+    block = next(layer.name for layer in context.document.graph if layer.type == "template")
+    assert context.enter(block)
+    assert context.path_of("conv_1") == f"group_1.{block}.conv_1"
+    assert str(context.document.inference.states["conv_1"].outputs[0]) == "N x 32 x 256 x 256"
+    assert context.find(f"group_1.{block}.conv_1") == (context.scope, "conv_1")
+    check(context)
+    assert context.leave()
+    assert context.selection == (block,)
+    assert context.leave()
+    assert not context.leave()
+    assert context.selection == ("group_1",)
+
+
+def test_an_edit_inside_is_a_step_of_the_file(context):
+    root = context.root
+    context.enter("residual_block")
+    view = context.document
+    assert view.do(lambda g: commands.set_params(g, {"conv_1": {"features": "48"}}))
+    assert root.graph.inside("residual_block")["conv_1"].params["features"] == "48"
+    assert view.history.undo_title == "Change features of conv_1 in residual_block"
+    assert not root.history.is_clean
+    check(context)
+    view.undo()
+    assert view.graph["conv_1"].params["features"] != "48"
+    assert root.history.is_clean
+    check(context)
+
+
+def test_what_happens_outside_reaches_the_types_inside(context):
+    context.enter("group_1")
+    source = context.root.graph["group_1"].inputs[0].layer
+    context.root.do(lambda g: commands.set_params(g, {source: {"features": "16"}}))
+    check(context)
+    context.root.do(lambda g: commands.disconnect(g, "group_1", 0))
+    assert "unknown-feed" in {d.code for d in context.document.diagnostics()}
+    check(context)
+
+
+def test_names_are_followed_and_what_is_gone_is_left(context):
+    context.enter("group_1")
+    root = context.root
+    root.do(lambda g: template_commands.rename_template(g, "residual_group", "rg"))
+    root.do(lambda g: commands.rename_layer(g, "group_1", "first"))
+    assert context.scope == (Step("first", "rg"),)
+    check(context)
+    root.undo()
+    root.undo()
+    assert context.scope == (Step("group_1", "residual_group"),)
+    root.do(lambda g: commands.remove_layers(g, ["group_1"]))
+    assert context.document is root
+
+
+def test_a_renamed_layer_stays_selected(context):
+    context.enter("residual_block")
+    context.select(("conv_1",))
+    context.document.do(lambda g: commands.rename_layer(g, "conv_1", "front"))
+    assert context.selection == ("front",)
+    context.document.undo()
+    assert context.selection == ("conv_1",)
+    check(context)
+
+
+def test_a_file_is_shown_where_it_was_left(context):
+    first = context.root
+    context.enter("group_1")
+    second = Document(first.graph.copy(), context.registry, parent=context)
+    context.set_document(second)
+    assert context.scope == ()
+    context.set_document(first)
+    assert context.scope == (Step("group_1", "residual_group"),)
