@@ -1,0 +1,285 @@
+"""The recovery journal of one open document: each gesture is a small append, so that a crash loses the last one at most.
+
+A journal is one file in the person's data folder, never beside the document. It exists only while there are changes that are
+not saved, and it stays locked for as long as its process lives: what is not locked was left behind (see recovering.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from designer.files.journal_format import FORMAT, Snapshot, change_data, line
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
+
+ENDING = ".journal"
+MAKING = ".making"  # a journal that is not whole yet
+VARIABLE = "LAYERWRIGHT_JOURNAL"
+COMPACT_BYTES = 4 << 20  # a journal that grows by this much is written anew
+_LOCK_AT = 1 << 62  # where Windows locks: a byte that no file has, so that reading goes on
+
+
+def journal_folder() -> Path:
+    """Where journals are kept; the environment may name another place."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_state_path
+
+    return user_state_path("layerwright") / "journal"
+
+
+class Journal:
+    """Records changes of `graph`. Nothing that goes wrong here raises: it is told once, and the work goes on.
+
+    `record` is called after each change that the graph has seen, undo and redo too. Every record reaches the system before
+    `record` returns, so the end of the process does not lose it; `sync` makes it survive a power cut too.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        path: Path | None,
+        digest: str = "",
+        *,
+        folder: Path | None = None,
+        on_failure: Callable[[Diagnostic], None] = lambda finding: None,
+    ) -> None:
+        self._graph = graph
+        self._path = path
+        self._digest = digest
+        self._folder = folder if folder is not None else journal_folder()
+        self._on_failure = on_failure
+        self._mutex = threading.RLock()  # held for each write and each change of `_stream`; never for long
+        self._stream = -1
+        self._file: Path | None = None
+        self._failed = False
+        self._count = 0  # records so far
+        self._size = 0
+        self._compact_at = COMPACT_BYTES
+        self._synced = 0
+        self._thread: threading.Thread | None = None
+        self._start: Snapshot | None = Snapshot.of(graph)  # the graph before the first record
+
+    @property
+    def file(self) -> Path | None:
+        """The file on disk; None while nothing was changed."""
+        return self._file
+
+    def record(self, change: ChangeSet) -> None:
+        """Append what the graph holds now where `change` touched it."""
+        if self._failed or not change:
+            return
+        data = change_data(self._graph, change)
+        if not data:
+            return
+        try:
+            with self._mutex:
+                if self._stream < 0:
+                    self._begin()
+                self._count += 1
+                self._append(line({"n": self._count, "time": round(time.time(), 2), **data}))
+        except OSError as error:
+            self._fail(error)
+            return
+        if self._start is not None:
+            start, self._start = self._start, None
+            self._in_thread(lambda: self._write_base(start))
+        elif self._size > self._compact_at:
+            self._compact_at = self._size + COMPACT_BYTES
+            state, number, size = Snapshot.of(self._graph), self._count, self._size
+            self._in_thread(lambda: self._compact(state, number, size))
+
+    def keep(self) -> bool:
+        """Write the graph as it is now at once: it stands nowhere else. Whether that went well."""
+        try:
+            with self._mutex:
+                self._begin()
+                self._append(Snapshot.of(self._graph).line(0))
+                os.fsync(self._stream)
+        except OSError as error:
+            self._fail(error)
+            return False
+        self._start = None
+        return True
+
+    def saved(self, path: Path, digest: str) -> None:
+        """The graph stands in `path` now: what was recorded is not needed any more."""
+        self.close()
+        self._path, self._digest = path, digest
+        self._failed, self._count, self._size, self._synced = False, 0, 0, 0
+        self._compact_at = COMPACT_BYTES
+        self._start = Snapshot.of(self._graph)
+
+    def close(self) -> None:
+        """Remove the journal: the document was saved, or the person gave its changes up."""
+        with self._mutex:
+            stream, file = self._stream, self._file
+            self._stream, self._file = -1, None
+            if file is not None and os.name == "posix":
+                _remove(file)
+            if stream >= 0:
+                with contextlib.suppress(OSError):
+                    os.close(stream)
+            if file is not None:
+                _remove(file)
+
+    def sync(self) -> None:
+        """Bring what was recorded to the disk itself, in a thread; nothing to do when it is there already."""
+        if self._stream >= 0 and self._synced != self._count:
+            self._in_thread(self._sync)
+
+    def wait(self) -> None:
+        """Until the thread has done its work."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    # --- the file --------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        name = secrets.token_hex(8)
+        making = self._folder / f"{name}{MAKING}"
+        self._stream = _create(making)
+        self._file = self._folder / f"{name}{ENDING}"
+        self._append(self._header())
+        os.rename(making, self._file)
+
+    def _header(self) -> bytes:
+        return line(
+            {
+                "layerwright-journal": FORMAT,
+                "path": str(self._path.absolute()) if self._path is not None else None,
+                "name": self._graph.name,
+                "digest": self._digest,
+                "empty": self._start is not None and self._start.empty,
+                "opened": round(time.time(), 2),
+                "pid": os.getpid(),
+            }
+        )
+
+    def _append(self, data: bytes) -> None:
+        _write(self._stream, data)
+        self._size += len(data)
+
+    def _in_thread(self, work: Callable[[], None]) -> None:
+        """Do `work` after what the last thread still does."""
+        before = self._thread
+
+        def run() -> None:
+            if before is not None:
+                before.join()
+            work()
+
+        self._thread = threading.Thread(target=run, name="layerwright-journal", daemon=True)
+        self._thread.start()
+
+    def _write_base(self, start: Snapshot) -> None:
+        data = start.line(0)
+        with self._mutex:
+            if self._stream < 0:
+                return
+            try:
+                self._append(data)
+            except OSError as error:
+                self._fail(error)
+                return
+        self._sync()
+
+    def _sync(self) -> None:
+        with self._mutex:
+            if self._stream < 0:
+                return
+            count, stream = self._count, os.dup(self._stream)
+        try:
+            os.fsync(stream)
+            self._synced = count
+        except OSError:
+            pass  # the next write says it, if the disk is really gone
+        finally:
+            os.close(stream)
+
+    def _compact(self, state: Snapshot, number: int, size: int) -> None:
+        """Write header, the graph after record `number`, and the records after it into a new file, and take that one."""
+        making = self._folder / f"{secrets.token_hex(8)}{MAKING}"
+        stream = -1
+        try:
+            stream = _create(making)
+            data = self._header() + state.line(number)
+            _write(stream, data)
+            os.fsync(stream)
+            with self._mutex:
+                if self._stream < 0 or self._file is None:
+                    return
+                tail = self._file.read_bytes()[size:]
+                _write(stream, tail)
+                os.replace(making, self._file)
+                self._stream, stream = stream, self._stream
+                self._size = len(data) + len(tail)
+                self._compact_at = self._size + COMPACT_BYTES
+        except OSError:
+            pass  # the long journal is as good; it is tried again when it has grown
+        finally:
+            if stream >= 0:
+                os.close(stream)
+            _remove(making)
+
+    def _fail(self, error: OSError) -> None:
+        """Record no more until the next save, and say so. What stands in the file already stays, and stays locked."""
+        self._failed = True
+        self._on_failure(
+            Diagnostic(
+                "no-journal",
+                f"changes are not recorded for recovery: {self._folder}: {error.strerror or error}",
+                Severity.WARNING,
+                file=str(self._folder),
+                remedy="save often, and make that folder writable or free some space; saving turns recording on again",
+            )
+        )
+
+
+def _create(path: Path) -> int:
+    """A new file, locked until it is closed or the process ends."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
+    stream = os.open(path, flags, 0o600)
+    if not lock(stream):
+        os.close(stream)
+        raise OSError("the file could not be locked")
+    return stream
+
+
+def lock(stream: int) -> bool:
+    """Lock a file for this process until `stream` is closed; False when another one has it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(stream, _LOCK_AT, os.SEEK_SET)
+            msvcrt.locking(stream, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _write(stream: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(stream, view) :]
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

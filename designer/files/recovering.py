@@ -1,0 +1,218 @@
+"""What a crash left behind: journals that no process holds, and the networks that can be made of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from designer.files import limits
+from designer.files.document import parse_document, read_bounded
+from designer.files.journal import ENDING, MAKING, journal_folder, lock
+from designer.files.journal_format import FORMAT, State, lines, read_line
+from designer.files.xml_tree import XmlError
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.graph import Graph
+
+MAX_BYTES = 8 * limits.MAX_DOCUMENT_BYTES
+MAKING_SECONDS = 3600.0  # a journal that is not whole after this time belongs to nobody
+
+Disk = Literal["none", "same", "changed", "gone"]
+
+
+@dataclass
+class Unfinished:
+    """A document with changes that were never saved.
+
+    `graph` is what could be saved of it, None when that is nothing. `disk` says how the file stands to the one that was
+    opened, and `on_disk` is the network in it now. The journal stays locked, and so is offered once, until `release` or
+    `discard`.
+    """
+
+    journal: Path
+    path: Path | None
+    name: str
+    opened: float
+    changed: float
+    digest: str
+    graph: Graph | None
+    disk: Disk
+    on_disk: Graph | None
+    findings: tuple[Diagnostic, ...]
+    _stream: int
+
+    @property
+    def title(self) -> str:
+        return self.path.name if self.path is not None else f"{self.name} (never saved)"
+
+    def discard(self) -> None:
+        """Remove the journal: its changes were taken over, or are not wanted."""
+        if os.name == "posix":
+            _remove(self.journal)
+        self.release()
+        _remove(self.journal)
+
+    def release(self) -> None:
+        """Leave it for the next start."""
+        stream, self._stream = self._stream, -1
+        if stream >= 0:
+            os.close(stream)
+
+
+def unfinished(folder: Path | None = None) -> list[Unfinished]:
+    """The documents that were left with unsaved changes, newest first. Journals without any are removed. Never raises."""
+    place = folder if folder is not None else journal_folder()
+    try:
+        files = sorted(place.iterdir())
+    except OSError:
+        return []
+    found = []
+    for file in files:
+        if file.suffix == MAKING:
+            _remove_old(file)
+        elif file.suffix == ENDING:
+            left = _look(file)
+            if left is not None:
+                found.append(left)
+    return sorted(found, key=lambda u: u.changed, reverse=True)
+
+
+def _look(file: Path) -> Unfinished | None:
+    """What a journal holds; None for one that is in use, and for one without changes, which is removed."""
+    try:
+        stream = os.open(file, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return None
+    if not lock(stream):
+        os.close(stream)
+        return None
+    try:
+        size = os.fstat(stream).st_size
+        data = b"" if size > MAX_BYTES else file.read_bytes()
+        left = _recover(file, data, stream, os.fstat(stream).st_mtime)
+        if size > MAX_BYTES:
+            left.findings += (_finding("journal-too-large", f"{file.name} has {size} bytes", "discard it"),)
+    except OSError:
+        os.close(stream)
+        return None
+    if (
+        left.graph is not None and not left.findings and left.graph == left.on_disk
+    ):  # saved, or undone to what was saved
+        left.discard()
+        return None
+    return left
+
+
+def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished:
+    torn = 0
+    header: dict[str, Any] = {}
+    records: list[dict[str, Any]] = []
+    base: dict[str, Any] | None = None
+    for text in lines(data):
+        record = read_line(text)
+        if record is None:
+            torn += text.endswith(b"\n")  # without an end: the write that the crash cut off
+        elif not header and record.get("layerwright-journal") == FORMAT:
+            header = record
+        elif "base" in record:
+            base = record
+        else:
+            records.append(record)
+    name, path = header.get("name"), header.get("path")
+    document = Path(path) if isinstance(path, str) and path else None
+    digest = header["digest"] if isinstance(header.get("digest"), str) else ""
+    disk, on_disk, matches = _on_disk(document, digest)
+    state = State()
+    findings: list[Diagnostic] = []
+    first, torn_base = _start(state, base, on_disk, whole=matches or header.get("empty") is True)
+    findings += torn_base
+    used = 0
+    for record in records:
+        number = record.get("n")
+        if not isinstance(number, int):
+            torn += 1
+        elif number > first:
+            torn += not _applied(state.apply, record)
+            used += 1
+    if torn:
+        message = f"{torn} of {torn + used} records of the journal are damaged: some changes may be missing"
+        findings.append(_finding("journal-damaged", message, "compare it with the file, then decide"))
+    times = [t for r in records if isinstance(t := r.get("time"), int | float)]
+    opened = header.get("opened")
+    return Unfinished(
+        file,
+        document,
+        name if isinstance(name, str) and name else "network",
+        float(opened) if isinstance(opened, int | float) else changed,
+        float(times[-1]) if times else changed,
+        digest,
+        state.graph() if state.layers or state.frames or state.templates or used else None,
+        disk,
+        on_disk,
+        tuple(findings),
+        stream,
+    )
+
+
+def _start(
+    state: State, base: dict[str, Any] | None, on_disk: Graph | None, *, whole: bool
+) -> tuple[int, list[Diagnostic]]:
+    """Put the graph into `state` that the records go on from; the number of the record it stands after, and findings.
+
+    `whole` says that without a base record the file on disk (or nothing, for a document without a file) is that graph.
+    """
+    if base is not None and isinstance(base["base"], int) and _applied(state.base, base):
+        return base["base"], []
+    if on_disk is not None:
+        state.start(on_disk)
+    else:
+        state.start(Graph())
+    if whole:
+        return 0, []
+    if on_disk is not None:
+        message = (
+            "the journal does not hold the network that was opened; its changes are put onto the file as it is now"
+        )
+    else:
+        message = "the journal does not hold the network that was opened; only layers that were changed could be saved"
+    return 0, [_finding("journal-without-base", message, "look at the network before you save it")]
+
+
+def _applied(apply: Callable[[dict[str, Any]], None], record: dict[str, Any]) -> bool:
+    try:
+        apply(record)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _on_disk(path: Path | None, digest: str) -> tuple[Disk, Graph | None, bool]:
+    """How the file stands to the one with this digest, the network in it, and whether it is that one."""
+    if path is None:
+        return "none", None, False
+    try:
+        data = read_bounded(path, limits.MAX_DOCUMENT_BYTES)
+    except XmlError:
+        return "gone", None, False
+    same = sha256(data).hexdigest() == digest
+    return "same" if same else "changed", parse_document(data, str(path), validate=False).graph, same
+
+
+def _finding(code: str, message: str, remedy: str) -> Diagnostic:
+    return Diagnostic(code, message, Severity.WARNING, remedy=remedy)
+
+
+def _remove_old(file: Path) -> None:
+    with contextlib.suppress(OSError):
+        if time.time() - file.stat().st_mtime > MAKING_SECONDS:
+            file.unlink()
+
+
+def _remove(file: Path) -> None:
+    with contextlib.suppress(OSError):
+        file.unlink()

@@ -1,0 +1,107 @@
+"""What the recovery journal costs the window's thread: a gesture on 1,000, 3,000 and 10,000 layers, and moving them all.
+
+Times are recorded and never judged: the machine may be busy.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+pytest.importorskip("pytest_benchmark")
+
+from designer.files.journal import Journal
+from designer.files.journal_format import Snapshot
+from designer.files.recovering import unfinished
+from designer.graph import commands
+from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Layer, Source
+
+SIZES = (1000, 3000, 10_000)
+SMALL = 60
+
+
+def network(size: int) -> Graph:
+    layers = [Layer("in", "input", params={"dims": "64x64x3"})]
+    for number in range(1, size):
+        params = {"features": "32", "kernel": "3x3", "padding": "same", "stride": "1x1"}
+        place = (256 * (number % 100), 160 * (number // 100))
+        source = (Source(layers[-1].name),)
+        layers.append(Layer(f"n{number:05d}", "convolution", place, source, params, ActivationSpec("relu")))
+    return Graph(layers)
+
+
+def sized(benchmark, size: int) -> int:
+    return SMALL if benchmark.disabled else size
+
+
+@pytest.fixture(params=SIZES)
+def desk(request, benchmark, tmp_path):
+    graph = network(sized(benchmark, request.param))
+    journal = Journal(graph, None, folder=tmp_path)
+    yield graph, journal
+    journal.wait()
+    journal.close()
+
+
+def test_a_parameter_is_recorded(benchmark, desk) -> None:
+    graph, journal = desk
+    sizes = count(33)
+
+    def change() -> tuple[tuple[ChangeSet], dict[str, object]]:
+        return (graph.apply(commands.set_params(graph, {"n00050": {"features": str(next(sizes))}})),), {}
+
+    journal.record(*change()[0])
+    journal.wait()
+    benchmark.pedantic(journal.record, setup=change, rounds=1 if benchmark.disabled else 300)
+
+
+def test_the_first_record_begins_the_file(benchmark, desk) -> None:
+    graph, journal = desk
+    sizes = count(33)
+
+    def change() -> tuple[tuple[ChangeSet], dict[str, object]]:
+        journal.wait()
+        journal.close()
+        journal.saved(None, "")
+        return (graph.apply(commands.set_params(graph, {"n00050": {"features": str(next(sizes))}})),), {}
+
+    benchmark.pedantic(journal.record, setup=change, rounds=1 if benchmark.disabled else 40)
+
+
+def test_moving_every_layer_is_recorded(benchmark, desk) -> None:
+    graph, journal = desk
+    steps = count(1)
+
+    def change() -> tuple[tuple[ChangeSet], dict[str, object]]:
+        step = next(steps)
+        return (graph.apply(commands.move_layers(graph, {n: (16 * step, 0) for n in graph.layers})),), {}
+
+    journal.record(*change()[0])
+    journal.wait()
+    benchmark.pedantic(journal.record, setup=change, rounds=1 if benchmark.disabled else 30)
+
+
+def test_opening_takes_a_snapshot(benchmark, desk) -> None:
+    graph, _ = desk
+    assert len(benchmark(Snapshot.of, graph).layers) == len(graph)
+
+
+def test_recovering(benchmark, desk, tmp_path) -> None:
+    graph, _ = desk
+    left = Journal(graph, None, folder=tmp_path / "left")
+    left.record(graph.apply(commands.set_params(graph, {"n00050": {"features": "7"}})))
+    left.wait()
+    folder = tmp_path / "crashed"
+    folder.mkdir()
+    (folder / "a.journal").write_bytes(left.file.read_bytes())
+
+    def recover():
+        (found,) = unfinished(folder)
+        found.release()
+        return found.graph
+
+    assert benchmark.pedantic(recover, rounds=1 if benchmark.disabled else 3) == graph
+    left.close()

@@ -1,0 +1,388 @@
+"""The recovery journal: what was done is there after the process is gone, damage is told, and the folder may be missing."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from designer.files import journal as journal_module
+from designer.files.document import parse_document, read_document, write_document
+from designer.files.journal import ENDING, Journal, journal_folder
+from designer.files.journal_format import lines, read_line
+from designer.files.recovering import unfinished
+from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.history import History
+from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
+from designer.graph.template import Template
+
+CONV = {"features": "8", "kernel": "3x3"}
+
+
+def chain(count: int = 5) -> Graph:
+    layers = [Layer("in", "input", params={"dims": "64x64x3"})]
+    for number in range(1, count):
+        layers.append(
+            Layer(
+                f"n{number}", "convolution", (320 * number, 0), (Source(layers[-1].name),), CONV, ActivationSpec("relu")
+            )
+        )
+    return Graph(layers)
+
+
+class Desk:
+    """A document with its history and journal, and a way to lose the process."""
+
+    def __init__(self, folder: Path, graph: Graph, path: Path | None = None) -> None:
+        self.graph, self.path, self.folder = graph, path, folder
+        self.history = History(graph)
+        self.told: list[Diagnostic] = []
+        digest = ""
+        if path is not None:
+            data = write_document(graph)
+            path.write_bytes(data)
+            digest = sha256(data).hexdigest()
+        self.journal = Journal(graph, path, digest, folder=folder, on_failure=self.told.append)
+        self.history.subscribe(self.journal.record)
+
+    def do(self, wish) -> None:
+        self.history.commit(wish(self.graph))
+
+    def crash(self) -> None:
+        """What the end of the process does: locks go, nothing else."""
+        self.journal.wait()
+        if self.journal._stream >= 0:
+            os.close(self.journal._stream)
+            self.journal._stream = -1
+
+
+@pytest.fixture
+def desk(tmp_path) -> Desk:
+    return Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def test_nothing_is_written_before_the_first_change_or_beside_the_document(desk, tmp_path):
+    assert files(desk.folder) == []
+    desk.do(lambda g: commands.move_layers(g, {"n1": (16, 32)}))
+    assert [f.suffix for f in files(desk.folder)] == [ENDING]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["journal", "net.xml"]
+
+
+def test_every_kind_of_change_comes_back(desk, tmp_path):
+    frame = Frame("f1", "Encoder", "é <b> & \u201c", "accent", (0, 0, 640, 320))
+    foreign = Layer(
+        "odd",
+        "unheard_of",
+        (1, 2),
+        (None, Source("n1", "b")),
+        {"x": "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")},
+    )
+    foreign = replace(foreign, attributes={"lw:mark": "1"}, children=(Foreign("<!-- kept -->"),))
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.do(lambda g: commands.rename_layer(g, "n2", "middle"))
+    desk.do(lambda g: commands.remove_layers(g, ["n3"], heal=True))
+    desk.do(lambda g: commands.move_layers(g, {"n1": (160, 16), "in": (-16, -32)}))
+    desk.do(lambda g: Edit("Odd", {"odd": (None, foreign)}))
+    desk.do(lambda g: commands.set_frame(g, "f1", frame))
+    desk.do(lambda g: commands.set_property(g, "author_notes", "by hand"))
+    template = Template(
+        "block", (Layer("a", "template_input"), Layer("b", "template_output", (320, 0), (Source("a"),)))
+    )
+    desk.do(lambda g: Edit("Template", templates={"block": (None, template)}))
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    assert (found.path, found.disk, found.findings) == (desk.path, "same", ())
+    assert found.on_disk == read_document(desk.path).graph
+    assert parse_document(write_document(found.graph)).graph == desk.graph
+    found.release()
+
+
+def test_undo_and_redo_are_recorded(desk):
+    for number in range(4):
+        desk.do(lambda g, n=number: commands.set_params(g, {"n1": {"features": str(20 + n)}}))
+    desk.history.undo()
+    desk.history.undo()
+    desk.history.redo()
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert found.graph["n1"].params["features"] == "22"
+    assert found.graph == desk.graph
+    found.release()
+
+
+def test_random_work_comes_back(tmp_path):
+    """Adding, removing, moving, renaming, undo and redo in any order; also across a new beginning of the journal."""
+    chance = random.Random(4)
+    desk = Desk(tmp_path / "journal", chain(30), tmp_path / "net.xml")
+    desk.journal._compact_at = 4000
+    for number in range(300):
+        names = [n for n in desk.graph.layers if n != "in"]
+        name = chance.choice(names)
+        match chance.randrange(6):
+            case 0:
+                desk.do(lambda g, n=name, i=number: commands.rename_layer(g, n, f"r{i}"))
+            case 1:
+                desk.do(lambda g, n=name, i=number: commands.set_params(g, {n: {"features": str(i + 1)}}))
+            case 2:
+                desk.do(lambda g, n=name, i=number: commands.move_layers(g, {n: (16 * i, 32)}))
+            case 3:
+                desk.do(lambda g, i=number: commands.add_layer(g, Layer(f"a{i}", "identity", (i, i), (Source("in"),))))
+            case 4 if len(names) > 5:
+                desk.do(lambda g, n=name: commands.remove_layers(g, [n], heal=True))
+            case _:
+                (desk.history.undo if chance.random() < 0.6 else desk.history.redo)()
+        if number % 50 == 49:
+            desk.journal.wait()
+            desk.journal._compact_at = min(desk.journal._compact_at, desk.journal._size + 2000)
+    desk.crash()
+    assert len(files(desk.folder)) == 1
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    assert not found.findings
+    found.release()
+
+
+def test_a_torn_last_record_is_left_out_in_silence(desk):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.journal.wait()
+    before = desk.graph.copy()
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "17"}}))
+    desk.crash()
+    (file,) = files(desk.folder)
+    whole = file.read_bytes()
+    last = len(whole) - len(list(lines(whole))[-1])
+    for end in range(last, len(whole)):
+        file.write_bytes(whole[:end])
+        (found,) = unfinished(desk.folder)
+        assert found.graph == before, end
+        assert not found.findings
+        found.release()
+
+
+def test_before_the_base_is_written_the_file_stands_for_it(desk, monkeypatch):
+    monkeypatch.setattr(Journal, "_in_thread", lambda self, work: None)  # the crash comes before the thread
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    assert not found.findings
+    found.release()
+    desk.path.write_bytes(write_document(chain(3)))
+    (found,) = unfinished(desk.folder)
+    assert found.disk == "changed"
+    assert found.graph["n1"].params["features"] == "16"
+    assert [f.code for f in found.findings] == ["journal-without-base"]
+    found.release()
+    desk.path.unlink()
+    (found,) = unfinished(desk.folder)
+    assert (found.disk, set(found.graph.layers)) == ("gone", {"n1"})
+    assert "only layers that were changed" in found.findings[0].message
+    found.release()
+
+
+def test_a_new_document_needs_no_base(tmp_path):
+    desk = Desk(tmp_path / "journal", Graph())
+    desk.do(lambda g: commands.add_layer(g, Layer("in", "input", params={"dims": "8x8x3"})))
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    assert (found.path, found.disk, found.title) == (None, "none", "network (never saved)")
+    found.release()
+
+
+def test_a_damaged_record_takes_only_its_own_values(desk):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.journal.wait()
+    desk.do(lambda g: commands.set_params(g, {"n2": {"features": "17"}}))
+    desk.do(lambda g: commands.set_params(g, {"n3": {"features": "18"}}))
+    desk.crash()
+    (file,) = files(desk.folder)
+    parts = list(lines(file.read_bytes()))
+    file.write_bytes(b"".join([*parts[:-2], parts[-2].replace(b'"17"', b'"71"'), parts[-1]]))
+    (found,) = unfinished(desk.folder)
+    assert found.graph["n1"].params["features"] == "16"
+    assert found.graph["n2"].params["features"] == "8"
+    assert found.graph["n3"].params["features"] == "18"
+    assert [f.code for f in found.findings] == ["journal-damaged"]
+    assert found.findings[0].remedy
+    found.release()
+
+
+def test_no_garbage_raises(desk):
+    """Cut, flipped and foreign bytes: always a list, and nothing of the document is touched."""
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.do(lambda g: commands.set_frame(g, "f", Frame("f")))
+    desk.crash()
+    (file,) = files(desk.folder)
+    whole, document = file.read_bytes(), desk.path.read_bytes()
+    chance = random.Random(1)
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(chance.randrange(1, 6)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        file.write_bytes(bytes(data[: chance.randrange(len(data) + 1)]))
+        for found in unfinished(desk.folder):
+            found.release()
+        if not file.exists():
+            assert not bytes(data).startswith(whole)
+    for data in (b"", b"\n\n\n", b"00000000 \n", os.urandom(2000)):
+        file.write_bytes(data)
+        for found in unfinished(desk.folder):
+            assert found.graph is None or len(found.graph) >= 0
+            found.release()
+    assert desk.path.read_bytes() == document
+
+
+def test_records_are_checked_though_their_checksum_is_right(desk):
+    from designer.files.journal_format import line
+
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.crash()
+    (file,) = files(desk.folder)
+    before = file.read_bytes()
+    bad = [
+        {"n": 9, "layers": {"a/b": {"type": "input", "at": [0, 0]}}},
+        {"n": 9, "layers": {"a": {"type": "input", "at": [0, "0"]}}},
+        {"n": 9, "layers": {"a": {"type": 7, "at": [0, 0]}}},
+        {"n": 9, "layers": ["a"]},
+        {"n": 9, "moved": {"n1": [0]}},
+        {"n": 9, "frames": {"f": ["a", "b", "c", [0, 0, 1, 10**20]]}},
+        {"n": "9"},
+    ]
+    for record in bad:
+        file.write_bytes(before + line(record))
+        (found,) = unfinished(desk.folder)
+        assert found.graph == desk.graph, record
+        assert [f.code for f in found.findings] == ["journal-damaged"]
+        found.release()
+
+
+def test_saving_ends_the_journal_and_the_next_change_begins_another(desk):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    data = write_document(desk.graph)
+    desk.path.write_bytes(data)
+    desk.journal.saved(desk.path, sha256(data).hexdigest())
+    assert files(desk.folder) == []
+    desk.history.undo()
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    assert found.graph["n1"].params["features"] == "8"
+    found.release()
+
+
+def test_what_was_saved_or_undone_is_not_offered(desk):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.path.write_bytes(write_document(desk.graph))  # the crash comes between saving and the end of the journal
+    desk.crash()
+    assert unfinished(desk.folder) == []
+    assert files(desk.folder) == []
+
+
+def test_the_journal_of_a_living_document_is_not_offered(desk):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    assert unfinished(desk.folder) == []
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert unfinished(desk.folder) == []  # one start offers it, another one beside it does not
+    found.release()
+    (found,) = unfinished(desk.folder)
+    found.discard()
+    assert files(desk.folder) == []
+
+
+def test_a_journal_taken_over_is_kept_at_once(desk):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    taken = Journal(found.graph, found.path, found.digest, folder=desk.folder)
+    assert taken.keep()
+    found.discard()
+    assert len(files(desk.folder)) == 1
+    history = History(found.graph)
+    history.subscribe(taken.record)
+    history.commit(commands.move_layers(found.graph, {"n2": (0, 480)}))
+    os.close(taken._stream)
+    (again,) = unfinished(desk.folder)
+    assert again.graph == found.graph
+    assert again.disk == "same"
+    again.release()
+
+
+def test_a_folder_that_cannot_be_used_is_told_once(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    desk = Desk(blocked / "journal", chain(), tmp_path / "net.xml")
+    for number in range(3):
+        desk.do(lambda g, n=number: commands.set_params(g, {"n1": {"features": str(20 + n)}}))
+    assert desk.graph["n1"].params["features"] == "22"
+    assert [f.code for f in desk.told] == ["no-journal"]
+    assert desk.told[0].remedy
+    assert unfinished(blocked / "journal") == []
+
+
+def test_a_full_disk_is_told_once_and_saving_starts_again(desk, monkeypatch):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.journal.wait()
+    real = os.write
+
+    def full(stream, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(journal_module.os, "write", full)
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "17"}}))
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "18"}}))
+    monkeypatch.setattr(journal_module.os, "write", real)
+    assert len(desk.told) == 1
+    assert "No space left" in desk.told[0].message
+    desk.journal.saved(desk.path, "")
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "19"}}))
+    assert len(files(desk.folder)) == 1
+    desk.crash()
+
+
+def test_the_journal_is_written_anew_when_it_grows(tmp_path):
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+    desk.journal._compact_at = 20_000
+    before = None
+    for number in range(2000):
+        desk.do(lambda g, n=number: commands.set_params(g, {"n1": {"features": str(n + 1)}}))
+        if desk.journal._compact_at != 20_000 and before is None:
+            before = desk.journal._size
+            desk.journal.wait()
+            break
+    desk.do(lambda g: commands.set_params(g, {"n2": {"features": "5"}}))
+    assert desk.journal._size < before / 2
+    desk.crash()
+    assert len(files(desk.folder)) == 1
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    found.release()
+
+
+def test_lines_carry_checksums(desk):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.journal.wait()
+    (file,) = files(desk.folder)
+    parts = list(lines(file.read_bytes()))
+    assert all(read_line(part) is not None for part in parts)
+    assert len(parts) == 3  # header, change, and what was opened
+    desk.crash()
+
+
+def test_the_folder_can_be_chosen(monkeypatch, tmp_path):
+    assert "layerwright" in str(journal_folder())
+    monkeypatch.setenv("LAYERWRIGHT_JOURNAL", str(tmp_path))
+    assert journal_folder() == tmp_path
