@@ -83,12 +83,14 @@ class Linking:
         self._checked.add(item.layer)
         anchor = drag.anchor
         loose = drag.detached.key if drag.detached is not None else None
-        for dot in item.outputs if anchor.is_input else item.inputs:
+        dots = item.outputs if anchor.is_input else item.inputs
+        for dot in dots:
             start, end = (dot, anchor) if anchor.is_input else (anchor, dot)
             source, consumer, index = source_of(start), end.node.layer, end.index
             refusal = wishes.refusal(document, source, consumer, index, closes_loop=item.layer in self._loop)
             dot.refuse(refusal, "" if refusal else misfit(document, source, consumer, index, loose))
-        item.update()
+        if any(dot.greyed for dot in dots):
+            item.update()
 
     def _on_ended(self) -> None:
         self._later.stop()

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.ui import theme
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.texts import tr
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.layer_facts import LayerFacts
 from app.ui.widgets.message import Message
@@ -31,6 +32,7 @@ from app.ui.widgets.param_section import ParamSection, tool_button
 from app.ui.widgets.raw_params import RawParams
 from app.ui.widgets.shared_params import (
     activation_type,
+    reset_all,
     shared_parameters,
     text_of,
     with_activation_param,
@@ -92,10 +94,18 @@ class ParametersPanel(QWidget):
         self._doc.setWordWrap(True)
         self._doc.setVisible(False)
         self._help.toggled.connect(self._doc.setVisible)
+        self._reset = tool_button(
+            "parameters.reset_all",
+            "restore",
+            tr("Reset all parameters"),
+            tr("Give all parameters their defaults, those of the activation too"),
+        )
+        self._reset.clicked.connect(self._reset_all)
         head = QHBoxLayout()
         head.setSpacing(8)
         head.addWidget(self._mark)
         head.addWidget(self._heading, 1)
+        head.addWidget(self._reset)
         head.addWidget(self._help)
 
         self._name_label = QLabel("Name")
@@ -237,7 +247,7 @@ class ParametersPanel(QWidget):
 
     def _order_tabs(self) -> None:
         """Tab goes down the panel, although the rows are made after the fields around them."""
-        stops: list[QWidget] = [self._help, self._name.line]
+        stops: list[QWidget] = [self._reset, self._help, self._name.line]
         for rows, after in ((self._operator_rows, self._activation), (self._activation_rows, None)):
             for row in rows.rows.values() if rows is not None else ():
                 stops += row.tab_stops()
@@ -299,6 +309,9 @@ class ParametersPanel(QWidget):
             self._note.tell(text, "info")
 
     def _show_values(self, layers: list[Layer]) -> None:
+        if self._document is not None:
+            edit = reset_all(self._document.graph, self._context.registry, [layer.name for layer in layers])
+            self._reset.setEnabled(bool(edit))
         if self._operator_rows is not None:
             self._operator_rows.show_texts(
                 {
@@ -337,6 +350,11 @@ class ParametersPanel(QWidget):
         names = [layer.name for layer in self._layers()]
         key = f"parameter {name} of {', '.join(names)}"
         self._document.do(lambda graph: set_params(graph, {n: {name: text} for n in names}, merge_key=key))
+
+    def _reset_all(self) -> None:
+        if self._document is not None:
+            names = [layer.name for layer in self._layers()]
+            self._document.do(lambda graph: reset_all(graph, self._context.registry, names))
 
     def _choose_activation(self) -> None:
         if self._document is None:

@@ -8,11 +8,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 
+from app.ui.widgets.expression import ExpressionError, is_expression, worked_out
+
 
 class NumberField(QAbstractSpinBox):
     """Text of a number. `edited` follows each change by the person, `finished` ends a gesture (Enter, leaving, a click).
 
-    Arrow keys and the wheel step by `step` inside `low` and `high`; the wheel does so only while the field has the focus.
+    A sum such as `3*16` is text too; who shows the field works it out. Arrow keys and the wheel step by `step` inside `low` and `high`; the wheel does so only while the field has the focus.
     """
 
     edited = Signal(str)
@@ -94,8 +96,9 @@ class NumberField(QAbstractSpinBox):
 
     def _value(self) -> Decimal | None:
         try:
-            value = Decimal(self.text().strip())
-        except InvalidOperation:
+            text = self.text().strip()
+            value = Decimal(worked_out("float", text) if is_expression(text) else text)
+        except (InvalidOperation, ExpressionError):
             return None
         return value if value.is_finite() else None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from math import inf
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
@@ -16,12 +17,14 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui import theme
+from app.ui.texts import tr
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.size_field import SizeField
 from designer.graph.template import PARAMETER
 from designer.operators.params import Parameter
 
 MIXED = "several values"
+ROOM = 14  # characters that a field surely has room for
 
 
 class ParamEditor(QWidget):
@@ -38,6 +41,7 @@ class ParamEditor(QWidget):
         super().__init__(parent)
         self._parameter = parameter
         self._shown: str | None = None
+        self._several = MIXED
         self._get: Callable[[], str]
         self._put: Callable[[str | None], None]
         unit = f", in {parameter.info.unit}" if parameter.info.unit else ""
@@ -61,6 +65,18 @@ class ParamEditor(QWidget):
         blocker = QSignalBlocker(self.inner)
         self._put(text)
         blocker.unblock()
+
+    def set_several(self, texts: Collection[str]) -> None:
+        """What stands in the field in place of a text where layers have different ones: the values, where they are short."""
+        values = sorted(texts, key=_in_order)
+        shown = ", ".join(values)
+        if len(shown) > ROOM and isinstance(self.inner, NumberField | SizeField):
+            shown = f"{values[0]} … {values[-1]}"
+        self._several = shown if len(values) > 1 and len(shown) <= ROOM else MIXED
+        if isinstance(self.inner, NumberField | QLineEdit | QComboBox):
+            self.inner.setStatusTip(
+                tr("The selected layers have: {values}", values=", ".join(values)) if values[1:] else ""
+            )
 
     def has_focus(self) -> bool:
         return self.inner.hasFocus() or any(w.hasFocus() for w in self.inner.findChildren(QWidget))
@@ -126,7 +142,7 @@ class ParamEditor(QWidget):
             box.addItem(shown, choice)
 
         def put(text: str | None) -> None:
-            box.setPlaceholderText(MIXED if text is None else text)
+            box.setPlaceholderText(self._several if text is None else text)
             box.setCurrentIndex(-1 if text is None else box.findData(text))
 
         self._get = lambda: str(box.currentData() or "")
@@ -161,7 +177,7 @@ class ParamEditor(QWidget):
 
     def _put_field(self, field: NumberField | SizeField, text: str | None) -> None:
         if text is None:
-            field.set_placeholder("…")
+            field.set_placeholder("…" if self._several == MIXED or isinstance(field, SizeField) else self._several)
         field.set_text("" if text is None else text)
 
     def _line(self, parameter: Parameter) -> QWidget:
@@ -171,7 +187,7 @@ class ParamEditor(QWidget):
         hint = "whole numbers with commas: 1,2,3" if parameter.kind == "ints" else ""
 
         def put(text: str | None) -> None:
-            line.setPlaceholderText(MIXED if text is None else hint)
+            line.setPlaceholderText(self._several if text is None else hint)
             if line.text() != (text or ""):
                 line.setText(text or "")
 
@@ -202,3 +218,11 @@ class ParamEditor(QWidget):
     def _done(self, text: str) -> None:
         self.edited.emit(text)
         self.finished.emit()
+
+
+def _in_order(text: str) -> tuple[float, str]:
+    """Numbers by size, before other texts."""
+    try:
+        return float(text), text
+    except ValueError:
+        return inf, text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from app.ui import theme
+from app.ui.texts import tr
+from app.ui.widgets.expression import NUMBERS, ExpressionError, is_expression, worked_out
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import ParamEditor
 from app.ui.widgets.size_field import SizeField
@@ -39,6 +41,8 @@ class ParamRow(QObject):
         super().__init__(parent)
         self.parameter = parameter
         self._model: str | None = parameter.format(parameter.default)
+        self._begin: str | None = None  # the model's text before the gesture that is going on
+        self._pending = ""  # what a sum comes to, until Enter
         name = f"{prefix}.{parameter.name}"
         unit = f" ({parameter.info.unit})" if parameter.info.unit else ""
         self._label = QLabel(f"{parameter.title}{unit}")
@@ -71,7 +75,7 @@ class ParamRow(QObject):
         grid.addWidget(self._doc, row + 3, 0, 1, 4)
         self.editor.edited.connect(self._edited)
         self.editor.finished.connect(self._finish)
-        self.editor.reverted.connect(self._check_model)
+        self.editor.reverted.connect(self._revert)
         self._reset.clicked.connect(self._to_default)
         self._help.toggled.connect(self._doc.setVisible)
 
@@ -82,18 +86,21 @@ class ParamRow(QObject):
         except ParamError:
             return None
 
-    def show_text(self, text: str | None) -> None:
-        """Show the model's text (None: several values). A draft that means the same, or that is being mended, stays."""
+    def show_text(self, text: str | None, several: Collection[str] = ()) -> None:
+        """Show the model's text (None: the values `several`). A draft that means the same, or that is being mended, stays."""
         same = text == self._model
         self._model = text
-        if self.editor.has_focus() and (self._means_the_same(text) or (same and self._message.text())):
+        if self.editor.has_focus() and (self._means_the_same(text) or self._pending or (same and self._message.text())):
             self._update_reset()
             return
+        self.editor.set_several(several)
         self.editor.set_text(text)
+        self._begin = text
         self._check_model()
 
     def discard_draft(self) -> None:
         """Forget text that was not committed: another layer is shown now."""
+        self._pending, self._begin = "", self._model
         self.editor.set_text(self._model)
         self._check_model()
 
@@ -110,20 +117,50 @@ class ParamRow(QObject):
         self._doc.setVisible(on and self._help.isChecked())
 
     def _edited(self, text: str) -> None:
+        self._pending = ""
         try:
             value = self.parameter.parse(text)
         except ParamError as error:
-            self._message.tell(f"{error}.")
+            if self.parameter.kind in NUMBERS and is_expression(text):
+                self._show_sum(text)
+            else:
+                self._message.tell(f"{error}.")
             return
         self._message.tell("")
         self.changed.emit(self.parameter.name, self.parameter.format(value))
 
+    def _show_sum(self, text: str) -> None:
+        """Show what a sum comes to, or the rule that it breaks. Enter, or leaving the field, sets it."""
+        try:
+            result = worked_out(self.parameter.kind, text)
+            value = self.parameter.parse(result)
+        except (ExpressionError, ParamError) as error:
+            self._message.tell(f"{error}.")
+            return
+        self._pending = self.parameter.format(value)
+        self._message.tell(tr("= {result}, set with Enter", result=self._pending), "info")
+
     def _finish(self) -> None:
+        if self._pending:
+            text, self._pending = self._pending, ""
+            self._message.tell("")
+            self.editor.set_text(text)
+            self.changed.emit(self.parameter.name, text)
         if not self._message.text() and self._means_the_same(self._model):
             self.editor.set_text(self._model)
+        self._begin = self._model
         self.finished.emit()
 
+    def _revert(self) -> None:
+        """Escape: what was typed since the field was entered is taken back."""
+        self._pending = ""
+        if self._begin is not None and self._begin != self._model:
+            self.changed.emit(self.parameter.name, self._begin)
+        self.editor.set_text(self._model)
+        self._check_model()
+
     def _to_default(self) -> None:
+        self._pending = ""
         self._message.tell("")
         text = self.parameter.format(self.parameter.default)
         self.editor.set_text(text)
@@ -174,7 +211,7 @@ class ParamSection(QWidget):
         """Show the texts of the selected layers by parameter, then hide the rows that do not apply."""
         for name, row in self.rows.items():
             different = set(texts.get(name, ()))
-            row.show_text(different.pop() if len(different) == 1 else None)
+            row.show_text(next(iter(different)) if len(different) == 1 else None, different)
         values = {name: row.value() for name, row in self.rows.items()}
         for row in self.rows.values():
             row.set_visible(row.parameter.visible(values))
@@ -192,6 +229,8 @@ def _explain(parameter: Parameter) -> str:
         parts.append(f"{low}{'' if info.max is None else f'to {info.max:g}'}".strip().capitalize() + ".")
     if info.choices:
         parts.append(f"One of {', '.join(info.choices)}.")
+    if parameter.kind in NUMBERS:
+        parts.append(tr("A sum such as 3*16 or (64-32)/2 is worked out."))
     if not info.multiline:
         parts.append(f"Default: {parameter.format(parameter.default) or 'empty'}.")
     return " ".join(parts)

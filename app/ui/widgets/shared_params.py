@@ -8,9 +8,10 @@ from dataclasses import replace
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
-from designer.graph.template import PARAMETER
+from designer.graph.template import INSTANCE, PARAMETER
 from designer.operators.api import Operator
-from designer.operators.params import Parameter
+from designer.operators.params import ParamError, Parameter
+from designer.operators.registry import Registry
 
 
 def with_activation_param(graph: Graph, *, names: tuple[str, ...], name: str, text: str) -> Edit:
@@ -23,6 +24,46 @@ def with_activation_param(graph: Graph, *, names: tuple[str, ...], name: str, te
     where = names[0] if len(names) == 1 else f"{len(names)} layers"
     key = f"activation parameter {name} of {', '.join(names)}"
     return Edit(f"Change {name} of the activation of {where}", edits, merge_key=key)
+
+
+def reset_all(graph: Graph, registry: Registry, names: Iterable[str]) -> Edit:
+    """The edit that gives every known parameter of layers, and of their activations, its default.
+
+    Which template an instance is one of stays, and so does what no declaration knows.
+    """
+    edits: dict[str, tuple[Layer | None, Layer | None]] = {}
+    for layer in (graph[n] for n in names):
+        cls, spec = registry.get(layer.type), layer.activation
+        after = layer
+        if cls is not None:
+            kept = {PARAMETER} if layer.type == INSTANCE else set()
+            after = replace(after, params=_defaults(cls, layer.params, kept))
+        attached = registry.activations.get(spec.type) if spec is not None else None
+        if spec is not None and attached is not None:
+            after = replace(after, activation=replace(spec, params=_defaults(attached, spec.params, set())))
+        if after != layer:
+            edits[layer.name] = (layer, after)
+    where = next(iter(edits)) if len(edits) == 1 else f"{len(edits)} layers"
+    return Edit(f"Reset parameters of {where}", edits)
+
+
+def _defaults(cls: type[Operator], texts: Mapping[str, str], kept: set[str]) -> dict[str, str]:
+    """Texts that mean the defaults. A text that means its default already stays as it is written."""
+    found: dict[str, str] = {}
+    for name, text in texts.items():
+        parameter = cls.parameter(cls.renamed.get(name, name))
+        if parameter is None or name in kept or _means(parameter, text):
+            found[name] = text
+        elif not parameter.info.extension:
+            found[name] = parameter.format(parameter.default)
+    return found
+
+
+def _means(parameter: Parameter, text: str) -> bool:
+    try:
+        return parameter.parse(text) == parameter.default
+    except ParamError:
+        return False
 
 
 def activation_type(layer: Layer) -> str:

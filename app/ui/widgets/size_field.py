@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from app.ui.widgets.number_field import NumberField
 
+_BETWEEN = re.compile("[x×]")
 _PARTS = (("width", "Width"), ("height", "Height"), ("channels", "Channels"))
 
 
@@ -50,6 +53,9 @@ class SizeField(QWidget):
 
     def text(self) -> str:
         parts = [field.text().strip() for field in self.fields]
+        whole = next((p for p in parts if len(_BETWEEN.split(p)) == len(parts)), None)
+        if whole is not None:  # all of it was typed or pasted into one field
+            return "x".join(part.strip() for part in _BETWEEN.split(whole))
         return "x".join(parts) if any(parts) or not self._optional else ""
 
     def set_text(self, text: str) -> None:
