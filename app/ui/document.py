@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class Document(QObject):
         """Commit an edit, or what a command makes of the graph. A refusal is told by `refused` and gives False."""
         try:
             edit = wish if isinstance(wish, Edit) else wish(self.graph)
-            self.history.commit(edit)
+            self.history.commit(self._with_files(edit))
         except DiagnosticError as error:
             self.refused.emit(error.diagnostics)
             return False
@@ -80,11 +80,29 @@ class Document(QObject):
         self._check_clean()
 
     def change_settings(self, **changes: Any) -> None:
-        """Put other values into the settings, by field name. They are no part of the undo history."""
-        settings = replace(self.settings, **changes)
-        if settings != self.settings:
-            self.settings = settings
-            self.settings_changed.emit()
+        """Put other values into the settings, by field name: a step of the history like any other. Typed numbers merge."""
+        values = {key: (getattr(self.settings, key), value) for key, value in changes.items()}
+        changed = {key: (before, after) for key, (before, after) in values.items() if before != after}
+        numbers = all(isinstance(before, int) and isinstance(after, int) for before, after in changed.values())
+        names = " and ".join(sorted(key.replace("_", " ") for key in changed))
+        self.history.commit(Edit(f"Change {names}", merge_key=f"settings {names}" if numbers else "", settings=changed))
+        self._check_clean()
+
+    def keep(self, key: str, text: str | None) -> None:
+        """Put a property that undo passes by, such as a view of the canvas; the document has to be saved for it."""
+        self.history.put(Edit(f"Keep {key}", properties={key: (self.graph.properties.get(key), text)}))
+        self._check_clean()
+
+    def _with_files(self, edit: Edit) -> Edit:
+        """Where layers are renamed, the files that are set for them go with the name."""
+        if not edit.renamed:
+            return edit
+        moved: dict[str, tuple[object, object]] = {}
+        for key in ("input_files", "output_files"):
+            files: Mapping[str, str] = getattr(self.settings, key)
+            if any(name in edit.renamed for name in files):
+                moved[key] = (files, {edit.renamed.get(name, name): file for name, file in files.items()})
+        return replace(edit, settings={**edit.settings, **moved})
 
     @property
     def root(self) -> Document:
@@ -100,6 +118,8 @@ class Document(QObject):
         return (*self.registry.diagnostics, *self.reading, *self.inference.diagnostics())
 
     def _on_change(self, change: ChangeSet) -> None:
+        if change.settings:
+            self.settings = replace(self.settings, **dict(change.settings))  # type: ignore[arg-type]
         states = self.inference.update(change)
         if change.computed or change.removed:
             before, self.training = self.training, training_branch(self.graph, self.registry)
@@ -107,6 +127,8 @@ class Document(QObject):
         self.changed.emit(change)
         if states or change.removed:
             self.states_changed.emit(states)
+        if change.settings:
+            self.settings_changed.emit()
 
     def _check_clean(self) -> None:
         clean = self.history.is_clean

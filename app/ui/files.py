@@ -99,7 +99,6 @@ class Files:
     def _show(self, document: Document) -> None:
         old = self._context.root if self._context.has_document else None
         document.setParent(self._context)
-        document.settings_changed.connect(self.save_settings)
         self._context.set_document(document)
         if old is not None:
             old.deleteLater()
@@ -137,7 +136,7 @@ class Files:
             )
             return False
         document.mark_saved(path)
-        if document.settings != Settings():
+        if document.settings != Settings() or settings_path(path).is_file():
             self.save_settings()
         self.remember(path)
         self._context.message.emit("info", f"Saved {path.name}")

@@ -103,6 +103,9 @@ class TemplateView(Document):
     def redo(self) -> None:
         self._file.redo()
 
+    def keep(self, key: str, text: str | None) -> None:
+        self._file.keep(key, text)
+
     def change_settings(self, **changes: Any) -> None:
         self._file.change_settings(**changes)
 

@@ -187,10 +187,10 @@ class MainWindow(QMainWindow):
         found = document.root.diagnostics() if document is not None else ()
         self.actions_.refresh(self._state(document, sum(1 for d in found if d.severity is Severity.ERROR)))
         self.status.show_problems(found)
-        self.setWindowModified(document is not None and not document.history.is_clean)
         if document is not None:
             sample = document.path is not None and is_sample(document.path)
             self.setWindowTitle(f"{document.title}[*]{' (sample)' if sample else ''} - Layerwright")
+        self.setWindowModified(document is not None and not document.history.is_clean)
 
     def _state(self, document: Document | None, errors: int) -> State:
         if document is None:

@@ -17,7 +17,8 @@ class Edit:
     """One undoable step.
 
     `layers`, `properties`, `frames` and `templates` map a key to (before, after); None means "not there". `renamed` says
-    which removed layers live on under another name.
+    which removed layers live on under another name. `settings` are values of fields of the document's settings: they are
+    part of the same history, but the graph does not hold them (`app.ui.document` does).
     Edits with the same non-empty `merge_key` that follow each other become one undo step (a dragged slider).
     """
 
@@ -28,6 +29,7 @@ class Edit:
     merge_key: str = ""
     renamed: Mapping[str, str] = field(default_factory=dict)
     templates: Mapping[str, tuple[Template | None, Template | None]] = field(default_factory=dict)
+    settings: Mapping[str, tuple[object, object]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether the edit changes anything."""
@@ -36,6 +38,7 @@ class Edit:
             self.properties,
             self.frames,
             self.templates,
+            self.settings,
         )
         return any(before != after for group in groups for before, after in group.values())
 
@@ -48,6 +51,7 @@ class Edit:
             self.merge_key,
             {new: old for old, new in self.renamed.items()},
             {key: (after, before) for key, (before, after) in self.templates.items()},
+            {key: (after, before) for key, (before, after) in self.settings.items()},
         )
 
     def then(self, later: Edit, title: str | None = None) -> Edit:
@@ -60,6 +64,7 @@ class Edit:
             self.merge_key,
             _chain_names(self.renamed, later.renamed),
             _chain(self.templates, later.templates),
+            _chain(self.settings, later.settings),
         )
 
 
@@ -84,8 +89,9 @@ class ChangeSet:
     """What listeners are told after an edit was applied. Names of layers, by kind of change.
 
     A renamed layer is one `removed` and one `added`; `renamed` maps old to new so that views can keep their state.
-    `rewired`, `reconfigured` (parameters, type, activation) and `moved` may overlap. `templates` names the templates that are
-    new, gone or different.
+    `rewired`, `reconfigured` (parameters, type, activation), `moved` and `redrawn` (what only the canvas shows, such as
+    being collapsed) may overlap. `templates` names the templates that are new, gone or different. `settings` are fields of
+    the document's settings with their values now.
     """
 
     added: frozenset[str] = frozenset()
@@ -97,6 +103,8 @@ class ChangeSet:
     properties: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = field(default_factory=dict)
     templates: frozenset[str] = frozenset()
+    redrawn: frozenset[str] = frozenset()
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def computed(self) -> frozenset[str]:
@@ -113,11 +121,13 @@ class ChangeSet:
             or self.frames
             or self.properties
             or self.templates
+            or self.redrawn
+            or self.settings
         )
 
     @classmethod
     def of(cls, edit: Edit) -> ChangeSet:
-        added, removed, rewired, reconfigured, moved = set(), set(), set(), set(), set()
+        added, removed, rewired, reconfigured, moved, redrawn = set(), set(), set(), set(), set(), set()
         for name, (before, after) in edit.layers.items():
             if before is None and after is not None:
                 added.add(name)
@@ -130,6 +140,8 @@ class ChangeSet:
                     reconfigured.add(name)
                 if before.position != after.position:
                     moved.add(name)
+                if before.attributes != after.attributes:
+                    redrawn.add(name)
         return cls(
             frozenset(added),
             frozenset(removed),
@@ -140,6 +152,8 @@ class ChangeSet:
             frozenset(k for k, (b, a) in edit.properties.items() if b != a),
             {old: new for old, new in edit.renamed.items() if old in removed and new in added},
             frozenset(k for k, (b, a) in edit.templates.items() if b != a),
+            frozenset(redrawn),
+            {k: a for k, (b, a) in edit.settings.items() if b != a},
         )
 
 

@@ -35,6 +35,7 @@ class History:
         self._state = 0
         self._states = 0  # how many there have been
         self._clean = 0  # the state that was saved
+        self._aside = False  # whether something was put aside of the steps since
         self._limit = limit
         self._group: list[Edit] | None = None
         self._group_title = ""
@@ -55,6 +56,18 @@ class History:
             self._group.append(edit)
         else:
             self._remember(edit)
+        self._tell(change)
+        return change
+
+    def put(self, edit: Edit) -> ChangeSet:
+        """Apply an edit that is no step: undo passes it by, but the graph differs from the saved one until it is saved.
+
+        Only for what no step touches, such as the views that a person keeps.
+        """
+        if not edit:
+            return ChangeSet()
+        change = self.graph.apply(edit)
+        self._aside = True
         self._tell(change)
         return change
 
@@ -119,11 +132,12 @@ class History:
     @property
     def is_clean(self) -> bool:
         """Whether the graph is as it was when `mark_clean` was called last (or at the start)."""
-        return self._state == self._clean
+        return self._state == self._clean and not self._aside
 
     def mark_clean(self) -> None:
         """Remember that the present state is the saved one."""
         self._clean = self._state
+        self._aside = False
         self._sealed = True
 
     def _remember(self, edit: Edit) -> None:

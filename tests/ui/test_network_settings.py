@@ -20,6 +20,7 @@ from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.number_field import NumberField
 from designer.files.document import save_document
 from designer.files.settings import Settings, read_settings, save_settings, settings_path
+from designer.graph import commands
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -77,7 +78,7 @@ def test_choosing_an_engine_changes_the_settings(qtbot, panel, context):
     with qtbot.waitSignal(context.document.settings_changed):
         qtbot.keyClick(box, Qt.Key.Key_Down)
     assert context.document.settings.engine == "torch"
-    assert context.document.history.undo_title is None
+    assert context.document.history.undo_title == "Change engine"
 
 
 def test_what_is_impossible_is_disabled_with_the_reason(panel):
@@ -194,6 +195,8 @@ def test_changed_settings_are_saved_beside_the_document(qtbot, context, tmp_path
     files = Files(window, context, QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
     assert files.open(path)
     context.document.change_settings(iterations=33, weights=str(tmp_path / "weights"))
+    assert not settings_path(path).exists()
+    assert files.save()
     assert read_settings(settings_path(path)).settings.iterations == 33
     assert files.open(path)
     assert context.document.settings.weights == str(tmp_path / "weights")
@@ -209,3 +212,33 @@ def test_settings_of_a_new_document_wait_for_its_first_saving(qtbot, context, tm
     context.document.change_settings(threads=2)
     assert files.save_to(tmp_path / "new.xml")
     assert read_settings(settings_path(tmp_path / "new.xml")).settings.threads == 2
+
+
+def test_settings_are_steps_of_the_one_history(context, tmp_path):
+    document = context.document
+    document.history.mark_clean()
+    document.change_settings(precision="bf16")
+    document.do(lambda g: commands.set_property(g, "name", "other"))
+    document.change_settings(iterations=2)
+    document.change_settings(iterations=25)
+    assert not document.history.is_clean
+    assert document.history.undo_title == "Change iterations"
+    document.undo()
+    assert (document.settings.iterations, document.settings.precision) == (Settings().iterations, "bf16")
+    document.undo()
+    document.undo()
+    assert document.settings == Settings()
+    assert document.history.is_clean
+    document.redo()
+    assert document.settings.precision == "bf16"
+
+
+def test_files_follow_the_name_of_their_layer_in_one_step(context):
+    document = context.document
+    name = next(iter(document.graph.layers))
+    document.change_settings(input_files={name: "/tmp/a.png"})
+    document.do(lambda g: commands.rename_layer(g, name, "photo"))
+    assert dict(document.settings.input_files) == {"photo": "/tmp/a.png"}
+    document.undo()
+    assert dict(document.settings.input_files) == {name: "/tmp/a.png"}
+    assert document.history.redo_title == f"Rename {name} to photo"
