@@ -218,9 +218,6 @@ class AnalysisController(QObject):
         computed = bool(change.computed or change.removed)
         only_values = computed and self._changes.note(change, self._document)  # first: what follows may already send
         for old, new in change.renamed.items():
-            files = self._document.settings.input_files
-            if old in files:
-                self._document.change_settings(input_files={new if k == old else k: v for k, v in files.items()})
             if Source.parse(self.capture).layer == old:
                 self.capture = str(Source(new, Source.parse(self.capture).port))
         known, self._inputs = self._inputs, frozenset(self.input_layers())
