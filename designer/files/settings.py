@@ -206,6 +206,7 @@ class _Reader:
 
 
 PATTERN = "pattern:"  # what begins so is no file but a test picture that the program draws
+CAMERA = "camera:"  # what begins so is no file but a device: camera:0, or camera:/dev/video2
 
 _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{_GENERAL}dataType": ("precision", PRECISIONS),
@@ -229,7 +230,7 @@ def _is_foreign(text: str) -> bool:
 
 
 def _absolute(text: str, folder: Path) -> str:
-    if not text or _is_foreign(text) or text.startswith(PATTERN):
+    if not text or _is_foreign(text) or text.startswith((PATTERN, CAMERA)):
         return text
     if os.name != "nt" and "\\" in text and not (folder / text).exists():
         text = text.replace("\\", "/")

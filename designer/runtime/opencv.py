@@ -1,0 +1,35 @@
+"""OpenCV, imported when a video or a deep picture is really read. Never in the process of the window."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+MAX_PIXELS = 100_000_000  # of one picture: 1.2 GB as float32 RGB
+
+
+def opencv() -> Any:
+    """The `cv2` module, quiet and with our limit of pixels. DiagnosticError where it is not installed."""
+    known: ModuleType | None = sys.modules.get("cv2")
+    if known is not None:
+        return known
+    # Read by the library once: what it says about damaged files is told by our findings.
+    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
+    os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(MAX_PIXELS))
+    try:
+        import cv2
+    except ImportError as error:
+        raise DiagnosticError(
+            Diagnostic(
+                "no-opencv",
+                f"videos and float TIFF files need OpenCV, which cannot be loaded: {error}",
+                remedy="install it: pip install opencv-python-headless",
+            )
+        ) from error
+    cv2.setNumThreads(1)  # it only decodes and converts here; the engine has the cores
+    return cv2

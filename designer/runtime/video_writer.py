@@ -1,0 +1,233 @@
+"""Writing videos and folders of pictures that are whole or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.runtime.images import to_uint8, write_image
+from designer.runtime.opencv import opencv
+from designer.runtime.video import VideoReader
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How pictures are packed: the code in the file, and the kinds of file that hold it."""
+
+    title: str
+    code: str
+    suffixes: tuple[str, ...]
+    lossless: bool = False
+
+
+CODECS = {
+    "ffv1": Codec("FFV1, lossless", "FFV1", (".mkv", ".avi", ".mp4"), lossless=True),
+    "mpeg4": Codec("MPEG-4 part 2", "mp4v", (".mp4", ".mov", ".mkv", ".avi")),
+    "vp9": Codec("VP9", "VP90", (".webm", ".mkv")),
+    "mjpeg": Codec("Motion JPEG", "MJPG", (".avi",)),
+}
+BY_SUFFIX = {".mkv": "ffv1", ".avi": "mjpeg", ".mp4": "mpeg4", ".mov": "mpeg4", ".webm": "vp9"}
+
+
+def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
+    """The codec for a file: the one asked for if its kind of file holds it, else the usual one. DiagnosticError."""
+    suffix = path.suffix.lower()
+    if suffix not in BY_SUFFIX:
+        raise _refused(path, f"videos are not written as '{suffix}'", f"end the name in {', '.join(BY_SUFFIX)}")
+    chosen = name or BY_SUFFIX[suffix]
+    if chosen not in CODECS:
+        raise _refused(path, f"there is no codec '{name}' here", f"choose one of {', '.join(CODECS)}")
+    if suffix not in CODECS[chosen].suffixes:
+        fitting = ", ".join(n for n, c in CODECS.items() if suffix in c.suffixes)
+        raise _refused(path, f"a {suffix} file cannot hold {CODECS[chosen].title}", f"choose one of {fitting}")
+    if quality and chosen != "mjpeg":
+        raise _refused(
+            path, f"the writer of {CODECS[chosen].title} has no quality to set", "leave it out, or use mjpeg in an .avi"
+        )
+    return chosen
+
+
+class VideoWriter:
+    """Takes N x C x H x W pictures (the first of a batch; 1 or 3 channels, clipped to 0..1, 8 bits) one by one.
+
+    The file appears at `close` and not before; leaving the `with` block by an error leaves nothing. Codecs need even
+    sizes: an odd one gets its last row or column twice, and `note` says so.
+    """
+
+    def __init__(self, path: Path | str, fps: float, codec: str = "", quality: int = 0) -> None:
+        self.path = Path(path)
+        self.codec = codec_for(self.path, codec, quality)
+        self.note = ""
+        self.count = 0
+        self._fps, self._quality = fps, quality
+        self._writer: Any = None
+        self._size = (0, 0)
+        self._part = self.path.with_name(f".lw-{secrets.token_hex(8)}.part{self.path.suffix.lower()}")
+        if self.path.is_dir():
+            raise _refused(self.path, "there is a folder of that name", "choose another name")
+        _check_folder(self.path, self._part)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close() if kind is None else self.discard()
+
+    def write(self, array: NDArray[Any]) -> None:
+        """Add a picture; all have the size of the first one."""
+        pixels = _color(self.path, array)
+        height, width = pixels.shape[:2]
+        if self._writer is None:
+            self._size = (width, height)
+            self._start(width + width % 2, height + height % 2)
+        if (width, height) != self._size:
+            was = " x ".join(map(str, self._size))
+            raise _refused(
+                self.path,
+                f"picture {self.count} has {width} x {height} pixels, those before {was}",
+                "write a folder of pictures instead: each may have a size of its own there",
+            )
+        if width % 2 or height % 2:
+            pixels = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+            self.note = (
+                f"{width} x {height} is odd and videos are even: the last row or column is there twice; "
+                "a folder of pictures keeps the size"
+            )
+        self._writer.write(np.ascontiguousarray(pixels[:, :, ::-1]))
+        self.count += 1
+
+    def close(self) -> None:
+        """Finish the file, read it back as far as counting its frames, and put it in place."""
+        try:
+            if self._writer is None:
+                raise _refused(self.path, "there was no picture to write", "choose a range that has frames")
+            self._writer.release()
+            try:
+                with VideoReader(self._part) as again:
+                    count = again.info.frames
+            except DiagnosticError:
+                count = 0
+            if count != self.count:  # the library tells nothing of a full disk
+                raise _refused(
+                    self.path,
+                    f"{count} of {self.count} frames arrived in the file; it was not kept",
+                    "free some space on the disk, or choose another codec",
+                )
+            os.replace(self._part, self.path)
+        except OSError as error:
+            raise _refused(self.path, error.strerror or str(error), "choose a folder that you may write to") from error
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Give up; nothing stays on disk."""
+        if self._writer is not None:
+            self._writer.release()
+        self._part.unlink(missing_ok=True)
+
+    def _start(self, width: int, height: int) -> None:
+        cv = opencv()
+        code = cv.VideoWriter.fourcc(*CODECS[self.codec].code)
+        # The library's own writer of Motion JPEG is the only one with a quality.
+        backend = cv.CAP_OPENCV_MJPEG if self._quality else cv.CAP_FFMPEG
+        self._writer = cv.VideoWriter(str(self._part), backend, code, float(self._fps), (width, height))
+        if not self._writer.isOpened():
+            raise _refused(
+                self.path,
+                f"a video of {width} x {height} pixels with {CODECS[self.codec].title} cannot be started there",
+                "choose another codec, or another folder",
+            )
+        if self._quality:
+            self._writer.set(cv.VIDEOWRITER_PROP_QUALITY, float(self._quality))
+
+
+class FolderWriter:
+    """Takes N x C x H x W pictures into files of a folder, which appears at `close` and not before.
+
+    PNG (8 bits) or npy (the values as they are). The folder must not exist yet, or be empty.
+    """
+
+    def __init__(self, path: Path | str, suffix: str = ".png") -> None:
+        self.path = Path(path)
+        self.suffix = suffix
+        self.note = ""
+        self.count = 0
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise _refused(self.path, "it is there already and not empty", "choose a new folder")
+        self._part = self.path.with_name(f".lw-{secrets.token_hex(8)}.part")
+        try:
+            self._part.mkdir()
+        except OSError as error:
+            raise _refused(self.path, error.strerror or str(error), "choose a folder that exists") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close() if kind is None else self.discard()
+
+    def write(self, array: NDArray[Any], name: str = "") -> None:
+        """Add a picture, under its number or under `name` (without ending)."""
+        target = self._part / f"{name or f'frame_{self.count:05d}'}{self.suffix}"
+        if target.exists():  # a.png and a.jpg of one folder
+            target = target.with_stem(f"{target.stem}_{self.count:05d}")
+        if self.suffix == ".npy":
+            try:
+                np.save(target, array, allow_pickle=False)
+            except OSError as error:
+                raise _refused(self.path, error.strerror or str(error), "free some space on the disk") from error
+        else:
+            write_image(target, array)
+        self.count += 1
+
+    def close(self) -> None:
+        try:
+            if not self.count:
+                raise _refused(self.path, "there was no picture to write", "choose a range that has frames")
+            os.replace(self._part, self.path)  # takes the place of an empty folder, of no other
+        except OSError as error:
+            raise _refused(self.path, error.strerror or str(error), "choose a new folder") from error
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Give up; nothing stays on disk."""
+        shutil.rmtree(self._part, ignore_errors=True)
+
+
+def _color(path: Path, array: NDArray[Any]) -> NDArray[np.uint8]:
+    if array.ndim not in (3, 4) or array.shape[-3] not in (1, 3):
+        shape = " x ".join(map(str, array.shape))
+        raise _refused(
+            path, f"a video cannot hold a tensor of {shape}", "choose an output of 1 or 3 channels, or a folder of .npy"
+        )
+    pixels = to_uint8(array)
+    return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+
+
+def _check_folder(path: Path, part: Path) -> None:
+    """Refuse a place that cannot be written to before an hour of work; the library would not say why."""
+    try:
+        part.open("xb").close()
+    except OSError as error:
+        raise _refused(
+            path, error.strerror or str(error), "choose a folder that exists and may be written to"
+        ) from error
+    with contextlib.suppress(OSError):
+        part.unlink()
+
+
+def _refused(path: Path, reason: str, remedy: str) -> DiagnosticError:
+    return DiagnosticError(
+        Diagnostic("cannot-write-video", f"{path.name} cannot be written: {reason}", file=str(path), remedy=remedy)
+    )

@@ -1,0 +1,289 @@
+"""Videos: every frame by its number, in any order; files that are none; what is written is whole."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from video_files import make_uneven_video, make_video, picture_of
+
+from designer.graph.diagnostics import DiagnosticError
+from designer.runtime.camera import Camera, camera_name
+from designer.runtime.video import VideoReader, is_video
+from designer.runtime.video_writer import FolderWriter, VideoWriter, codec_for
+
+pytest.importorskip("cv2")
+
+
+def refusal(call, *args, **kw):
+    with pytest.raises(DiagnosticError) as caught:
+        call(*args, **kw)
+    (found,) = caught.value.diagnostics
+    assert found.remedy
+    return found
+
+
+def as_batch(pixels):
+    return pixels.astype(np.float32).transpose(2, 0, 1)[None] / np.float32(255)
+
+
+def test_every_frame_by_its_number(tmp_path):
+    path = make_video(tmp_path / "a.mkv", 40)
+    with VideoReader(path) as video:
+        info = video.info
+        assert (info.frames, info.fps, info.width, info.height, info.variable) == (40, 25.0, 64, 48, False)
+        assert info.seconds == pytest.approx(1.6, abs=0.002)
+        assert info.codec.lower() == "ffv1"
+        order = [*np.random.default_rng(0).permutation(40), *range(40), *reversed(range(40))]
+        for index in order:
+            np.testing.assert_array_equal(video.read(int(index)), picture_of(int(index)))
+        assert not video.read(3).flags.writeable
+        assert video.time(10) == pytest.approx(0.4, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("a.mp4", "mp4v"), ("a.webm", "VP80"), ("a.avi", "MJPG"), ("b.avi", "FFV1")]
+)
+def test_frames_in_any_order_are_those_in_order(tmp_path, name, code):
+    """The lossy kinds have frames that need others before them: what a seek finds must be the same picture."""
+    path = make_video(tmp_path / name, 30, code)
+    with VideoReader(path) as video:
+        assert video.info.frames == 30
+        straight = list(video.frames())
+    with VideoReader(path) as video:
+        for index in [29, 0, 13, 12, 11, 25, 1, *reversed(range(30))]:
+            np.testing.assert_array_equal(video.read(index), straight[index])
+        np.testing.assert_array_equal(straight[5:8], list(video.frames(5, 8)))
+
+
+def test_frames_that_last_differently_long(tmp_path):
+    times = [0, 1, 2, 5, 9, 10, 20, 21, 22, 40, 41, 60]
+    path = make_uneven_video(tmp_path / "uneven.mkv", times)
+    with VideoReader(path) as video:
+        assert video.info.frames == len(times)  # the file itself says 61 by its duration
+        assert video.info.variable
+        assert video.info.fps == pytest.approx(11 / 2.4, rel=0.01)
+        assert [round(video.time(i) * 25) for i in range(len(times))] == times
+        straight = [frame.copy() for frame in video.frames()]
+        blue = [int(frame[:, :, 2].mean()) for frame in straight]
+        np.testing.assert_allclose(blue, range(len(times)), atol=3)
+    with VideoReader(path) as video:
+        for index in [11, 3, 9, 8, 4, 0, 10]:
+            np.testing.assert_array_equal(video.read(index), straight[index])
+
+
+def test_files_that_are_no_video(tmp_path):
+    text = tmp_path / "a.mp4"
+    text.write_text("hello")
+    assert refusal(VideoReader, text).code == "not-a-video"
+    missing = refusal(VideoReader, tmp_path / "none.mp4")
+    assert missing.code == "cannot-read"
+    assert "none.mp4" in str(missing)
+    assert refusal(VideoReader, tmp_path).code == "cannot-read"
+    (tmp_path / "empty.mkv").touch()
+    assert refusal(VideoReader, tmp_path / "empty.mkv").code == "not-a-video"
+    whole = make_video(tmp_path / "whole.mp4", 20, "mp4v")
+    (tmp_path / "cut.mp4").write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    assert refusal(VideoReader, tmp_path / "cut.mp4").code == "not-a-video"  # its table of contents was at the end
+
+
+def test_a_video_that_is_cut_off_is_read_as_far_as_it_goes(tmp_path):
+    whole = make_video(tmp_path / "whole.mkv", 20)
+    data = whole.read_bytes()
+    (tmp_path / "cut.mkv").write_bytes(data[: len(data) // 2])
+    with VideoReader(tmp_path / "cut.mkv") as video:
+        assert 2 < video.info.frames < 20
+        np.testing.assert_array_equal(video.read(2), picture_of(2))
+        for index in (video.info.frames, -1):
+            found = refusal(video.read, index)
+            assert found.code == "no-such-frame"
+            assert str(index) in found.message
+
+
+def test_frames_of_too_many_pixels_are_refused(tmp_path, monkeypatch):
+    path = make_video(tmp_path / "a.mkv", 3)
+    monkeypatch.setattr("designer.runtime.video.MAX_PIXELS", 64 * 48 - 1)
+    assert refusal(VideoReader, path).code == "picture-too-large"
+
+
+def test_names():
+    assert is_video("a/b.MP4")
+    assert not is_video("a.png")
+    assert camera_name("camera:0") == "0"
+    assert camera_name("a.mp4") is None
+
+
+@pytest.mark.parametrize("name", ["a.mkv", "b.avi", "c.mp4"])
+def test_a_lossless_video_holds_the_very_bytes(tmp_path, name):
+    with VideoWriter(tmp_path / name, 30, "ffv1") as writer:
+        for index in range(15):
+            writer.write(as_batch(picture_of(index)))
+        assert not (tmp_path / name).exists()  # not before it is whole
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    with VideoReader(tmp_path / name) as video:
+        assert (video.info.frames, video.info.fps) == (15, 30.0)
+        for index, frame in enumerate(video.frames()):
+            np.testing.assert_array_equal(frame, picture_of(index))
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mov", "a.webm", "a.avi"])
+def test_lossy_videos_come_near(tmp_path, name):
+    y, x = np.mgrid[:48, :64]
+    smooth = np.stack([x / 63, y / 47, (x + y) / 110]).astype(np.float32)[None]
+    with VideoWriter(tmp_path / name, 10) as writer:
+        for _ in range(4):
+            writer.write(smooth)
+    with VideoReader(tmp_path / name) as video:
+        assert video.info.frames == 4
+        assert np.abs(video.read(2).astype(float) - smooth[0].transpose(1, 2, 0) * 255).mean() < 5
+
+
+def test_quality_is_for_motion_jpeg(tmp_path):
+    noise = np.random.default_rng(0).random((1, 3, 48, 64), np.float32)
+    sizes = []
+    for quality in (10, 95):
+        with VideoWriter(tmp_path / "a.avi", 10, quality=quality) as writer:
+            for _ in range(3):
+                writer.write(noise)
+        sizes.append((tmp_path / "a.avi").stat().st_size)
+    assert sizes[0] < sizes[1] * 0.8
+    assert "quality" in refusal(codec_for, tmp_path / "a.mkv", "ffv1", 50).message
+
+
+def test_odd_sizes_are_told(tmp_path):
+    pixels = picture_of(7, 47, 63)
+    with VideoWriter(tmp_path / "a.mkv", 10) as writer:
+        writer.write(as_batch(pixels))
+    assert "63 x 47" in writer.note
+    with VideoReader(tmp_path / "a.mkv") as video:
+        frame = video.read(0)
+        assert frame.shape == (48, 64, 3)
+        np.testing.assert_array_equal(frame[:47, :63], pixels)
+        np.testing.assert_array_equal(frame[47, :63], pixels[46])
+
+
+def test_what_cannot_be_written(tmp_path):
+    assert "ends" not in refusal(VideoWriter, tmp_path / "a.gif", 25).message
+    assert refusal(VideoWriter, tmp_path / "a.mp4", 25, "vp9").code == "cannot-write-video"
+    assert refusal(VideoWriter, tmp_path / "a.mp4", 25, "x265").code == "cannot-write-video"
+    assert refusal(VideoWriter, tmp_path / "none" / "a.mp4", 25).code == "cannot-write-video"
+    assert list(tmp_path.iterdir()) == []
+    with VideoWriter(tmp_path / "a.mkv", 25) as writer:
+        writer.write(np.zeros((1, 3, 8, 8), np.float32))
+        assert "8 x 8" in refusal(writer.write, np.zeros((1, 3, 10, 8), np.float32)).message
+        assert "1 x 4 x 8 x 8" in refusal(writer.write, np.zeros((1, 4, 8, 8), np.float32)).message
+    assert refusal(VideoWriter(tmp_path / "b.mkv", 25).close).code == "cannot-write-video"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.mkv"]
+
+
+def test_an_error_leaves_the_old_file(tmp_path):
+    (tmp_path / "a.mkv").write_bytes(b"old")
+
+    def fail_halfway():
+        with VideoWriter(tmp_path / "a.mkv", 25) as writer:
+            writer.write(np.zeros((1, 3, 8, 8), np.float32))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_halfway()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.mkv"]
+    assert (tmp_path / "a.mkv").read_bytes() == b"old"
+
+
+def test_a_file_with_too_few_frames_is_not_kept(tmp_path):
+    writer = VideoWriter(tmp_path / "a.mkv", 25)
+    writer.write(np.zeros((1, 3, 8, 8), np.float32))
+    writer.count = 2  # as if the disk had taken only one of them
+    assert "1 of 2" in refusal(writer.close).message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_pictures(tmp_path):
+    from designer.runtime.images import read_image
+
+    with FolderWriter(tmp_path / "out") as writer:
+        for index in range(3):
+            writer.write(as_batch(picture_of(index, 5, 7)))
+        writer.write(as_batch(picture_of(3)), "named")
+        assert not (tmp_path / "out").exists()
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "frame_00000.png",
+        "frame_00001.png",
+        "frame_00002.png",
+        "named.png",
+    ]
+    np.testing.assert_array_equal(read_image(tmp_path / "out" / "frame_00002.png"), as_batch(picture_of(2, 5, 7)))
+    assert refusal(FolderWriter, tmp_path / "out").code == "cannot-write-video"
+    values = np.random.default_rng(0).normal(0, 9, (1, 5, 2, 2)).astype(np.float32)
+    with FolderWriter(tmp_path / "tensors", ".npy") as writer:
+        writer.write(values)
+    np.testing.assert_array_equal(np.load(tmp_path / "tensors" / "frame_00000.npy"), values)
+    assert sorted(os.listdir(tmp_path)) == ["out", "tensors"]
+
+
+class FakeDevice:
+    """A camera that sends `picture_of(0)`, `picture_of(1)`, ... whenever it is let."""
+
+    def __init__(self, pictures: int) -> None:
+        import threading
+
+        self.left = list(range(pictures))
+        self.allowed = threading.Semaphore(0)
+        self.released = False
+
+    def isOpened(self):
+        return True
+
+    def read(self):
+        if not self.left:
+            return False, None
+        self.allowed.acquire()
+        return True, np.ascontiguousarray(picture_of(self.left.pop(0))[:, :, ::-1])
+
+    def get(self, prop):
+        return 30.0
+
+    def release(self):
+        self.released = True
+
+
+def test_a_camera_gives_its_newest_picture():
+    device = FakeDevice(5)
+    camera = Camera("0", device)
+    device.allowed.release()
+    number, pixels = camera.latest()
+    assert number == 1
+    np.testing.assert_array_equal(pixels, picture_of(0))
+    device.allowed.release(3)
+    while camera.latest(number)[0] < 4:
+        pass
+    number, pixels = camera.latest(number)
+    assert number == 4  # two were never looked at
+    np.testing.assert_array_equal(pixels, picture_of(3))
+    assert camera.fps > 0
+    device.allowed.release()
+    assert camera.latest(4)[0] == 5
+    found = refusal(camera.latest, 5)  # it has no more
+    assert found.code == "camera-silent"
+    camera.close()
+    assert device.released
+
+
+@pytest.mark.parametrize("name", ["97", "/dev/video97", "http://127.0.0.1/a.mjpg", "nonsense"])
+def test_a_camera_that_is_not_there(name):
+    found = refusal(Camera, name)
+    assert found.code == "no-camera"
+    assert name in found.message
+    assert "camera" in found.remedy or "/dev/video" in found.remedy
+
+
+def test_a_video_may_stand_for_a_camera(tmp_path):
+    path = make_video(tmp_path / "a.mkv", 4, fps=100)
+    camera = Camera(str(path))
+    seen = 0
+    for _ in range(6):  # more than the file has: it plays again
+        seen, pixels = camera.latest(seen)
+        assert any(np.array_equal(pixels, picture_of(i)) for i in range(4))
+    assert seen >= 6
+    camera.close()
