@@ -176,6 +176,7 @@ class Journal:
         before = self._thread
 
         def run() -> None:
+            time.sleep(0)  # a thread that begins takes the turn of the one that made it, for 5 ms
             if before is not None:
                 before.join()
             work()

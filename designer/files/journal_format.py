@@ -7,6 +7,7 @@ one that is damaged takes only its own values with it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -76,7 +77,7 @@ class Snapshot:
     def line(self, at: int) -> bytes:
         """The record that stands for the whole graph after record `at`.
 
-        Layers are encoded one by one: one long call of the encoder would hold up the window's thread.
+        A thread does this, and gives way to the window's thread again and again.
         """
         head = {
             "base": at,
@@ -87,15 +88,17 @@ class Snapshot:
             "templates": {template.name: _template_data(template) for template in self.templates},
         }
         text = json.dumps(head, separators=(",", ":"))
-        layers = ",".join(
-            f"{json.dumps(x.name)}:{json.dumps(_layer_data(x), separators=(',', ':'))}" for x in self.layers
-        )
-        return checked(f'{text[:-1]},"layers":{{{layers}}}}}')
+        layers = []
+        for number, layer in enumerate(self.layers):
+            if number % 16 == 0:
+                time.sleep(0)
+            layers.append(f"{json.dumps(layer.name)}:{json.dumps(_layer_data(layer), separators=(',', ':'))}")
+        return checked(f'{text[:-1]},"layers":{{{",".join(layers)}}}}}')
 
 
 def change_data(graph: Graph, change: ChangeSet) -> dict[str, Any]:
     """What a record says of a change that was just made to `graph`: the values that are there now, None for what is gone."""
-    whole = change.added | change.rewired | change.reconfigured
+    whole = change.added | change.rewired | change.reconfigured | change.redrawn
     data = {
         "layers": {n: _layer_data(graph[n]) if n in graph else None for n in sorted(whole | change.removed)},
         "moved": {n: graph[n].position for n in sorted(change.moved - whole) if n in graph},
@@ -196,12 +199,13 @@ def _foreign_data(attributes: Mapping[str, str], children: Iterable[Foreign]) ->
 
 
 def _frame_data(frame: Frame) -> list[Any]:
-    return [frame.title, frame.text, frame.color, frame.rect]
+    return [frame.title, frame.text, frame.color, frame.rect, *([True] if frame.collapsed else [])]
 
 
 def _template_data(template: Template) -> dict[str, Any]:
     return {
         "layers": {layer.name: _layer_data(layer) for layer in template.layers},
+        **({"frames": {frame.id: _frame_data(frame) for frame in template.frames}} if template.frames else {}),
         **_foreign_data(template.attributes, template.foreign),
     }
 
@@ -241,16 +245,19 @@ def _read_foreign(data: Mapping[str, Any]) -> tuple[dict[str, str], tuple[Foreig
 
 
 def _read_frame(key: str, value: Any) -> Frame:
-    title, text, color, rect = _list(value, 4)
+    values = _list(value)
+    collapsed = values[4:] == [True]
+    title, text, color, rect = _list(values[:4] if collapsed else values, 4)
     x, y, width, height = _numbers(rect, 4)
-    return Frame(key, _text(title), _text(text), _text(color), (x, y, width, height))
+    return Frame(key, _text(title), _text(text), _text(color), (x, y, width, height), collapsed)
 
 
 def _read_template(name: str, value: Any) -> Template:
     data = _map(value)
     layers = tuple(_read_layer(_layer_name(k), v) for k, v in _map(data.get("layers")).items())
     attributes, foreign = _read_foreign(data)
-    return Template(name, layers, foreign, attributes)
+    frames = tuple(_read_frame(_text(k), v) for k, v in _map(data.get("frames")).items())
+    return Template(name, layers, foreign, attributes, frames)
 
 
 def _layer_name(value: Any) -> str:

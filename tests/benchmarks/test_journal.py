@@ -77,7 +77,7 @@ def test_moving_every_layer_is_recorded(benchmark, desk) -> None:
 
     def change() -> tuple[tuple[ChangeSet], dict[str, object]]:
         step = next(steps)
-        return (graph.apply(commands.move_layers(graph, {n: (16 * step, 0) for n in graph.layers})),), {}
+        return (graph.apply(commands.move_layers(graph, dict.fromkeys(graph.layers, (16 * step, 0)))),), {}
 
     journal.record(*change()[0])
     journal.wait()

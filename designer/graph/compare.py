@@ -1,0 +1,298 @@
+"""What is different between two networks: layers, parameters, links, places, templates, frames and properties."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Frame, Layer, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value that is different; None: it was not there, or is not there any more.
+
+    `name` is a parameter, "type", "activation", "activation.<parameter>", "input <number>", or what a foreign part is called.
+    """
+
+    name: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"{self.name}: {shown(self.after)} is new"
+        if self.after is None:
+            return f"{self.name}: {shown(self.before)} is gone"
+        return f"{self.name}: {shown(self.before)} → {shown(self.after)}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What leads from one network to another. Layers are called by their names after, those that are gone by the one before.
+
+    A layer may be in `renamed` (before -> after), `changed`, `rewired` and `moved` at once. `templates` holds a comparison of
+    the insides for each template that is in both.
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    changed: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
+    rewired: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
+    moved: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
+    properties: tuple[Difference, ...] = ()
+    frames: tuple[Difference, ...] = ()
+    templates_added: tuple[str, ...] = ()
+    templates_removed: tuple[str, ...] = ()
+    templates: Mapping[str, Comparison] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)  # of the layers in `added` and `removed`
+
+    def __bool__(self) -> bool:
+        """Whether anything is different."""
+        return bool(self.moved) or self.means
+
+    @property
+    def means(self) -> bool:
+        """Whether more is different than where layers stand."""
+        own = (self.added, self.removed, self.renamed, self.changed, self.rewired, self.properties, self.frames)
+        return any(own) or any((self.templates_added, self.templates_removed, self.templates))
+
+    def summary(self) -> str:
+        """One line of counts."""
+        counts = (
+            ("added", len(self.added)),
+            ("removed", len(self.removed)),
+            ("renamed", len(self.renamed)),
+            ("changed", len(self.changed.keys() | self.rewired.keys())),
+            ("moved", len(self.moved)),
+        )
+        parts = [f"{number} {what}" for what, number in counts if number]
+        others = len(self.templates_added) + len(self.templates_removed) + len(self.templates)
+        texts = [f"layers: {', '.join(parts)}"] if parts else []
+        for what, number in (("template", others), ("frame", len(self.frames)), ("property", len(self.properties))):
+            if number:
+                plural = "properties" if what == "property" else f"{what}s"
+                texts.append(f"{number} {what if number == 1 else plural}")
+        return "; ".join(texts) or "no difference"
+
+    def text(self) -> str:
+        """Everything, one difference a line, as a person would read it aloud. Empty when nothing is different."""
+        return "".join(f"{line}\n" for line in self.lines())
+
+    def lines(self) -> list[str]:
+        found = [f"+ {name} ({self.types.get(name, '?')})" for name in self.added]
+        found += [f"- {name} ({self.types.get(name, '?')})" for name in self.removed]
+        found += [f"= {old} is called {new} now" for old, new in self.renamed.items()]
+        for name in sorted(self.changed.keys() | self.rewired.keys()):
+            found.append(f"~ {name}")
+            found += [f"    {difference}" for difference in (*self.changed.get(name, ()), *self.rewired.get(name, ()))]
+        for name, (before, after) in self.moved.items():
+            found.append(f"> {name} moved from {before[0]},{before[1]} to {after[0]},{after[1]}")
+        found += [f"+ template {name}" for name in self.templates_added]
+        found += [f"- template {name}" for name in self.templates_removed]
+        for name, inside in self.templates.items():
+            found.append(f"~ template {name}")
+            found += [f"    {line}" for line in inside.lines()]
+        found += [f"~ frame {difference}" for difference in self.frames]
+        found += [f"~ {difference}" for difference in self.properties]
+        return found
+
+
+def compare(before: Graph, after: Graph) -> Comparison:
+    """What leads from `before` to `after`.
+
+    A layer counts as renamed where that is plain: one that is gone and a new one are alike in all but the name, and no other
+    pair of them is.
+    """
+    renamed = _renamed(before, after)
+    gone = [n for n in before.layers if n not in after and n not in renamed]
+    fresh = set(renamed.values())
+    new = [n for n in after.layers if n not in before and n not in fresh]
+    changed: dict[str, tuple[Difference, ...]] = {}
+    rewired: dict[str, tuple[Difference, ...]] = {}
+    moved: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
+    for old in before:
+        layer = after.get(renamed.get(old.name, old.name))
+        if layer is None:
+            continue
+        values = _values(old, layer)
+        if values:
+            changed[layer.name] = values
+        links = _links(old.inputs, layer.inputs, renamed)
+        if links:
+            rewired[layer.name] = links
+        if old.position != layer.position:
+            moved[layer.name] = (old.position, layer.position)
+    insides = {
+        name: inside
+        for name in sorted(before.templates.keys() & after.templates.keys())
+        if (inside := _inside(before, after, name))
+    }
+    return Comparison(
+        tuple(sorted(new)),
+        tuple(sorted(gone)),
+        dict(sorted(renamed.items())),
+        dict(sorted(changed.items())),
+        dict(sorted(rewired.items())),
+        dict(sorted(moved.items())),
+        (
+            *_texts(before.properties, after.properties),
+            *_texts(before.attributes, after.attributes),
+            *_lists("kept element", [f.xml for f in before.foreign], [f.xml for f in after.foreign]),
+        ),
+        _frames(before, after),
+        tuple(sorted(after.templates.keys() - before.templates.keys())),
+        tuple(sorted(before.templates.keys() - after.templates.keys())),
+        insides,
+        {**{n: before[n].type for n in gone}, **{n: after[n].type for n in new}},
+    )
+
+
+def shown(text: str | None) -> str:
+    """A value for people: one line, not too long, and visible when it is empty."""
+    if not text:
+        return "(empty)"
+    line = text.replace("\n", "⏎")
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+def _renamed(before: Graph, after: Graph) -> dict[str, str]:
+    """Before -> after: layers alike that stand in the same place, then those that read the same, until none is found."""
+    gone = {layer.name: layer for layer in before if layer.name not in after}
+    new = {layer.name: layer for layer in after if layer.name not in before}
+    found: dict[str, str] = {}
+
+    def pair(key_before: Callable[[Layer], Hashable], key_after: Callable[[Layer], Hashable]) -> bool:
+        olds, news = _unique(gone.values(), key_before), _unique(new.values(), key_after)
+        fresh = {old: news[key] for key, old in olds.items() if key in news}
+        for old, name in fresh.items():
+            found[old] = name
+            del gone[old], new[name]
+        return bool(fresh)
+
+    def placed(layer: Layer) -> Hashable:
+        return _meaning(layer), layer.position
+
+    def reading(layer: Layer) -> Hashable:
+        return _meaning(layer), _mapped(layer.inputs, found)
+
+    pair(placed, placed)
+    while pair(reading, lambda layer: (_meaning(layer), layer.inputs)):
+        pass
+    return found
+
+
+def _unique(layers: Iterable[Layer], key: Callable[[Layer], Hashable]) -> dict[Hashable, str]:
+    """Names by key, of the layers whose key no other one has."""
+    names: dict[Hashable, list[str]] = defaultdict(list)
+    for layer in layers:
+        names[key(layer)].append(layer.name)
+    return {k: found[0] for k, found in names.items() if len(found) == 1}
+
+
+def _meaning(layer: Layer) -> Hashable:
+    spec = layer.activation
+    activation = (spec.type, _items(spec.params), _items(spec.attributes), spec.children) if spec is not None else None
+    return layer.type, _items(layer.params), activation, _items(layer.attributes), layer.children
+
+
+def _items(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(values.items()))
+
+
+def _mapped(inputs: Iterable[Source | None], renamed: Mapping[str, str]) -> tuple[Source | None, ...]:
+    return tuple(s if s is None else Source(renamed.get(s.layer, s.layer), s.port) for s in inputs)
+
+
+def _values(before: Layer, after: Layer) -> tuple[Difference, ...]:
+    """Type, parameters, activation, foreign parts."""
+    found = [] if before.type == after.type else [Difference("type", before.type, after.type)]
+    found += _texts(before.params, after.params)
+    one, other = before.activation, after.activation
+    if one != other:
+        if (one.type if one else None) != (other.type if other else None):
+            found.append(Difference("activation", one.type if one else None, other.type if other else None))
+        else:
+            none = ActivationSpec("")
+            found += _texts((one or none).params, (other or none).params, "activation.")
+            found += _texts((one or none).attributes, (other or none).attributes, "activation.")
+            found += _pieces("activation: kept element", one, other)
+    found += _texts(before.attributes, after.attributes)
+    return (*found, *_pieces("kept element", before, after))
+
+
+def _links(
+    before: tuple[Source | None, ...], after: tuple[Source | None, ...], renamed: Mapping[str, str]
+) -> tuple[Difference, ...]:
+    """Inputs that come from elsewhere; a producer that only has another name is the same one."""
+    found = []
+    mapped = _mapped(before, renamed)
+    for index in range(max(len(mapped), len(after))):
+        one = mapped[index] if index < len(mapped) else None
+        other = after[index] if index < len(after) else None
+        if one != other:
+            old = before[index] if index < len(before) else None
+            found.append(Difference(f"input {index + 1}", str(old) if old else None, str(other) if other else None))
+    return tuple(found)
+
+
+def _texts(before: Mapping[str, str], after: Mapping[str, str], prefix: str = "") -> tuple[Difference, ...]:
+    return tuple(
+        Difference(prefix + key, before.get(key), after.get(key))
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    )
+
+
+def _pieces(
+    what: str, before: Layer | ActivationSpec | None, after: Layer | ActivationSpec | None
+) -> tuple[Difference, ...]:
+    old = [item.xml for item in before.children] if before is not None else []
+    new = [item.xml for item in after.children] if after is not None else []
+    return _lists(what, old, new)
+
+
+def _lists(what: str, old: Sequence[str], new: Sequence[str]) -> tuple[Difference, ...]:
+    gone = [Difference(what, text, None) for text in old if text not in new]
+    fresh = [Difference(what, None, text) for text in new if text not in old]
+    if not gone and not fresh and list(old) != list(new):
+        return (Difference(what, "\n".join(old), "\n".join(new)),)
+    return (*gone, *fresh)
+
+
+def _frames(before: Graph, after: Graph) -> tuple[Difference, ...]:
+    found: list[Difference] = []
+    for key in sorted(before.frames.keys() | after.frames.keys()):
+        one, other = before.frames.get(key), after.frames.get(key)
+        if one == other:
+            continue
+        if one is None or other is None:
+            frame = one or other
+            title = (frame.title if frame is not None else "") or key
+            found.append(Difference(title, "frame" if one else None, "frame" if other else None))
+            continue
+        name = one.title or key
+        texts = (("title", one.title, other.title), ("text", one.text, other.text), ("color", one.color, other.color))
+        found += [Difference(f"{name}, {part}", old, new) for part, old, new in texts if old != new]
+        if one.rect != other.rect:
+            found.append(Difference(f"{name}, place", _rect(one), _rect(other)))
+    return tuple(found)
+
+
+def _rect(frame: Frame) -> str:
+    x, y, width, height = frame.rect
+    return f"{x},{y} {width}x{height}"
+
+
+def _inside(before: Graph, after: Graph, name: str) -> Comparison | None:
+    """The difference between the insides of a template; None when there is none."""
+    one, other = before.templates[name], after.templates[name]
+    if one == other:
+        return None
+    return compare(
+        Graph(one.layers, name=name, attributes=one.attributes, foreign=one.foreign),
+        Graph(other.layers, name=name, attributes=other.attributes, foreign=other.foreign),
+    )

@@ -1,0 +1,155 @@
+"""Comparing two networks: every kind of difference, renames where they are plain, and the text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from designer.graph import commands
+from designer.graph.compare import Difference, compare
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
+from designer.graph.template import Template
+
+CONV = {"features": "8", "kernel": "3x3"}
+
+
+def network() -> Graph:
+    return Graph(
+        [
+            Layer("in", "input", params={"dims": "64x64x3"}),
+            Layer("a", "convolution", (320, 0), (Source("in"),), CONV, ActivationSpec("leaky_relu", {"alpha": "0.1"})),
+            Layer("b", "convolution", (640, 0), (Source("a"),), CONV),
+            Layer("out", "output", (960, 0), (Source("b"),)),
+        ]
+    )
+
+
+def edited(*wishes) -> Graph:
+    graph = network()
+    for wish in wishes:
+        graph.apply(wish(graph))
+    return graph
+
+
+def test_equal_networks_have_no_difference():
+    found = compare(network(), network())
+    assert not found
+    assert found.text() == ""
+    assert found.summary() == "no difference"
+
+
+def test_added_and_removed():
+    after = edited(
+        lambda g: commands.add_layer(g, Layer("new", "identity", (0, 640))),
+        lambda g: commands.remove_layers(g, ["b"], heal=True),
+    )
+    found = compare(network(), after)
+    assert (found.added, found.removed, found.renamed) == (("new",), ("b",), {})
+    assert found.rewired == {"out": (Difference("input 1", "b", "a"),)}
+    assert "+ new (identity)" in found.lines()
+    assert "- b (convolution)" in found.lines()
+    assert "    input 1: b → a" in found.lines()
+    assert found.summary() == "layers: 1 added, 1 removed, 1 changed"
+
+
+def test_parameters_activation_and_type():
+    after = edited(
+        lambda g: commands.set_params(g, {"a": {"features": "16"}}),
+        lambda g: Edit(
+            "x", {"b": (g["b"], replace(g["b"], type="identity", params={"kernel": "3x3", "stride": "2x2"}))}
+        ),
+        lambda g: Edit(
+            "x", {"a": (g["a"], replace(g["a"], activation=ActivationSpec("leaky_relu", {"alpha": "0.2"})))}
+        ),
+    )
+    found = compare(network(), after)
+    assert found.changed == {
+        "a": (Difference("features", "8", "16"), Difference("activation.alpha", "0.1", "0.2")),
+        "b": (
+            Difference("type", "convolution", "identity"),
+            Difference("features", "8", None),
+            Difference("stride", None, "2x2"),
+        ),
+    }
+    assert not found.rewired
+    assert "    features: 8 → 16" in found.lines()
+    assert "    features: 8 is gone" in found.lines()
+    assert "    stride: 2x2 is new" in found.lines()
+
+
+def test_a_rename_is_seen_and_its_readers_are_not_rewired():
+    after = edited(lambda g: commands.rename_layer(g, "a", "first"))
+    found = compare(network(), after)
+    assert found.renamed == {"a": "first"}
+    assert not any((found.added, found.removed, found.rewired, found.changed))
+    assert found.lines() == ["= a is called first now"]
+
+
+def test_renamed_and_moved_layers_in_a_row_are_seen():
+    after = edited(
+        lambda g: commands.rename_layer(g, "a", "first"),
+        lambda g: commands.rename_layer(g, "b", "second"),
+        lambda g: commands.move_layers(g, {"first": (0, 160), "second": (0, 320)}),
+    )
+    found = compare(network(), after)
+    assert found.renamed == {"a": "first", "b": "second"}
+    assert found.moved == {"first": ((320, 0), (0, 160)), "second": ((640, 0), (0, 320))}
+    assert not found.rewired
+
+
+def test_where_two_could_be_meant_nothing_counts_as_renamed():
+    before = Graph([Layer("in", "input"), Layer("x", "identity", (1, 0), (Source("in"),))])
+    after = Graph(
+        [
+            Layer("in", "input"),
+            Layer("y", "identity", (2, 0), (Source("in"),)),
+            Layer("z", "identity", (3, 0), (Source("in"),)),
+        ]
+    )
+    found = compare(before, after)
+    assert (found.added, found.removed, found.renamed) == (("y", "z"), ("x",), {})
+
+
+def test_moves_alone_change_nothing_that_counts():
+    found = compare(network(), edited(lambda g: commands.move_layers(g, {"a": (0, 160)})))
+    assert found
+    assert not found.means
+    assert found.lines() == ["> a moved from 320,0 to 0,160"]
+
+
+def test_frames_properties_templates_and_foreign_parts():
+    block = Template("block", (Layer("i", "template_input"), Layer("o", "template_output", (320, 0), (Source("i"),))))
+    other = Template(
+        "block", (Layer("i", "template_input"), Layer("k", "identity", (160, 0), (Source("i"),)), block.layers[1])
+    )
+    before, after = network(), network()
+    before.apply(Edit("x", templates={"block": (None, block), "old": (None, replace(block, name="old"))}))
+    after.apply(Edit("x", templates={"block": (None, other), "new": (None, replace(block, name="new"))}))
+    before.apply(commands.set_frame(before, "f", Frame("f", "Encoder")))
+    after.apply(commands.set_frame(after, "f", Frame("f", "Decoder", "why", "", (16, 0, 320, 160))))
+    after.apply(commands.set_property(after, "author_notes", "line\nline"))
+    after.foreign = (Foreign("<!-- mine -->"),)
+    found = compare(before, after)
+    assert found.templates_added == ("new",)
+    assert found.templates_removed == ("old",)
+    assert found.templates["block"].added == ("k",)
+    names = [d.name for d in found.frames]
+    assert names == ["Encoder, title", "Encoder, text", "Encoder, place"]
+    text = found.text()
+    assert "author_notes: line⏎line is new" in text
+    assert "<!-- mine -->" in text
+    assert "~ template block\n    + k (identity)" in text
+    assert found.means
+
+
+def test_a_comparison_back_is_the_reverse():
+    after = edited(
+        lambda g: commands.add_layer(g, Layer("new", "identity", (0, 640))),
+        lambda g: commands.rename_layer(g, "a", "first"),
+        lambda g: commands.set_params(g, {"b": {"features": "16"}}),
+    )
+    forth, back = compare(network(), after), compare(after, network())
+    assert (forth.added, forth.removed) == (back.removed, back.added)
+    assert {new: old for old, new in forth.renamed.items()} == dict(back.renamed)
+    assert forth.changed["b"] == tuple(Difference(d.name, d.after, d.before) for d in back.changed["b"])
