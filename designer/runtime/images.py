@@ -12,21 +12,22 @@ from numpy.typing import NDArray
 
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.runtime import deep_images
 from designer.runtime.api import Array
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-MAX_PIXELS = 100_000_000  # of one picture: 1.2 GB as float32 RGB
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".exr", ".ppm", ".pgm")
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 def read_image(path: Path | str, channels: int = 3) -> Array:
     """The picture as 1 x `channels` x H x W: 1 gray, 3 RGB, 4 RGB and opacity (1 where the picture has none).
 
-    Opacity is dropped for 1 and 3 channels, not blended. Files turned by an EXIF orientation are turned upright. Raises
+    Values of EXR and float TIFF files are as stored, also above 1 and below 0; all others are 0..1. Opacity is dropped for
+    1 and 3 channels, not blended. Files turned by an EXIF orientation are turned upright. Raises
     DiagnosticError for files that are no picture, too large, or broken.
     """
     pixels = _pixels(Path(path))
@@ -73,24 +74,19 @@ def read_npy(path: Path | str) -> Array:
 
 
 def _pixels(path: Path) -> NDArray[np.float32]:
-    """H x W or H x W x (1..4), 0..1."""
+    """H x W or H x W x (1..4), 0..1; real numbers as stored."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
+        with path.open("rb") as stream:
+            begin = stream.read(4)
+        if begin == deep_images.EXR:
+            return deep_images.read_exr(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns about large pictures and odd metadata; the limit is ours
             with Image.open(path, formats=FORMATS) as picture:
                 width, height = picture.size
-                if width * height > MAX_PIXELS:
-                    raise DiagnosticError(
-                        Diagnostic(
-                            "picture-too-large",
-                            f"the picture has {width} x {height} pixels, more than the {MAX_PIXELS / 1e6:.0f} million "
-                            "that are read",
-                            file=str(path),
-                            remedy="make it smaller, or cut a part out of it",
-                        )
-                    )
+                deep_images.check_pixels(path, width, height)
                 deep = _is_deep(picture)
                 picture.load()
                 if deep:
@@ -98,6 +94,8 @@ def _pixels(path: Path) -> NDArray[np.float32]:
                         return _deep(ImageOps.exif_transpose(picture), ImageOps.exif_transpose(_low_bytes(again)))
                 return _floats(ImageOps.exif_transpose(picture))
     except UnidentifiedImageError:
+        if begin in deep_images.TIFF:  # floats in colour, or an unusual layout
+            return deep_images.read_tiff(path)
         raise DiagnosticError(
             Diagnostic("not-a-picture", "the file is no picture that can be read", file=str(path), remedy=_REMEDY)
         ) from None
@@ -128,7 +126,7 @@ def _pixels(path: Path) -> NDArray[np.float32]:
         ) from error
 
 
-_REMEDY = "choose a PNG, JPEG, TIFF, BMP or WebP file that other programs open"
+_REMEDY = "choose a PNG, JPEG, TIFF, WebP, EXR or BMP file that other programs open"
 
 
 _SWAPPED = {"16B": "16L", "16L": "16B", "16N": "16B" if sys.byteorder == "little" else "16L"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from designer.graph.diagnostics import DiagnosticError
-from designer.runtime import images
+from designer.runtime import deep_images
 from designer.runtime.images import read_image, read_npy, to_uint8, write_image
 
 Image = pytest.importorskip("PIL.Image")
@@ -156,7 +156,7 @@ def test_a_picture_of_too_many_pixels_is_refused_by_its_header(tmp_path, monkeyp
     (tmp_path / "bomb.png").write_bytes(data)
     assert code_of(read_image, tmp_path / "bomb.png") == "picture-too-large"
     Image.fromarray(bytes_of()).save(tmp_path / "a.png")
-    monkeypatch.setattr(images, "MAX_PIXELS", 34)
+    monkeypatch.setattr(deep_images, "MAX_PIXELS", 34)
     assert code_of(read_image, tmp_path / "a.png") == "picture-too-large"
 
 

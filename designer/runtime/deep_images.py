@@ -1,0 +1,90 @@
+"""Pictures of real numbers: EXR, and TIFF files that Pillow does not know. Values are as stored, also above 1 and below 0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.runtime.opencv import MAX_PIXELS, opencv
+
+EXR = b"\x76\x2f\x31\x01"
+TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_REMEDY = "save it again as a flat picture with the channels R, G, B (and A) or Y"
+
+
+def read_exr(path: Path) -> NDArray[np.float32]:
+    """H x W x (1..4): Y, RGB or RGBA of the first part, from half, float or whole numbers. DiagnosticError."""
+    try:
+        import OpenEXR
+    except ImportError as error:
+        raise _wrong(
+            path, "no-openexr", f"EXR files need the package OpenEXR: {error}", "pip install OpenEXR"
+        ) from error
+    try:
+        with OpenEXR.File(str(path), header_only=True) as head:
+            header = head.header()
+            low, high = header["dataWindow"]
+            width, height = (int(h) - int(a) + 1 for a, h in zip(low, high, strict=True))
+            check_pixels(path, width, height)
+            if "deep" in str(header.get("type", "")):
+                raise _wrong(path, "picture-kind", "it is a deep EXR file, with several values a pixel", _REMEDY)
+        with OpenEXR.File(str(path), separate_channels=True) as whole:
+            planes = {name: channel.pixels for name, channel in whole.channels().items()}
+    except DiagnosticError:
+        raise
+    except Exception as error:  # the library raises RuntimeError, ValueError and more for damaged files
+        raise _wrong(
+            path, "cannot-read", f"the EXR file is damaged or of an unusual kind: {error}", "open and save it elsewhere"
+        ) from error
+    names = next((n for n in ("RGBA", "RGB", "YA", "Y") if all(c in planes for c in n)), "")
+    if not names:  # a single plane of any name: depth, a mask
+        if len(planes) != 1:
+            raise _wrong(path, "picture-channels", f"it has the channels {', '.join(planes)[:120]}", _REMEDY)
+        names = "Y"
+        planes = {"Y": next(iter(planes.values()))}
+    if len({planes[n].shape for n in names}) > 1 or planes[names[0]].ndim != 2:
+        raise _wrong(path, "picture-kind", "its channels have different sizes", _REMEDY)
+    return np.stack([np.asarray(planes[n], np.float32) for n in names], axis=-1)
+
+
+def read_tiff(path: Path) -> NDArray[np.float32]:
+    """H x W or H x W x (1..4) of a TIFF file: floats as they are, whole numbers divided by their largest."""
+    cv = opencv()
+    try:
+        pixels: Any = cv.imread(str(path), cv.IMREAD_UNCHANGED)
+    except cv.error as error:
+        if "pixels" in str(error).lower():
+            raise _wrong(
+                path, "picture-too-large", f"the picture has more than {MAX_PIXELS:,} pixels", "make it smaller"
+            ) from error
+        pixels = None
+    if pixels is None or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
+        raise _wrong(path, "not-a-picture", "the TIFF file is damaged or of an unusual kind", _REMEDY)
+    check_pixels(path, pixels.shape[1], pixels.shape[0])
+    if pixels.ndim == 3 and pixels.shape[2] >= 3:
+        pixels = pixels[:, :, [2, 1, 0, 3][: pixels.shape[2]]]
+    if pixels.dtype.kind == "f":
+        return np.ascontiguousarray(pixels, np.float32)
+    if pixels.dtype.kind != "u":
+        raise _wrong(path, "picture-kind", f"its values are {pixels.dtype}", "save it with 8 or 16 bits, or as float")
+    values: NDArray[np.float32] = pixels.astype(np.float32) / np.float32(np.iinfo(pixels.dtype).max)
+    return values
+
+
+def check_pixels(path: Path, width: int, height: int) -> None:
+    """Raise DiagnosticError for a picture that would take more memory than any photograph does."""
+    if width * height > MAX_PIXELS:
+        raise _wrong(
+            path,
+            "picture-too-large",
+            f"the picture has {width} x {height} pixels, more than the {MAX_PIXELS / 1e6:.0f} million that are read",
+            "make it smaller, or cut a part out of it",
+        )
+
+
+def _wrong(path: Path, code: str, message: str, remedy: str) -> DiagnosticError:
+    return DiagnosticError(Diagnostic(code, message, file=str(path), remedy=remedy))
