@@ -1,0 +1,50 @@
+"""An open document and the disk: saving, the recovery journal, and whether somebody else changed the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from designer.files.atomic import write_atomic
+from designer.files.document import write_document
+from designer.files.journal import Journal
+from designer.files.watching import Disk, OnDisk, digest_of
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.history import History
+
+
+class Safekeeping:
+    """Follows one document's history until `close`. `digest` is that of the bytes that were read from `path`."""
+
+    def __init__(
+        self,
+        history: History,
+        path: Path | None = None,
+        digest: str = "",
+        *,
+        folder: Path | None = None,
+        on_failure: Callable[[Diagnostic], None] = lambda finding: None,
+    ) -> None:
+        self._history = history
+        self.on_disk = OnDisk(path, digest) if path is not None else None
+        self.journal = Journal(history.graph, path, digest, folder=folder, on_failure=on_failure)
+        self._end = history.subscribe(self.journal.record)
+
+    def save(self, path: Path) -> None:
+        """Write the document to `path`. Raises DiagnosticError ("cannot-save"); file and journal are as before then.
+
+        The journal ends only after the file is whole, so at every moment one of them holds the work.
+        """
+        data = write_document(self._history.graph)
+        write_atomic(path, data)
+        self.on_disk = OnDisk(path, digest_of(data))
+        self.journal.saved(path, self.on_disk.digest)
+
+    def disk_state(self) -> Disk:
+        """How the file stands to the one that was read or written here; a document without a file has the same as ever."""
+        return self.on_disk.state() if self.on_disk is not None else "same"
+
+    def close(self) -> None:
+        """The document goes away, saved or given up: nothing is kept of it."""
+        self._end()
+        self.journal.close()

@@ -1,0 +1,139 @@
+"""Nothing is lost: kill -9 at random moments of editing and saving, of the parts without Qt and of the window itself.
+
+After each kill the document's file is what it was before or after the save that was going on, byte for byte, and what the
+journal brings back lacks the gesture that was going on, at most.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+import kill_driver
+import pytest
+
+from designer.files.document import parse_document, write_document
+from designer.files.recovering import unfinished
+from designer.graph.graph import Graph
+from designer.graph.history import History
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that has kill -9 and fork")
+
+KILLS = 180
+SEED = int(os.environ.get("LAYERWRIGHT_KILL_SEED", "5"))
+
+
+class Server:
+    """A process that starts workers, and what they tell."""
+
+    def __init__(self, folder: Path) -> None:
+        path = os.pathsep.join(
+            [str(Path(kill_driver.__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, kill_driver.__file__, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+        assert self._line() == b"ready\n"
+
+    def _line(self) -> bytes:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def run_and_kill(self, seed: int, document: Path, journal: Path, moment: float) -> int:
+        """Let a worker run for `moment` seconds after its first gesture and kill it; how many gestures it finished."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{seed}\t{document}\t{journal}\n".encode())
+        self.process.stdin.flush()
+        pid, done, started = 0, 0, 0.0
+        while True:
+            text = self._line()
+            if text == b"gone\n":
+                return done
+            assert text, "the worker ended by itself"
+            if text.startswith(b"pid "):
+                pid = int(text[4:])
+            else:
+                done = int(text)
+                started = started or perf_counter()
+            if pid and started and perf_counter() - started >= moment:
+                os.kill(pid, signal.SIGKILL)
+                moment = 1e9
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[Server]:
+    made = Server(tmp_path)
+    yield made
+    made.close()
+
+
+class Replay:
+    """The same gestures in this process: the network and the file's bytes after each."""
+
+    def __init__(self, seed: int, data: bytes) -> None:
+        graph = parse_document(data).graph
+        assert graph is not None
+        self.history = History(graph)
+        self.work = kill_driver.gestures(self.history, seed)
+        self.states: list[tuple[Graph, bytes]] = [(graph.copy(), data)]
+
+    def after(self, count: int) -> tuple[Graph, bytes]:
+        while len(self.states) <= count:
+            data = write_document(self.history.graph) if next(self.work) else self.states[-1][1]
+            self.states.append((self.history.graph.copy(), data))
+        return self.states[count]
+
+
+def check(replay: Replay, done: int, document: Path, journal: Path) -> bool:
+    """Judge what a kill left behind; whether there was something to recover."""
+    before, after = replay.after(done), replay.after(done + 1)
+    on_disk = document.read_bytes()
+    assert on_disk in (before[1], after[1]), "the file is neither the old nor the new one"
+    found = unfinished(journal)
+    assert len(found) <= 1
+    if found:
+        assert not found[0].findings, found[0].findings
+        recovered = found[0].graph
+        found[0].discard()
+    else:
+        recovered = parse_document(on_disk).graph
+    assert recovered in (before[0], after[0]), f"work is lost after {done} gestures"
+    return bool(found)
+
+
+def test_kill_at_random_moments(server, tmp_path):
+    chance = random.Random(SEED)
+    start = (tmp_path / "start.xml").read_bytes()
+    document, journal = tmp_path / "net.xml", tmp_path / "journal"
+    recovered = gestures = 0
+    for kill in range(KILLS):
+        document.write_bytes(start)
+        seed = SEED * 1000 + kill
+        done = server.run_and_kill(seed, document, journal, chance.uniform(0, 0.08))
+        gestures += done
+        recovered += check(Replay(seed, start), done, document, journal)
+        litter = [p.name for p in tmp_path.iterdir() if p.name not in ("start.xml", "net.xml", "journal")]
+        assert all(name.startswith(".lw-") for name in litter), litter  # a file that a save had not finished
+        for name in litter:
+            (tmp_path / name).unlink()
+        for left in journal.iterdir() if journal.exists() else ():
+            assert left.suffix == ".making", left  # nothing else outlives its document
+            left.unlink()
+    assert recovered > KILLS // 3  # the test is one only if there was something to lose
+    assert gestures > 10 * KILLS
