@@ -204,10 +204,13 @@ def _template(element: Element, templates: dict[str, Template], found: Records) 
     found.lines[f"{name}/"] = element.line
     inside = Records()
     layers: dict[str, Layer] = {}
+    frames: dict[str, Frame] = {}
     foreign: list[Element | Text | Markup] = []
     for child in element.children:
         if isinstance(child, Element) and child.is_plain("Layer"):
             _layer(child, layers, inside)
+        elif isinstance(child, Element) and _is_frame(child) and _frame(child, frames, inside):
+            pass
         else:
             foreign.append(child)
     found.lines.update({f"{name}/{layer}": line for layer, line in inside.lines.items()})
@@ -215,7 +218,9 @@ def _template(element: Element, templates: dict[str, Template], found: Records) 
         replace(d, message=f"in the template '{name}': {d.message}", layer=None, template=name, inner=d.layer)
         for d in inside.diagnostics
     )
-    templates[name] = Template(name, tuple(layers.values()), _foreign(foreign, "\t\t"), attributes)
+    templates[name] = Template(
+        name, tuple(layers.values()), _foreign(foreign, "\t\t"), attributes, tuple(frames.values())
+    )
 
 
 def _once(what: str, old: T | None, new: T, element: Element, layer: str, found: Records) -> T:
@@ -297,13 +302,21 @@ def _extension(element: Element, properties: dict[str, str], frames: dict[str, F
     """Read an element of our own namespace; False for one that is kept as foreign: not known, or not as we write it."""
     if element.local == "Document":
         return _document(element, properties)
-    if element.local != "Frame":
-        return False
+    return _is_frame(element) and _frame(element, frames, found)
+
+
+def _is_frame(element: Element) -> bool:
+    return element.namespace == NAMESPACE and element.local == "Frame"
+
+
+def _frame(element: Element, frames: dict[str, Frame], found: Records) -> bool:
+    """Read a comment frame; False for one that is not as we write it."""
     attributes = dict(element.attributes)
     attributes.pop(f"xmlns:{element.name.partition(':')[0]}", None)
     match = _RECT.match(attributes.pop("rect", ""))
     name = attributes.pop("id", "")
     title, color = attributes.pop("title", ""), attributes.pop("color", "")
+    collapsed = attributes.get("collapsed") == "true" and bool(attributes.pop("collapsed"))
     plain = all(isinstance(child, Text) for child in element.children)
     if match is None or not name or name in frames or attributes or not plain:
         found.add(
@@ -315,7 +328,7 @@ def _extension(element: Element, properties: dict[str, str], frames: dict[str, F
         )
         return False
     rect = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
-    frames[name] = Frame(name, title, element.text(), color, rect)
+    frames[name] = Frame(name, title, element.text(), color, rect, collapsed)
     return True
 
 

@@ -20,7 +20,7 @@ def write_tree(graph: Graph) -> str:
     body.extend(_template(graph.templates[key]) for key in sorted(graph.templates))
     if extra:
         body.append(_document(extra))
-    body.extend(_frame(graph.frames[key]) for key in sorted(graph.frames))
+    body.extend(_frame(graph.frames[key], "\t") for key in sorted(graph.frames))
     body.extend(_layer(layer, "\t") for layer in sorted(graph, key=lambda layer: layer.name))
     root = [("name", graph.properties.get("name", "")), ("version", VERSION)]
     if "user_version_tag" in graph.properties:
@@ -90,10 +90,12 @@ def _document(properties: Mapping[str, str]) -> str:
     return f"\t<{PREFIX}:Document>\n{''.join(lines)}\t</{PREFIX}:Document>\n"
 
 
-def _frame(frame: Frame) -> str:
+def _frame(frame: Frame, indent: str) -> str:
     rect = ",".join(str(v) for v in frame.rect)
     pairs = [("id", frame.id), ("title", frame.title), ("color", frame.color), ("rect", rect)]
-    start = f"\t<{PREFIX}:Frame{_attributes(pairs, None)}"
+    if frame.collapsed:
+        pairs.append(("collapsed", "true"))
+    start = f"{indent}<{PREFIX}:Frame{_attributes(pairs, None)}"
     if not frame.text:
         return f"{start} />\n"
     return f"{start}>{_content(frame.text, frame.title)}</{PREFIX}:Frame>\n"
@@ -102,7 +104,8 @@ def _frame(frame: Frame) -> str:
 def _template(template: Template) -> str:
     pairs = [("name", template.name), *_sorted_foreign(template.attributes)]
     start = f"\t<{PREFIX}:Template{_attributes(pairs, None)}"
-    body = _foreign(template.foreign, "\t\t") + "".join(_layer(layer, "\t\t") for layer in template.layers)
+    body = _foreign(template.foreign, "\t\t") + "".join(_frame(frame, "\t\t") for frame in template.frames)
+    body += "".join(_layer(layer, "\t\t") for layer in template.layers)
     return f"{start}>\n{body}\t</{PREFIX}:Template>\n" if body else f"{start} />\n"
 
 

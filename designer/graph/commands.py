@@ -11,7 +11,7 @@ from dataclasses import replace
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import MAX_NAME, ActivationSpec, Frame, Layer, Source, check_layer_name, unwritable
+from designer.graph.model import COLLAPSED, MAX_NAME, ActivationSpec, Frame, Layer, Source, check_layer_name, unwritable
 
 MAX_INPUTS = 1024  # of one layer; only variadic ports come near
 Layers = dict[str, tuple[Layer | None, Layer | None]]
@@ -151,6 +151,17 @@ def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
     if frame is not None:
         _check_text(f"{frame.title}{frame.text}{frame.color}", "frame", None)
     return Edit("Change frame", frames={frame_id: (graph.frames.get(frame_id), frame)})
+
+
+def collapse(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit:
+    """Show of layers the titles alone, or everything again."""
+    edits: Layers = {}
+    for name in names:
+        layer = _check_exists(graph, name)
+        kept = {k: v for k, v in layer.attributes.items() if k != COLLAPSED}
+        edits[name] = (layer, replace(layer, attributes={**kept, COLLAPSED: "true"} if collapsed else kept))
+    what = next(iter(edits)) if len(edits) == 1 else f"{len(edits)} layers"
+    return Edit(f"{'Collapse' if collapsed else 'Expand'} {what}", edits)
 
 
 def paste(

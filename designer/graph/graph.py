@@ -67,7 +67,8 @@ class Graph:
 
     def inside(self, template: str) -> Graph:
         """The layers of a template as a network of their own, which may use the same templates."""
-        return Graph(self.templates[template].layers, name=template, templates=self.templates.values())
+        item = self.templates[template]
+        return Graph(item.layers, name=template, frames=item.frames, templates=self.templates.values())
 
     def consumers(self, name: str) -> tuple[str, ...]:
         """Names of the layers that read from `name` (also when `name` itself does not exist), sorted."""

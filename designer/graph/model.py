@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 GRID = 16
+COLLAPSED = "lw:collapsed"  # an attribute of a layer in a file, "true" where the canvas shows its title alone
 
 
 class Source(NamedTuple):
@@ -64,6 +65,11 @@ class Layer:
     weights_of: str = ""
 
     @property
+    def collapsed(self) -> bool:
+        """Whether the canvas shows the title alone."""
+        return self.attributes.get(COLLAPSED) == "true"
+
+    @property
     def weights_name(self) -> str:
         """The name under which weights files hold this layer's tensors."""
         return self.weights_of or self.name
@@ -86,13 +92,17 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A comment frame on the canvas; `rect` is x, y, width, height in canvas units."""
+    """A comment frame on the canvas; `rect` is x, y, width, height in canvas units.
+
+    One that is `collapsed` is shown as its title bar, and the layers in it are not shown.
+    """
 
     id: str
     title: str = ""
     text: str = ""
     color: str = ""
     rect: tuple[int, int, int, int] = (0, 0, 320, 160)
+    collapsed: bool = False
 
 
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from designer.graph.model import Foreign, Layer, check_layer_name
+from designer.graph.model import Foreign, Frame, Layer, check_layer_name
 
 INSTANCE = "template"
 INPUT = "template_input"
@@ -19,15 +19,20 @@ PARAMETER = "template"  # of an instance: which template it is one of
 
 @dataclass(frozen=True)
 class Template:
-    """One subnetwork; its layers are kept in name order. `foreign` and `attributes` are what a file held besides."""
+    """One subnetwork; its layers are kept in name order. `foreign` and `attributes` are what a file held besides.
+
+    `frames` are the comment frames among its layers, in the order of their ids.
+    """
 
     name: str
     layers: tuple[Layer, ...] = ()
     foreign: tuple[Foreign, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
+    frames: tuple[Frame, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(sorted(self.layers, key=lambda layer: layer.name)))
+        object.__setattr__(self, "frames", tuple(sorted(self.frames, key=lambda frame: frame.id)))
 
     @property
     def inputs(self) -> tuple[str, ...]:

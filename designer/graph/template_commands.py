@@ -13,7 +13,7 @@ from designer.graph.commands import paste
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import GRID, MAX_NAME, Layer, Source, check_layer_name
+from designer.graph.model import GRID, MAX_NAME, Frame, Layer, Source, check_layer_name
 from designer.graph.naming import unique_name
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, check_template_name, recursion
 
@@ -57,11 +57,18 @@ def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str]
 
 
 def edit_template(graph: Graph, name: str, edit: Edit) -> Edit:
-    """An edit of `graph.inside(name)` as one of the document."""
+    """An edit of `graph.inside(name)` as one of the document. Templates that it brings come along."""
     template = _check_exists(graph, name)
     inside = graph.inside(name)
     inside.apply(edit)
-    made = set_template(graph, replace(template, layers=tuple(inside)), renamed=edit.renamed)
+    after = replace(template, layers=tuple(inside), frames=tuple(inside.frames.values()))
+    if edit.templates:
+        brought = Edit("Bring templates", templates=edit.templates)
+        with_them = graph.copy()
+        with_them.apply(brought)
+        made = brought.then(set_template(with_them, after, renamed=edit.renamed))
+    else:
+        made = set_template(graph, after, renamed=edit.renamed)
     merge = f"{name}/{edit.merge_key}" if edit.merge_key else ""
     return replace(made, title=f"{edit.title} in {name}", merge_key=merge)
 
@@ -112,6 +119,16 @@ def make_template(graph: Graph, names: Iterable[str], name: str) -> Edit:
     if not chosen:
         raise DiagnosticError(Diagnostic("nothing-selected", "no layer is selected", remedy="select layers first"))
     members = set(chosen)
+    ports = [n for n in chosen if graph[n].type in (INPUT, OUTPUT)]
+    if ports:
+        raise DiagnosticError(
+            Diagnostic(
+                "port-selected",
+                f"'{ports[0]}' is a port of the template around it and cannot go into another",
+                layer=ports[0],
+                remedy="leave it out of the selection",
+            )
+        )
     between = graph.downstream(members) & graph.upstream(members) - members
     if between:
         raise DiagnosticError(
@@ -155,7 +172,10 @@ def make_template(graph: Graph, names: Iterable[str], name: str) -> Edit:
         layer = graph[consumer]
         sources = tuple(_read(s, outputs, instance, first) for s in layer.inputs)
         edits[consumer] = (layer, replace(layer, inputs=sources))
-    return Edit(f"Make template {name}", edits, templates={name: (None, Template(name, tuple(layers)))})
+    frames = [frame for frame in graph.frames.values() if _holds_only(frame, graph, members)]
+    made = Template(name, tuple(layers), frames=tuple(frames))
+    gone = {frame.id: (frame, None) for frame in frames}
+    return Edit(f"Make template {name}", edits, frames=gone, templates={name: (None, made)})
 
 
 def dissolve(graph: Graph, instance: str) -> Edit:
@@ -230,7 +250,12 @@ def dissolve(graph: Graph, instance: str) -> Edit:
             results.get(s.port or first) if s is not None and s.layer == instance else s for s in reader.inputs
         )
         edits[consumer] = (reader, replace(reader, inputs=_trim(sources)))
-    return Edit(f"Dissolve {instance}", edits)
+    frames: dict[str, tuple[Frame | None, Frame | None]] = {}
+    for frame in template.frames:
+        frame_id = unique_name("frame", {*graph.frames, *frames})
+        rect = (x + frame.rect[0] - left, y + frame.rect[1] - top, *frame.rect[2:])
+        frames[frame_id] = (None, replace(frame, id=frame_id, rect=rect))
+    return Edit(f"Dissolve {instance}", edits, frames=frames)
 
 
 def paste_with_templates(
@@ -310,6 +335,13 @@ class _Ports:
         if self.now and new == self.now[0]:
             return Source(source.layer)
         return Source(source.layer, new)  # a port that is gone keeps its name: no other output steps in silently
+
+
+def _holds_only(frame: Frame, graph: Graph, members: set[str]) -> bool:
+    """Whether a frame has layers in it, all of them among `members`."""
+    x, y, width, height = frame.rect
+    held = {item.name for item in graph if x <= item.position[0] <= x + width and y <= item.position[1] <= y + height}
+    return bool(held) and held <= members
 
 
 def _is_of(layer: Layer, template: str) -> bool:
