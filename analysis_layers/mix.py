@@ -158,6 +158,9 @@ class Mix(
         result = recipe(a=a, b=b, alpha=self.amount, **places)
         return (np.ascontiguousarray(np.broadcast_to(result, shape)),)
 
+    def reach(self) -> int:
+        return 0
+
     def options(self) -> tuple[Option, ...]:
         found = [Option("selection", "choice", "Selection", choices=SELECTIONS)]
         if self.selection in WITH_AMOUNT:

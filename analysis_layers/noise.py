@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
+from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from designer.operators.api import (
@@ -105,6 +105,9 @@ class Noise(
         if self.mean:
             disturbance += np.float32(self.mean)
         return (np.add(x, disturbance, dtype=np.float32),)
+
+    def reach(self) -> int:
+        return {"jpeg": 7, "blur": ceil(3 * self.scale)}.get(self.kind, 0)
 
     def options(self) -> tuple[Option, ...]:
         return (

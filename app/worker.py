@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from app import asking
 from app.protocol import (
     MAX_LINE,
     BadRequestError,
@@ -39,6 +40,7 @@ from designer.operators.registry import Registry, default_registry
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.custom_module import check_agreed
 from designer.runtime.network import output_layers
+from designer.runtime.nonfinite import NonFinite, nonfinite
 from designer.runtime.session import Session
 from designer.runtime.shared import Handle, SharedFolder
 
@@ -62,6 +64,7 @@ class Worker:
         self._seed: int | None = None
         self._needed: dict[Any, Any] = {}
         self._captured: dict[str, Array] = {}  # as handed over last
+        self._looked_at: dict[int, tuple[Array, NonFinite | None]] = {}  # by id; the array is kept so that its id stays
 
     @property
     def session(self) -> Session:
@@ -80,9 +83,12 @@ class Worker:
             "run": self._run,
             "profile": self._profile,
         }
-        if method not in methods:
-            raise BadRequestError(f"there is no method '{method[:80]}'; known are {', '.join([*methods, 'quit'])}")
-        return methods[method](number, params)
+        if method in methods:
+            return methods[method](number, params)
+        if method in asking.METHODS:
+            return asking.METHODS[method](self.session, params, lambda arrays: self._handed_over(arrays)[0])
+        known = ", ".join([*methods, *asking.METHODS, "quit"])
+        raise BadRequestError(f"there is no method '{method[:80]}'; known are {known}")
 
     def _ping(self, number: Any, params: Params) -> dict[str, Any]:
         return {"pid": os.getpid()}
@@ -167,6 +173,7 @@ class Worker:
         outputs, captures = self._handed_over(
             result.outputs, {name: array for name, array in captured.items() if name not in same}
         )
+        nonfinite = self._nonfinite({**captured, **result.outputs})
         self._captured = captured
         return {
             "outputs": outputs,
@@ -177,8 +184,17 @@ class Worker:
                 for s in result.steps
             ],
             "milliseconds": result.milliseconds,
+            "nonfinite": nonfinite,
             "note": "; ".join(note for note in (result.weights_note, result.note) if note),
         }
+
+    def _nonfinite(self, arrays: Mapping[str, Array]) -> dict[str, dict[str, Any]]:
+        """Of the tensors that hold values which are no numbers, how many; each array is looked at once."""
+        known = self._looked_at
+        self._looked_at = {id(array): (array, known[id(array)][1] if id(array) in known else nonfinite(array))
+                           for array in arrays.values()}  # fmt: skip
+        found = {name: self._looked_at[id(array)][1] for name, array in arrays.items()}
+        return {name: {"nan": f.nan, "inf": f.inf, "share": f.share} for name, f in found.items() if f is not None}
 
     def _handed_over(self, *groups: Mapping[str, Array]) -> list[dict[str, Handle]]:
         """Handles of all arrays; when one cannot be written the others are taken back."""

@@ -288,6 +288,10 @@ class Operator:
         """Analysis layers only: the outputs from the inputs, N x C x H x W numpy arrays; inputs are never written to."""
         raise NotImplementedError(f"{self.type}: evaluate is not declared")
 
+    def reach(self) -> int | None:
+        """Analysis layers only: how many pixels around a pixel of the inputs its outputs there depend on, None: unknown."""
+        return None
+
     # --- what follows from it ---------------------------------------------------------------------------------
 
     def cost(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Cost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,8 +107,14 @@ def crop(array: Array, original: Extent, padded: Extent) -> Array:
     """`array` (rank 4, N x C x H x W) without what belongs to the padding, in proportion to its size; a view."""
     if original == padded or array.ndim != 4:
         return array
-    height, width = (max(1, round(n * o / p)) for n, o, p in zip(array.shape[2:], original, padded, strict=True))
+    height, width = cropped(array.shape[2:], original, padded)
     return array[:, :, :height, :width]
+
+
+def cropped(extent: Sequence[int], original: Extent, padded: Extent) -> Extent:
+    """How much of a tensor of that height and width does not belong to the padding."""
+    height, width = (max(1, round(n * o / p)) for n, o, p in zip(extent, original, padded, strict=True))
+    return height, width
 
 
 def frozen(array: Array) -> Array:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,12 +43,18 @@ from designer.runtime.feeding import (
     tiling,
 )
 from designer.runtime.images import read_image, read_npy
+from designer.runtime.layer_weights import weights_of
 from designer.runtime.looking import folded, widened
 from designer.runtime.network import operator_of, output_layers, tensor, type_of
+from designer.runtime.nonfinite import Trace, trace_nonfinite
 from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import PartStep, Plan, make_plan
+from designer.runtime.receptive import Receptive, receptive
 from designer.runtime.results import KEEP_BYTES, PartPrint, Results, WeightPrints, fingerprint, layer_text
 from designer.runtime.running import Progress, Run
+
+if TYPE_CHECKING:
+    from designer.runtime.gradient import Gradient
 
 NEAR = 4  # neighbours that a look at a layer brings along take at most this part of the memory for results
 COMPILED = 4  # parts kept ready beside those of the present run; each holds packed weights and working memory
@@ -101,7 +108,7 @@ class Session:
 
     def set_input(self, layer: str, array: Array, *, picture: bool) -> None:
         """Feed an input layer with N x C x H x W values. A picture's are 0..1 and get the layer's scale and shift."""
-        operator = self._input(layer)
+        operator = self.input_operator(layer)
         check_fed(layer, operator, array)
         self._serial += 1
         copy = np.array(array, dtype=np.float32, order="C")
@@ -110,7 +117,7 @@ class Session:
 
     def set_input_file(self, layer: str, path: Path) -> None:
         """Feed an input layer with a picture, `pattern:NAME` at the size of its dims, or an `.npy` file as it is."""
-        dims = getattr(self._input(layer), "dims", None)
+        dims = getattr(self.input_operator(layer), "dims", None)
         size = dims if isinstance(dims, Size3D) else Size3D(256, 256, 3)
         name = pattern_name(path)
         if name is not None:
@@ -167,7 +174,8 @@ class Session:
         if not harmless:
             self._plans.clear()
 
-    def _input(self, layer: str) -> Operator:
+    def input_operator(self, layer: str) -> Operator:
+        """The operator of an input layer of the document; DiagnosticError when there is none of that name."""
         known = self._document.get(layer)
         operator = self.registry.read(known).operator if known is not None else None
         if operator is None or operator.role is not Role.INPUT:
@@ -181,6 +189,17 @@ class Session:
                 )
             )
         return operator
+
+    def fed(self, layer: str) -> Fed:
+        """What was given to an input layer; DiagnosticError where nothing was."""
+        fed = self._fed.get(layer)
+        if fed is None:
+            raise DiagnosticError(
+                Diagnostic(
+                    "no-input", f"the input '{layer}' has no data", layer=layer, remedy="choose a picture or a tensor"
+                )
+            )
+        return fed
 
     def _role(self, layer: Layer) -> Role | None:
         cls = self.registry.get(layer.type)
@@ -211,6 +230,24 @@ class Session:
             notes.append(f"results above {limit:.0f} MiB are not kept: the next run computes {names} again")
         milliseconds = (perf_counter() - started) * 1000
         return RunResult(*result, milliseconds, self.weights.note, "; ".join(notes))
+
+    def weights_of(self, layer: str) -> dict[str, Array]:
+        """The weight tensors of a layer, see layer_weights.py."""
+        return weights_of(self, layer)
+
+    def gradient(self, of: Source, layer: str, at: tuple[int | None, int, int] | None = None) -> Gradient:
+        """How a tensor, or its values at (channel, y, x), change with an input layer: see gradient.py."""
+        from designer.runtime.gradient import gradient
+
+        return gradient(self, of, layer, at)
+
+    def receptive(self, of: Source, y: int, x: int, layer: str) -> Receptive:
+        """The pixels of an input that one pixel of a tensor depends on: see receptive.py."""
+        return receptive(self, of, y, x, layer)
+
+    def trace_nonfinite(self) -> Trace:
+        """The first layer that makes values that are no numbers: see nonfinite.py."""
+        return trace_nonfinite(self)
 
     def source(self, source: Source) -> Source:
         """The tensor that a name of the document stands for, in the network that runs."""
@@ -292,13 +329,7 @@ class Session:
     def fed_input(self, layer: str) -> tuple[str, Array]:
         """Version and values of an input layer as the network reads them: scaled and padded."""
         operator = operator_of(self.inference, layer)
-        fed = self._fed.get(layer)
-        if fed is None:
-            raise DiagnosticError(
-                Diagnostic(
-                    "no-input", f"the input '{layer}' has no data", layer=layer, remedy="choose a picture or a tensor"
-                )
-            )
+        fed = self.fed(layer)
         check_fed(layer, operator, fed.array)
         version = fingerprint(fed.serial, fed.picture and factors(operator), tiling(operator))
         ready = self._ready.get(layer)

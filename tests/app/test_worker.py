@@ -303,3 +303,52 @@ def test_importing_the_worker_loads_no_engine():
     code = "import sys, app.worker; print([m for m in ('torch', 'onnx', 'onnxruntime', 'PySide6') if m in sys.modules])"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, timeout=60, check=True)
     assert made.stdout.strip() == b"[]"
+
+
+def test_looking_into_the_network(own_peer, photo):
+    """Weights, gradients, receptive fields and not-a-numbers travel over the pipe."""
+    own_peer.open()
+    own_peer.ask("set_input", layer="image", path=str(photo))
+    weights = own_peer.ask("weights_of", layer="conv")["tensors"]
+    assert list(weights) == ["kernel", "bias"]
+    kernel = own_peer.take(weights["kernel"])
+    assert kernel.shape == (3, 3, 3, 3)
+    own_peer.take(weights["bias"])
+    made = own_peer.ask("gradient", of="conv", at=[0, 5, 6], input="image")
+    gradient = own_peer.take(made["gradient"])
+    assert gradient.shape == (1, 3, 12, 20)
+    np.testing.assert_allclose(gradient[0, :, 4:7, 5:8], kernel[0], atol=1e-6)  # what a filter is, by definition
+    assert np.count_nonzero(gradient) == np.count_nonzero(kernel[0])
+    assert "'noise'" in made["note"]
+    whole = own_peer.ask("gradient", of="conv", at=None, input="image")
+    assert own_peer.take(whole["gradient"]).any()
+    seen = own_peer.ask("receptive", of="conv", y=0, x=6, input="image")
+    assert seen == {"box": [5, 0, 8, 2], "source": "computed", "note": ""}
+    traced = own_peer.ask("trace_nonfinite")
+    assert (traced["layer"], traced["kind"], traced["share"]) == (None, "", 0.0)
+    assert set(traced["checked"]) == {"image", "noise", "conv", "mix", "result"}
+    assert own_peer.refused("gradient", of="conv", at=[0, 99, 0], input="image")["code"] == "outside"
+    assert own_peer.refused("gradient", of="conv", at=[1, 2], input="image")["code"] == "bad-request"
+    assert own_peer.refused("receptive", of="conv", y=-1, x=0, input="image")["code"] == "bad-request"
+    assert own_peer.refused("weights_of", layer="none")["code"] == "no-such-layer"
+    assert list(own_peer.shared.path.iterdir()) == []
+
+
+def test_a_run_says_which_results_are_not_finite(own_peer, tmp_path):
+    own_peer.open()
+    array = np.zeros((1, 3, 8, 8), np.float32)
+    np.save(tmp_path / "fine.npy", array)
+    array[0, 0, 4, 4] = np.nan
+    np.save(tmp_path / "broken.npy", array)
+    own_peer.ask("set_input", layer="image", path=str(tmp_path / "fine.npy"))
+    assert own_peer.ask("run", capture=["noise"])["nonfinite"] == {}
+    own_peer.ask("set_input", layer="image", path=str(tmp_path / "broken.npy"))
+    found = own_peer.ask("run", capture=["noise", "conv"])["nonfinite"]
+    assert found["noise"] == {"nan": 1, "inf": 0, "share": 1 / 192}
+    assert found["conv"]["nan"] == 9 * 3
+    assert found["result"]["nan"] == 9 * 3
+    again = own_peer.ask("run", capture=["noise", "conv"], have=["noise", "conv"])
+    assert again["same"] == ["noise", "conv"]
+    assert again["nonfinite"] == found
+    traced = own_peer.ask("trace_nonfinite")
+    assert (traced["layer"], traced["kind"], traced["note"]) == ("image", "nan", "what was fed holds them already")

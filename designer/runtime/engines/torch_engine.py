@@ -110,6 +110,14 @@ class TorchCompiled:
         with torch.inference_mode():
             return self._interpreter(list(values))
 
+    def differentiable(self, feeds: Mapping[Source, torch.Tensor]) -> dict[Source, torch.Tensor]:
+        """The part on tensors that are already on the device, with torch's record for gradients where it is enabled."""
+        try:
+            results = self._interpreter([feeds[source] for source in self._inputs])
+        except RuntimeError as error:
+            raise self._failed(error) from error
+        return dict(zip(self._outputs, results, strict=True))
+
     def _to_torch(self, array: Tensor) -> torch.Tensor:
         import torch
 

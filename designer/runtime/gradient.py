@@ -1,0 +1,175 @@
+"""Gradients of a tensor to an input: the plan of a run, computed by torch with its record of what depends on what.
+
+Always in fp32 and N x C x H x W, whatever the session runs with. Analysis layers run in numpy, of which torch records
+nothing: the gradient goes through them to their first input as if they handed it on, and the note says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.model import Source
+from designer.operators.api import Role
+from designer.runtime.api import Array
+from designer.runtime.engines.torch_engine import TorchCompiled, TorchEngine
+from designer.runtime.feeding import Extent, cropped, factors, padded_extent
+from designer.runtime.network import operator_of, role_of, tensors
+from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
+from designer.runtime.running import evaluate
+
+if TYPE_CHECKING:
+    import torch
+
+    from designer.runtime.session import Session
+
+Place = tuple[int | None, int, int]  # channel (None: all), y, x
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """`array` is N x C x H x W at the size that was fed; `note` says what it is not exact about."""
+
+    array: Array
+    note: str = ""
+
+
+def gradient(session: Session, of: Source, layer: str, at: Place | None = None) -> Gradient:
+    """The gradient of the sum of a tensor, or of the values at one place of it, to what an input layer hands on."""
+    return _Backward(session, of, layer).go(at)
+
+
+class _Backward:
+    def __init__(self, session: Session, of: Source, layer: str) -> None:
+        self.session = session
+        self.of = session.source(of)
+        self.layer = layer
+        session.input_operator(layer)
+        options = replace(session.options, engine="torch", precision="fp32", layout="nchw")
+        self.engine = TorchEngine(session.inference, session.weights, options)
+        self.plan: Plan = make_plan(session.inference, (self.of,))
+        if layer not in self.plan.inputs:
+            raise DiagnosticError(
+                Diagnostic(
+                    "no-path",
+                    f"'{of}' does not depend on the input '{layer}'",
+                    layer=layer,
+                    remedy="choose a layer that the input leads to",
+                )
+            )
+        self.values: dict[Source, torch.Tensor] = {}
+        self.cropped: set[Source] = set()
+        self.passed: list[str] = []
+
+    def go(self, at: Place | None) -> Gradient:
+        import torch
+
+        with torch.enable_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            leaf = self._feed()
+            for step in self.plan.steps:
+                if isinstance(step, PartStep):
+                    compiled = cast(TorchCompiled, self.engine.compile(step.part, step.wanted))
+                    self.values.update(compiled.differentiable({feed: self.values[feed] for feed in step.part.feeds}))
+                else:
+                    self._analysis(step)
+            value = self.values[self.plan.origin[self.of]]
+            if role_of(self.session.inference, self.of.layer) is Role.OUTPUT:
+                value = self._shown(self.plan.origin[self.of])
+            target = self._place(value, at).sum()
+            notes = []
+            if not target.requires_grad:
+                found = torch.zeros_like(leaf)
+                notes.append("nothing between has a gradient")
+            else:
+                (made,) = torch.autograd.grad(target, leaf, allow_unused=True)
+                found = torch.zeros_like(leaf) if made is None else made
+        if self.passed:
+            names = ", ".join(f"'{name}'" for name in self.passed)
+            notes.append(f"passed through {names} as if the first input went on unchanged")
+        if self.session.options.precision != "fp32":
+            notes.append(f"computed in fp32, the run is in {self.session.options.precision}")
+        return Gradient(found.detach().cpu().numpy().astype(np.float32, copy=False), "; ".join(notes))
+
+    def _feed(self) -> torch.Tensor:
+        """Values of the inputs; of the one in question a leaf at the size that was fed, padded in torch's record."""
+        import torch
+
+        device = self.engine.device
+        leaf: torch.Tensor | None = None
+        for name in self.plan.inputs:
+            _, array = self.session.fed_input(name)
+            value = torch.from_numpy(np.require(array, requirements=("C", "W"))).to(device)
+            if name == self.layer:
+                operator = operator_of(self.session.inference, name)
+                fed = self.session.fed(name)
+                scale, shift = factors(operator) if fed.picture else (1.0, 0.0)
+                leaf = torch.from_numpy(fed.array * np.float32(scale) + np.float32(shift)).to(device)
+                leaf.requires_grad_()
+                (h, w), (full_h, full_w) = fed.extent, padded_extent(operator, fed.extent)
+                value = leaf
+                if (h, w) != (full_h, full_w):
+                    rows = torch.arange(full_h, device=device).clamp(max=h - 1)
+                    columns = torch.arange(full_w, device=device).clamp(max=w - 1)
+                    value = leaf[:, :, rows][:, :, :, columns]
+            self.values[Source(name)] = value
+        assert leaf is not None
+        return leaf
+
+    def _analysis(self, step: AnalysisStep) -> None:
+        """The layer's real values, with the record of its first input."""
+        import torch
+
+        inference = self.session.inference
+        reads = [self._shown(feed) if step.late else self.values[feed] for feed in step.feeds]
+        arrays = [np.ascontiguousarray(value.detach().cpu().numpy()) for value in reads]
+        for array in arrays:
+            array.flags.writeable = False
+        made = evaluate(inference, step.layer, arrays)
+        if step.late:
+            self.cropped.update(tensors(inference, step.layer))
+        self.passed.append(step.layer)
+        first = reads[0] if reads else None
+        for source, array in made.items():
+            value = torch.from_numpy(array)
+            if first is not None:
+                value = value.to(first.device)
+                if value.shape == first.shape:
+                    value = value + (first - first.detach())
+            self.values[source] = value
+
+    def _shown(self, source: Source) -> torch.Tensor:
+        """A tensor without what belongs to the padding of the input."""
+        value, padding = self.values[source], self.session.padding(source)
+        if source in self.cropped or padding is None:
+            return value
+        original, padded = padding
+        return _cut(value, original, padded)
+
+    def _place(self, value: torch.Tensor, at: Place | None) -> torch.Tensor:
+        if at is None:
+            return value
+        channel, y, x = at
+        sizes = tuple(value.shape)
+        inside = len(sizes) == 4 and 0 <= y < sizes[2] and 0 <= x < sizes[3]
+        if not inside or (channel is not None and not 0 <= channel < sizes[1]):
+            shape = " x ".join(str(size) for size in sizes)
+            raise DiagnosticError(
+                Diagnostic(
+                    "outside",
+                    f"'{self.of}' of {shape} has no place channel {channel}, y {y}, x {x}",
+                    layer=self.of.layer,
+                    remedy="choose a pixel of the tensor; tensors without height and width only have a sum",
+                )
+            )
+        return value[:, :, y, x] if channel is None else value[:, channel, y, x]
+
+
+def _cut(value: torch.Tensor, original: Extent, padded: Extent) -> torch.Tensor:
+    """As `feeding.crop`, for a tensor of torch."""
+    if value.dim() != 4:
+        return value
+    height, width = cropped(value.shape[2:], original, padded)
+    return value[:, :, :height, :width]

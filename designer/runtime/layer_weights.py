@@ -1,0 +1,54 @@
+"""The weights that a layer computes with, for whoever wants to look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.types import TensorType
+from designer.operators.api import Operator
+from designer.runtime.api import Array
+from designer.runtime.engines.onnx_model import weight
+from designer.runtime.network import activation_of, not_runnable, operator_of
+
+if TYPE_CHECKING:
+    from designer.graph.inference import Inference
+    from designer.runtime.session import Session
+
+
+def weights_of(session: Session, layer: str) -> dict[str, Array]:
+    """Weight tensors of a layer by name, axes in torch's order; those of an instance are all inside of it, `<layer>.<name>`.
+
+    Empty for a layer without weights. Never write to them.
+    """
+    graph = session.inference.graph
+    if layer not in graph:
+        raise DiagnosticError(
+            Diagnostic("no-such-layer", f"there is no layer '{layer}'", remedy="choose an existing layer")
+        )
+    found = dict(_of(session.inference, session.weights, layer))
+    inside = f"{layer}."
+    for other in graph:
+        if other.name.startswith(inside):
+            short = other.name.removeprefix(inside)
+            of_other = _of(session.inference, session.weights, other.name)
+            found |= {f"{short}.{name}": array for name, array in of_other.items()}
+    return found
+
+
+def _of(inference: Inference, weights: Weights, layer: str) -> dict[str, Array]:
+    state = inference.states[layer]
+    if state.outputs is None:
+        raise not_runnable(inference, layer)
+    owner = inference.graph[layer].weights_name
+    wanted = _declared(operator_of(inference, layer), "", state.inputs)
+    attached = activation_of(inference, layer)
+    if attached is not None and state.before_activation is not None:
+        wanted |= _declared(attached, attached.weight_prefix, (state.before_activation,))
+    return {name: weight(weights, WeightKey(owner, name), shape) for name, shape in wanted.items()}
+
+
+def _declared(operator: Operator, prefix: str, inputs: Sequence[TensorType]) -> dict[str, tuple[int, ...]]:
+    return {prefix + w.name: tuple(w.shape) for w in operator.weights(inputs)}

@@ -1,0 +1,116 @@
+"""Values that are no numbers: whether a tensor holds any, and which layer made them first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.model import Source
+from designer.operators.api import Role
+from designer.runtime.api import Tensor
+from designer.runtime.layer_weights import weights_of
+from designer.runtime.network import inputs_of, role_of, tensors, type_of
+
+if TYPE_CHECKING:
+    from designer.runtime.session import Session
+
+TOGETHER = 1 << 28  # bytes of tensors that are looked at in one run
+
+
+@dataclass(frozen=True, slots=True)
+class NonFinite:
+    """How many values of a tensor are not-a-number and how many are infinite."""
+
+    nan: int
+    inf: int
+    total: int
+
+    @property
+    def kind(self) -> str:
+        return "nan" if self.nan else "inf"
+
+    @property
+    def share(self) -> float:
+        return (self.nan + self.inf) / self.total
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The first layer, in running order, that made such values from finite ones; None when all is finite.
+
+    `checked` are the layers that were looked at, `note` says what is known about the cause.
+    """
+
+    layer: str | None
+    found: NonFinite | None
+    checked: tuple[str, ...]
+    note: str = ""
+
+
+def nonfinite(array: Tensor) -> NonFinite | None:
+    """What is not finite in a tensor; None when everything is, which is found out at the speed of reading it."""
+    if array.dtype.kind != "f" or array.size == 0:
+        return None
+    flat = array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.dot(flat, flat)):  # what is not finite stays so in the sum; a sum too large proves nothing
+            return None
+    nan, finite = int(np.isnan(flat).sum()), int(np.isfinite(flat).sum())
+    return NonFinite(nan, flat.size - finite - nan, flat.size) if finite < flat.size else None
+
+
+def trace_nonfinite(session: Session) -> Trace:
+    """Look at every tensor of the running network in running order, a few at a time, until the first culprit."""
+    inference = session.inference
+    needed = inference.graph.upstream(session.output_layers())
+    order = [name for name in inference.graph.order()[0] if name in needed]
+    bad: dict[Source, NonFinite] = {}
+    checked: list[str] = []
+    for group in _groups(session, order):
+        values = _values(session, group)
+        for layer in group:
+            checked.append(layer)
+            made = {source: found for source in tensors(inference, layer) if (found := nonfinite(values[source]))}
+            bad.update(made)
+            reads = inputs_of(inference, inference.graph[layer])
+            if made and not any(source in bad for source in reads):
+                return Trace(layer, next(iter(made.values())), tuple(checked), _cause(session, layer))
+    return Trace(None, None, tuple(checked))
+
+
+def _groups(session: Session, order: list[str]) -> Iterator[list[str]]:
+    group: list[str] = []
+    room = TOGETHER
+    for layer in order:
+        size = sum(4 * prod(type_of(session.inference, s).concrete(1)) for s in tensors(session.inference, layer))
+        if group and size > room:
+            yield group
+            group, room = [], TOGETHER
+        group.append(layer)
+        room -= size
+    if group:
+        yield group
+
+
+def _values(session: Session, group: list[str]) -> dict[Source, Tensor]:
+    inference = session.inference
+    inputs = [layer for layer in group if role_of(inference, layer) is Role.INPUT]
+    sources = [source for layer in group if layer not in inputs for source in tensors(inference, layer)]
+    found: dict[Source, Tensor] = dict(session.run(sources).captures) if sources else {}
+    return found | {Source(layer): session.fed_input(layer)[1] for layer in inputs}
+
+
+def _cause(session: Session, layer: str) -> str:
+    if role_of(session.inference, layer) is Role.INPUT:
+        return "what was fed holds them already"
+    try:
+        weights = weights_of(session, layer)
+    except DiagnosticError:
+        return ""
+    names = [name for name, array in weights.items() if nonfinite(array)]
+    return f"not all of its weights are finite: {', '.join(names)}" if names else ""

@@ -1,0 +1,147 @@
+"""Gradients to an input and weights as they are used, against torch's autograd on a network written by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime_networks import analysed, layer, pixels, plain_torch_unet, unet, unet_weights
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Source
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+OUT = Source("out")
+
+
+def session_of(graph, registry, array=None, picture=False, weights=None, engine="torch", **options) -> Session:
+    made = Session(graph, registry, weights or unet_weights(), RunOptions(engine=engine, threads=1, **options))
+    made.set_input("image", pixels() if array is None else array, picture=picture)
+    return made
+
+
+def by_hand(array, pick=lambda y: y.sum()):
+    x = torch.from_numpy(np.array(array)).requires_grad_()
+    pick(plain_torch_unet(unet_weights()).eval()(x)).backward()
+    return x.grad.numpy()
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        ({"engine": "torch"}, ""),
+        ({"engine": "torch", "layout": "nhwc"}, ""),
+        ({"engine": "onnxruntime"}, ""),
+    ],
+)
+def test_gradient_of_the_sum(runtime_registry, options, note):
+    if options["engine"] == "onnxruntime":
+        pytest.importorskip("onnxruntime")
+    found = session_of(unet(), runtime_registry, **options).gradient(OUT, "image")
+    np.testing.assert_allclose(found.array, by_hand(pixels()), atol=1e-5)
+    assert found.note == note
+
+
+def test_gradient_of_one_value_and_of_one_pixel(runtime_registry):
+    session = session_of(unet(), runtime_registry)
+    one = session.gradient(OUT, "image", (1, 7, 12)).array
+    np.testing.assert_allclose(one, by_hand(pixels(), lambda y: y[:, 1, 7, 12].sum()), atol=1e-6)
+    pixel = session.gradient(OUT, "image", (None, 7, 12)).array
+    np.testing.assert_allclose(pixel, by_hand(pixels(), lambda y: y[:, :, 7, 12].sum()), atol=1e-6)
+
+
+def test_gradient_inside_the_network_and_with_an_activation(runtime_registry):
+    w = unet_weights()
+    x = torch.from_numpy(pixels()).requires_grad_()
+    kernel, bias = (torch.from_numpy(w.tensors[WeightKey("enc 1", t)]) for t in ("kernel", "bias"))
+    torch.relu(torch.nn.functional.conv2d(x, kernel, bias, padding=1)).sum().backward()
+    found = session_of(unet(), runtime_registry).gradient(Source("enc 1"), "image")
+    np.testing.assert_allclose(found.array, x.grad.numpy(), atol=1e-5)
+
+
+def test_gradient_with_padding_belongs_to_the_pixels_that_were_fed(runtime_registry):
+    array = pixels(22, 29)
+    session = session_of(unet(tiling=8), runtime_registry, array)
+
+    def pad(x):
+        return torch.nn.functional.pad(x, (0, 3, 0, 2), mode="replicate")
+
+    x = torch.from_numpy(array).requires_grad_()
+    plain_torch_unet(unet_weights()).eval()(pad(x))[:, :, :22, :29].sum().backward()
+    found = session.gradient(Source("result"), "image").array
+    assert found.shape == array.shape
+    np.testing.assert_allclose(found, x.grad.numpy(), atol=1e-5)
+
+
+def test_gradient_is_to_the_values_that_the_network_reads(runtime_registry):
+    session = session_of(unet(scale=2.0, shift=-1.0), runtime_registry, picture=True)
+    np.testing.assert_allclose(session.gradient(OUT, "image").array, by_hand(pixels() * 2 - 1), atol=1e-5)
+
+
+def test_gradient_goes_through_analysis_layers_and_says_so(runtime_registry):
+    session = session_of(analysed(), runtime_registry)
+    noisy = session.run([Source("noise")]).captures[Source("noise")]
+    found = session.gradient(Source("result"), "image")
+    np.testing.assert_allclose(found.array, by_hand(noisy), atol=1e-5)
+    assert found.note == "passed through 'noise', 'mix' as if the first input went on unchanged"
+
+
+def test_gradient_of_what_cannot_be(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x3"),
+            layer("other", "input", dims="8x8x3"),
+            layer("rounded", "unary", "image", function="floor"),
+            layer("result", "output", "rounded"),
+        ]
+    )
+    session = Session(graph, runtime_registry, Weights(), RunOptions(engine="torch", threads=1))
+    session.set_input("image", pixels(8, 8), picture=False)
+    assert not session.gradient(Source("result"), "image").array.any()
+    for source, name, at, code in (
+        ("result", "other", None, "no-path"),
+        ("result", "rounded", None, "no-such-input"),
+        ("result", "image", (0, 8, 0), "outside"),
+        ("result", "image", (3, 0, 0), "outside"),
+        ("nothing", "image", None, "no-such-layer"),
+    ):
+        with pytest.raises(DiagnosticError) as caught:
+            session.gradient(Source(source), name, at)
+        assert caught.value.diagnostics[0].code == code
+        assert caught.value.diagnostics[0].remedy
+
+
+def test_results_of_runs_stay_the_same_bits_after_a_gradient(runtime_registry):
+    session = session_of(analysed(), runtime_registry)
+    before = session.run().outputs["result"].copy()
+    session.gradient(OUT, "image")
+    assert session.run().outputs["result"].tobytes() == before.tobytes()
+    session.invalidate()
+    assert session.run().outputs["result"].tobytes() == before.tobytes()
+
+
+def test_weights_of_a_layer(runtime_registry):
+    weights = unet_weights()
+    session = session_of(unet(), runtime_registry)
+    found = session.weights_of("enc_2")
+    assert list(found) == ["kernel", "bias"]
+    np.testing.assert_array_equal(found["kernel"], weights.tensors[WeightKey("enc_2", "kernel")])
+    assert session.weights_of("pool") == {}
+    with pytest.raises(DiagnosticError, match="no layer 'nothing'"):
+        session.weights_of("nothing")
+
+
+def test_weights_of_an_attached_activation(runtime_registry):
+    graph = Graph([layer("image", "input", dims="8x8x3"), layer("conv", "convolution", "image", ActivationSpec("prelu", {}), features=4), layer("result", "output", "conv")])  # fmt: skip
+    tensors = {("conv", "kernel"): (4, 3, 3, 3), ("conv", "bias"): (4,), ("conv", "activation_slope"): (4,)}
+    session = Session(
+        graph,
+        runtime_registry,
+        Weights({WeightKey(*key): np.ones(shape, np.float32) for key, shape in tensors.items()}),
+        RunOptions(engine="torch"),
+    )
+    assert sorted(session.weights_of("conv")) == sorted(name for _, name in tensors)

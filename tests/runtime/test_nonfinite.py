@@ -1,0 +1,116 @@
+"""Values that are no numbers: seen in results, and traced to the layer that made them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime_networks import analysed, layer, pixels, unet, unet_weights
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.graph import Graph
+from designer.graph.template import Template
+from designer.runtime import nonfinite as module
+from designer.runtime.api import RunOptions
+from designer.runtime.nonfinite import nonfinite
+from designer.runtime.session import Session
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("torch").set_num_threads(1)
+ENGINES = ("onnxruntime", "torch")
+
+
+def session_of(graph, registry, engine="torch", weights=None, array=None) -> Session:
+    session = Session(graph, registry, weights or Weights(), RunOptions(engine=engine, threads=1))
+    session.set_input("image", pixels() if array is None else array, picture=False)
+    return session
+
+
+def logarithm(value="-0.5") -> Graph:
+    """A logarithm of what may lie below 0, and layers that carry it on."""
+    return Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            layer("lower", "scale_shift", "image", scale="1.0", shift=value),
+            layer("log", "unary", "lower", function="log"),
+            layer("after", "unary", "log", function="abs"),
+            layer("result", "output", "after"),
+        ]
+    )
+
+
+def test_counts_of_a_tensor():
+    array = np.zeros((2, 3, 4, 5), np.float32)
+    assert nonfinite(array) is None
+    assert nonfinite(np.full((4,), 1e30, np.float32)) is None  # the sum of squares overflows, the values are fine
+    array[0, 0, 0, :2] = np.nan
+    array[1, 2, 3, 4] = -np.inf
+    found = nonfinite(array)
+    assert (found.nan, found.inf, found.total, found.kind) == (2, 1, 120, "nan")
+    assert found.share == 3 / 120
+    assert nonfinite(array[:, :, ::2, ::-1]).nan == 2
+    assert nonfinite(np.array([np.inf], np.float32)).kind == "inf"
+    assert nonfinite(np.zeros((0, 3), np.float32)) is None
+    assert nonfinite(np.zeros((3,), np.int64)) is None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_layer_that_made_them_is_found(runtime_registry, engine):
+    session = session_of(logarithm(), runtime_registry, engine)
+    trace = session.trace_nonfinite()
+    assert trace.layer == "log"
+    assert trace.found.kind == "nan"
+    assert trace.found.share == pytest.approx((pixels() < 0.5).mean(), abs=1e-6)
+    assert trace.checked[-1] == "log"
+    assert trace.note == ""
+
+
+def test_a_network_that_is_well(runtime_registry):
+    trace = session_of(analysed(), runtime_registry, weights=unet_weights()).trace_nonfinite()
+    assert trace.layer is None
+    assert trace.found is None
+    assert {"image", "noise", "enc 1", "mix", "result"} <= set(trace.checked)
+
+
+def test_the_input_may_bring_them(runtime_registry):
+    array = pixels()
+    array[0, 0, 3, 3] = np.inf
+    trace = session_of(unet(), runtime_registry, weights=unet_weights(), array=array).trace_nonfinite()
+    assert trace.layer == "image"
+    assert trace.found.kind == "inf"
+    assert trace.note == "what was fed holds them already"
+
+
+def test_weights_may_be_the_cause(runtime_registry):
+    weights = unet_weights()
+    broken = dict(weights.tensors)
+    broken[WeightKey("enc_2", "bias")] = broken[WeightKey("enc_2", "bias")].copy()
+    broken[WeightKey("enc_2", "bias")][1] = np.nan
+    trace = session_of(unet(), runtime_registry, weights=Weights(broken)).trace_nonfinite()
+    assert trace.layer == "enc_2"
+    assert trace.note == "not all of its weights are finite: bias"
+
+
+def test_a_few_tensors_at_a_time_find_the_same(runtime_registry, monkeypatch):
+    monkeypatch.setattr(module, "TOGETHER", 1)
+    session = session_of(logarithm(), runtime_registry)
+    assert session.trace_nonfinite().layer == "log"
+
+
+def test_inside_a_template(runtime_registry):
+    body = (
+        layer("x", "template_input"),
+        layer("lower", "scale_shift", "x", scale="1.0", shift="-0.5"),
+        layer("root", "unary", "lower", function="sqrt"),
+        layer("y", "template_output", "root"),
+    )
+    graph = Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            layer("block", "template", "image", template="rooted"),
+            layer("result", "output", "block"),
+        ],
+        templates=[Template("rooted", body)],
+    )
+    trace = session_of(graph, runtime_registry).trace_nonfinite()
+    assert trace.layer == "block.root"
+    assert trace.found.kind == "nan"

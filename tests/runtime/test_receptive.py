@@ -1,0 +1,181 @@
+"""What one pixel depends on: by formula, and against not-a-numbers that are put into the input, row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime_networks import layer, pixels, unet, unet_weights
+
+from designer.files.weights import Weights, fill_missing, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Source
+from designer.operators.inlining import inline
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+RESULT = Source("result")
+
+
+def session_of(graph, registry, height=24, width=32, **feeds) -> Session:
+    needed = required_weights(Inference(inline(graph, registry), registry))
+    weights = fill_missing(Weights(), needed, 0) if needed else Weights()
+    session = Session(graph, registry, weights, RunOptions(engine="torch", threads=1))
+    for name, array in (feeds or {"image": pixels(height, width)}).items():
+        session.set_input(name, array, picture=False)
+    return session
+
+
+def chain(*layers, size="32x24x3") -> Graph:
+    """Layers one after the other: (name, type, parameters)."""
+    made = [layer("image", "input", dims=size)]
+    for name, type_, params in layers:
+        made.append(layer(name, type_, made[-1].name, **params))
+    return Graph([*made, layer("result", "output", made[-1].name)])
+
+
+def poisoned(session, y, x):
+    """The box found by running with one row or one column of not-a-numbers at a time."""
+    fed = session.fed("image").array.copy()
+
+    def reached(place):
+        array = fed.copy()
+        array[place] = np.nan
+        session.set_input("image", array, picture=False)
+        return bool(np.isnan(session.run().outputs["result"][0, :, y, x]).any())
+
+    rows = [r for r in range(fed.shape[2]) if reached(np.s_[:, :, r])]
+    columns = [c for c in range(fed.shape[3]) if reached(np.s_[:, :, :, c])]
+    session.set_input("image", fed, picture=False)
+    if not rows or not columns:
+        return (0, 0, 0, 0)
+    return (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+
+
+def conv(number, kernel="3x3", **params):
+    return (f"conv_{number}", "convolution", {"features": 2, "kernel": kernel, **params})
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_stack_of_convolutions_sees_two_pixels_more_each(runtime_registry, count):
+    session = session_of(chain(*(conv(n) for n in range(count))), runtime_registry)
+    found = session.receptive(RESULT, 12, 16, "image")
+    assert found.box == (16 - count, 12 - count, 17 + count, 13 + count)
+    assert (found.source, found.note) == ("computed", "")
+    corner = session.receptive(RESULT, 0, 31, "image")
+    assert corner.box == (31 - count, 0, 32, 1 + count)
+
+
+CHAINS = {
+    "stride": (conv(1, stride="2x2"), conv(2, "5x3", stride="2x1"), conv(3)),
+    "dilation": (conv(1, dilation="3x2"), conv(2, dilation="1x2", stride="2x2")),
+    "even kernels": (conv(1, "4x2"), conv(2, "2x4", stride="2x2")),
+    "valid": (conv(1, "5x5", padding="valid"), conv(2, "3x3", padding="valid", stride="2x2")),
+    "max pooling": (conv(1), ("pool", "pooling", {"operation": "max", "size": "3x2", "stride": "2x2"}), conv(2)),
+    "average pooling": (("pool", "pooling", {"operation": "average", "size": "2x2", "stride": "2x2"}), conv(1)),
+    "lp pooling": (("pool", "pooling", {"operation": "lp", "size": "2x2", "stride": "2x2"}), conv(1)),
+    "nearest": (conv(1, stride="2x2"), ("up", "upsample", {"factor": "2x3", "method": "nearest"}), conv(2)),
+    "bilinear": (conv(1, stride="2x2"), ("up", "upsample", {"factor": "2x2", "method": "bilinear"}), conv(2)),
+    "bicubic": (("up", "upsample", {"factor": "2x2", "method": "bicubic"}), conv(2)),
+    "transposed": (("up", "transposed_convolution", {"features": 2, "kernel": "4x3", "stride": "2x3"}), conv(1)),
+    "transposed, gaps": (("up", "transposed_convolution", {"features": 2, "kernel": "2x1", "stride": "3x3"}),),
+    "transposed, dilated": (
+        ("up", "transposed_convolution", {"features": 2, "kernel": "3x2", "stride": "2x2", "dilation": "2x3"}),
+    ),
+    "shuffles": (
+        ("deep", "space_to_depth", {"block_size": "2"}),
+        conv(1, features=8),
+        ("wide", "depth_to_space", {"block_size": "2"}),
+    ),
+    "mirrored border": (conv(1, "7x5", padding_mode="reflect"),),
+    "wrapped border": (conv(1, "7x5", padding_mode="circular"),),
+    "padding": (("pad", "padding", {"left": 3, "top": 1, "right": 0, "bottom": 2, "mode": "replicate"}), conv(1)),
+    "blur": (("blur", "gaussian_blur", {"sigma": "1.0"}),),
+    "local contrast": (("norm", "local_contrast_normalization", {"size": "5"}),),
+    "separable": (("sep", "separable_convolution", {"features": 2, "kernel": "5x3"}),),
+    "global": (conv(1), ("norm", "instance_normalization", {})),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_boxes_are_exact(runtime_registry, name):
+    session = session_of(chain(*CHAINS[name]), runtime_registry)
+    height, width = session.run().outputs["result"].shape[2:]
+    for y, x in ((0, 0), (height // 2, width // 2), (height // 2 + 1, width // 3), (height - 1, width - 1)):
+        found = session.receptive(RESULT, y, x, "image")
+        assert found.source == "computed"
+        assert found.box == poisoned(session, y, x), (y, x)
+
+
+def test_a_unet_with_skips(runtime_registry):
+    session = Session(unet(), runtime_registry, unet_weights(), RunOptions(engine="torch", threads=1))
+    session.set_input("image", pixels(), picture=False)
+    for y, x in ((11, 14), (12, 17), (0, 31)):
+        assert session.receptive(Source("out"), y, x, "image").box == poisoned(session, y, x)
+    assert session.receptive(Source("enc 1"), 5, 6, "image").box == (5, 4, 8, 7)
+
+
+def test_what_reads_whole_pictures_says_so(runtime_registry):
+    session = session_of(chain(*CHAINS["global"]), runtime_registry)
+    found = session.receptive(RESULT, 3, 4, "image")
+    assert found.box == (0, 0, 32, 24)
+    assert found.note == "'norm' reads the whole picture"
+
+
+def test_a_pixel_that_depends_on_nothing(runtime_registry):
+    graph = chain(("pad", "padding", {"left": 4, "top": 0, "right": 0, "bottom": 0, "mode": "constant"}))
+    found = session_of(graph, runtime_registry).receptive(RESULT, 3, 2, "image")
+    assert found.box == (0, 0, 0, 0)
+    assert "does not depend on 'image'" in found.note
+
+
+def test_pixels_of_the_padding_are_those_of_the_edge(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="32x24x3", tiling="16"),
+            layer("conv", "convolution", "image", features=2, kernel="3x3"),
+            layer("result", "output", "conv"),
+        ]
+    )
+    session = session_of(graph, runtime_registry, 24, 30)
+    assert session.receptive(Source("conv"), 31, 31, "image").box == (29, 23, 30, 24)
+
+
+def test_what_is_not_known_is_measured(runtime_registry):
+    multiple = ("multiple", "pad_to_multiple", {"multiple": "8"})
+    session = session_of(chain(conv(1), multiple, conv(2)), runtime_registry)
+    found = session.receptive(RESULT, 12, 16, "image")
+    assert (found.box, found.source) == ((14, 10, 19, 15), "measured")
+    assert "'multiple'" in found.note
+
+
+def test_analysis_layers_reach_as_far_as_they_say(runtime_registry):
+    blur = ("noise", "noise", {"kind": "blur", "scale": "1.0"})
+    session = session_of(chain(blur, conv(1)), runtime_registry)
+    assert session.receptive(RESULT, 12, 16, "image").box == (12, 8, 21, 17)
+    grain = ("noise", "noise", {"kind": "gaussian"})
+    session = session_of(chain(grain, conv(1)), runtime_registry)
+    assert session.receptive(RESULT, 12, 16, "image").box == (15, 11, 18, 14)
+
+
+def test_attached_activations_that_mix_channels_reach_no_farther(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            layer("conv", "convolution", "image", ActivationSpec("softmax", {}), features=4),
+            layer("result", "output", "conv"),
+        ]
+    )
+    assert session_of(graph, runtime_registry).receptive(RESULT, 5, 5, "image").box == (4, 4, 7, 7)
+
+
+def test_places_that_are_not_there(runtime_registry):
+    session = session_of(chain(conv(1)), runtime_registry)
+    for y, x in ((24, 0), (0, 32), (-1, 0)):
+        with pytest.raises(DiagnosticError, match="has no pixel"):
+            session.receptive(RESULT, y, x, "image")
+    with pytest.raises(DiagnosticError, match="no input layer"):
+        session.receptive(RESULT, 0, 0, "conv_1")
