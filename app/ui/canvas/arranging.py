@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import log
 
-from app.ui.canvas.node import LayerItem
 from app.ui.canvas.projection import Projection
+from app.ui.canvas.spots import Spot
 from app.ui.document import Document
 from designer.graph import commands
 from designer.graph.edits import Edit
@@ -24,7 +24,7 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
     graph = document.graph
     levels = levels_of(document)
     chosen = list(graph.layers) if names is None else list(names)
-    places = arrange(graph, {n: box_of(projection[n], levels[n]) for n in chosen}, chosen)
+    places = arrange(graph, {n: box_of(projection.spot(n), levels[n]) for n in chosen}, chosen)
     edit = commands.move_layers(graph, places)
     frames = {}
     for frame in graph.frames.values():
@@ -52,11 +52,11 @@ def levels_of(document: Document) -> dict[str, int]:
     return {n: min(MAX_LEVEL, round(log(largest / size, 4))) if size else 0 for n, size in sizes.items()}
 
 
-def box_of(item: LayerItem, level: int = 0) -> Box:
+def box_of(spot: Spot, level: int = 0) -> Box:
     """What the layout needs to know of a node; its height includes the shape under it."""
-    place = item.layout
-    outputs = {dot.look.name: place.outputs[dot.index][1] for dot in item.outputs}
-    if item.outputs:
+    look, place = spot.seen
+    outputs = {port.name: y for port, (_, y) in zip(look.outputs, place.outputs, strict=True)}
+    if look.outputs:
         outputs[""] = place.outputs[0][1]
     return Box(
         place.box.united(place.tab).width(),
@@ -72,7 +72,7 @@ def members(frame: Frame, projection: Projection) -> list[str]:
     x, y, width, height = frame.rect
     found = []
     for name in projection.layers:
-        centre = projection[name].box().center()
+        centre = projection.spot(name).box().center()
         if x <= centre.x() <= x + width and y <= centre.y() <= y + height:
             found.append(name)
     return found
@@ -80,7 +80,7 @@ def members(frame: Frame, projection: Projection) -> list[str]:
 
 def around(places: Mapping[str, tuple[int, int]], projection: Projection) -> tuple[int, int, int, int]:
     """The rect of a frame that holds layers which stand at `places`."""
-    boxes = {name: box_of(projection[name]) for name in places}
+    boxes = {name: box_of(projection.spot(name)) for name in places}
     left = min(x for x, _ in places.values()) - FRAME_EDGE
     top = min(y for _, y in places.values()) - FRAME_TOP
     right = max(x + boxes[n].width for n, (x, _) in places.items()) + FRAME_EDGE

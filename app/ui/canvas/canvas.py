@@ -130,17 +130,17 @@ class Canvas(QWidget):
     # --- selection -------------------------------------------------------------------------------------------
 
     def _on_selected(self) -> None:
-        found = [item.layer for item in self.viewer.selected_layers()]
+        found = set(self.viewer.selected_names())
         before = [n for n in self._context.selection if n in found]
-        self._context.select((*before, *sorted(n for n in found if n not in before)))
+        self._context.select((*before, *sorted(found.difference(before))))
         self.selection_state_changed.emit()
 
     def _select(self, _names: object = None) -> None:
         names = self._context.selection
-        items = [item for n in names if (item := self.projection.get(n)) is not None]
-        if items or self.viewer.selected_layers():
-            links = self.viewer.selected_links() if not items else []
-            self.viewer.select_items(items)
+        known = [n for n in names if n in self.projection]
+        if known or self.viewer.selected_names():
+            links = self.viewer.selected_links() if not known else []
+            self.viewer.select_names(known)
             for link in links:
                 link.setSelected(True)
         self._show_path()
@@ -158,7 +158,7 @@ class Canvas(QWidget):
     @property
     def has_selection(self) -> bool:
         """Whether layers or links are selected."""
-        return bool(self.viewer.scene().selectedItems())
+        return bool(self.viewer.scene().selectedItems() or self.projection.marked)
 
     def select_all(self) -> None:
         if self._document is not None:
@@ -182,9 +182,11 @@ class Canvas(QWidget):
 
     def frame_selection(self) -> None:
         """Frame what is selected; everything when nothing is."""
-        items = self.viewer.selected_layers()
-        if items:
-            self.viewer.frame(items)
+        rect = QRectF()
+        for name in self._selected_names():
+            rect = rect.united(self.projection.spot(name).area())
+        if not rect.isEmpty():
+            self.viewer.frame_rect(rect)
         else:
             self.viewer.frame_all()
 
@@ -317,7 +319,7 @@ class Canvas(QWidget):
             self.do(lambda d: arranging.arranged(d, self.projection, names))
 
     def _selected_names(self) -> list[str]:
-        return [n for n in self._context.selection if self.projection.get(n) is not None]
+        return [n for n in self._context.selection if n in self.projection]
 
     def _on_moved(self, moved: object) -> None:
         places = cast(dict[str, wishes.Place], moved)

@@ -1,12 +1,14 @@
 """The whole network painted in one go, for scales at which no text can be read: blocks by category, and lines.
 
-Qt would ask every item to paint itself, which costs a call into Python for each. Here Qt gets lists.
+Qt would ask every item to paint itself, which costs a call into Python for each. Here Qt gets lists, made of what is known
+of layers and links without items. What is selected or stands out is kept apart, because it changes more often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPen
@@ -14,11 +16,13 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 from app.ui import theme
 from app.ui.canvas import node_paint
 from app.ui.canvas.frames import FrameItem
-from app.ui.canvas.links import LinkItem
-from app.ui.canvas.node import LayerItem
+from app.ui.canvas.spots import Spots
 from designer.operators.api import Category
 
-FAR = node_paint.NAMED  # below this scale (pixels a canvas unit)
+if TYPE_CHECKING:
+    from app.ui.canvas.node import LayerItem
+    from app.ui.canvas.wires import Key, Wire, Wires
+
 CURVES = 300  # with more links than that they are painted as straight lines
 
 
@@ -27,63 +31,92 @@ class FarView:
     """What is painted, kept until `forget`."""
 
     blocks: dict[Category, list[QRectF]] = field(default_factory=dict)
-    problems: list[LayerItem] = field(default_factory=list)
-    selected: list[QRectF] = field(default_factory=list)
+    problems: list[tuple[QRectF, str]] = field(default_factory=list)
+    training: list[QRectF] = field(default_factory=list)
     frames: list[FrameItem] = field(default_factory=list)
-    lines: dict[theme.RoleName, QPainterPath] = field(default_factory=dict)
+    links: QPainterPath = field(default_factory=QPainterPath)
+    selected: list[QRectF] = field(default_factory=list)
+    marked: dict[theme.RoleName, QPainterPath] = field(default_factory=dict)
+    count: int = 0  # of blocks
     _known: bool = False
+    _marks_known: bool = False
 
     def forget(self) -> None:
         """Something looks different or stands elsewhere."""
-        self._known = False
+        self._known = self._marks_known = False
 
-    def collect(self, nodes: Iterable[LayerItem], links: Collection[LinkItem], frames: Iterable[FrameItem]) -> None:
-        """Take in all items, unless nothing changed."""
+    def forget_marks(self) -> None:
+        """Something else is selected or stands out."""
+        self._marks_known = False
+
+    def collect(self, spots: Spots, items: Mapping[str, LayerItem], wires: Wires, frames: Iterable[FrameItem]) -> None:
+        """Take in everything, unless nothing changed. A layer that has an item is where the item is: it may be dragged."""
         if self._known:
             return
-        count = len(links)
         self.frames = list(frames)
-        self.blocks, self.problems, self.selected = {}, [], []
-        for item in nodes:
-            place, corner = item.layout, item.pos()
-            box = place.box.translated(corner)
-            self.blocks.setdefault(item.look.category or Category.DEVELOPMENT, []).append(box)
-            if not place.tab.isEmpty():
-                self.blocks.setdefault(Category.ACTIVATION, []).append(place.tab.translated(corner))
-            if item.look.problem in ("error", "warning"):
-                self.problems.append(item)
-            if item.isSelected():
-                self.selected.append(box)
-        self.lines = {"link": QPainterPath(), "link_path": QPainterPath(), "link_active": QPainterPath()}
-        for link in links:
-            role: theme.RoleName = "link_active" if link.emphasised else "link_path" if link.on_path else "link"
-            if count <= CURVES or role != "link":
-                self.lines[role].addPath(link.path())
-            else:
-                link.add_lines(self.lines[role])
+        self.blocks, self.problems, self.training = {}, [], []
+        tabs = self.blocks.setdefault(Category.ACTIVATION, [])
+        for spot in spots:
+            look, place = spot.look, spot.layout
+            if look is None or place is None:
+                self.blocks.setdefault(Category.DEVELOPMENT, []).append(spot.box())
+                continue
+            item = items.get(spot.name)
+            x, y = (spot.x, spot.y) if item is None else item.pos().toTuple()
+            box = place.box.translated(x, y)
+            self.blocks.setdefault(look.category or Category.DEVELOPMENT, []).append(box)
+            if look.activation:
+                tabs.append(place.tab.translated(x, y))
+            if look.problem in ("error", "warning"):
+                self.problems.append((box, look.problem))
+            if look.training:
+                self.training.append(box)
+        self.count = len(spots)
+        self.links = QPainterPath()
+        curves = len(wires) <= CURVES
+        for wire in wires:
+            _add(self.links, wires, wire, curves=curves)
         self._known = True
 
-    def paint(self, painter: QPainter, detail: float) -> None:
-        """Paint it on the canvas for a scale of `detail` pixels a canvas unit."""
+    def collect_marks(
+        self, spots: Spots, items: Mapping[str, LayerItem], wires: Wires, path: Set[Key], marked: Iterable[str]
+    ) -> None:
+        """Take in what is selected and stands out, unless nothing changed."""
+        if self._marks_known:
+            return
+        self.selected = [spots[name].box() for name in marked]
+        self.selected += [item.layout.box.translated(item.pos()) for item in items.values() if item.isSelected()]
+        self.marked = {"link_path": QPainterPath(), "link_active": QPainterPath()}
+        for wire in wires:
+            if wire.item is not None and wire.item.emphasised:
+                _add(self.marked["link_active"], wires, wire, curves=True)
+            elif wire.key in path:
+                _add(self.marked["link_path"], wires, wire, curves=True)
+        self._marks_known = True
+
+    def paint(self, painter: QPainter, detail: float, names: Iterable[tuple[QRectF, str]] = ()) -> None:
+        """Paint it on the canvas for a scale of `detail` pixels a canvas unit, with these names on their blocks."""
         ratio = painter.device().devicePixelRatio()
-        many = sum(len(rects) for rects in self.blocks.values()) > CURVES
+        many = self.count > CURVES
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, not many)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        for role, path in self.lines.items():
-            width = 1.0 if role == "link" and many else 1.2 if role == "link" else 2.4
-            pen = QPen(theme.color(role), width * ratio)
-            pen.setCosmetic(True)
-            painter.setPen(pen)
-            painter.drawPath(path)
+        _stroke(painter, "link", (1.0 if many else 1.2) * ratio, self.links)
+        for role, path in self.marked.items():
+            _stroke(painter, role, 2.4 * ratio, path)
         self.paint_blocks(painter)
+        for box, name in names:
+            node_paint.paint_large_name(painter, box, name)
         painter.setBrush(Qt.BrushStyle.NoBrush)
+        if detail >= node_paint.NAMED and self.training:
+            painter.setPen(node_paint.training_pen(cosmetic=True))
+            painter.drawRects(self.training)
         pen = QPen(theme.color("link_active"), 3.0 * ratio)
         pen.setCosmetic(True)
         painter.setPen(pen)
         painter.drawRects(self.selected)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        for item in self.problems:
-            node_paint.paint_block_mark(painter, item.layout.box.translated(item.pos()), item.look.problem, detail)
+        for box, problem in self.problems:
+            node_paint.paint_block_mark(painter, box, problem, detail)
 
     def paint_blocks(self, painter: QPainter) -> None:
         """Paint the layers only, each in its category's colour."""
@@ -93,12 +126,21 @@ class FarView:
             painter.setBrush(theme.category(category))
             painter.drawRects(rects)
 
-    def extent(self) -> QRectF:
-        """What holds all layers and frames."""
-        rect = QRectF()
-        for boxes in self.blocks.values():
-            for box in boxes:
-                rect = rect.united(box)
-        for frame in self.frames:
-            rect = rect.united(frame.rect)
-        return rect
+
+def _stroke(painter: QPainter, role: theme.RoleName, width: float, path: QPainterPath) -> None:
+    pen = QPen(theme.color(role), width)
+    pen.setCosmetic(True)
+    painter.setPen(pen)
+    painter.drawPath(path)
+
+
+def _add(path: QPainterPath, wires: Wires, wire: Wire, *, curves: bool) -> None:
+    """Add a link to a path, as straight lines where it has no item or no curves are wanted."""
+    if wire.item is not None and wire.item.isVisible():
+        if curves:
+            path.addPath(wire.item.path())
+        else:
+            wire.item.add_lines(path)
+    elif wire.item is None and (ends := wires.ends(wire)) is not None:
+        path.moveTo(*ends[0])
+        path.lineTo(*ends[1])

@@ -57,7 +57,7 @@ class Band:
         self._viewer = viewer
         self._start = start
         self._from = viewer.mapToScene(start)  # stays where it is when the canvas scrolls
-        self._kept = viewer.selected_layers() if extend else []
+        self._kept = viewer.selected_names() if extend else []
         self._moved = False
         if not extend:
             viewer.select_items([])
@@ -69,15 +69,14 @@ class Band:
         rect = QRect(self._viewer.mapFromScene(self._from), point).normalized()
         self._viewer.show_band(rect)
         area = self._viewer.mapToScene(rect).boundingRect()
-        found = [item for item in self._viewer.layer_items(area) if item.box().intersects(area)]
-        self._viewer.select_items([*self._kept, *(i for i in found if i not in self._kept)])
+        self._viewer.select_names({*self._kept, *self._viewer.layers_within(area)})
 
     def release(self, point: QPoint) -> None:
         self._viewer.show_band(None)
         self._viewer.selection_changed.emit()
 
     def cancel(self) -> None:
-        self._viewer.select_items(self._kept)
+        self._viewer.select_names(self._kept)
         self.release(self._start)
 
 

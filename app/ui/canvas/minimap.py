@@ -24,7 +24,7 @@ DELAY = 150  # milliseconds after the last change
 class Minimap(QWidget):
     """Shown while a part of the network is out of sight, unless it is switched off."""
 
-    def __init__(self, viewer: LayerViewer, collect: Callable[[FarView], None]) -> None:
+    def __init__(self, viewer: LayerViewer, collect: Callable[[], FarView]) -> None:
         super().__init__(viewer)
         self.setObjectName("canvas.minimap")
         self.setAccessibleName("Map of the network")
@@ -33,7 +33,6 @@ class Minimap(QWidget):
         self.resize(WIDTH, HEIGHT)
         self._viewer = viewer
         self._collect = collect
-        self._far = FarView()
         self._picture = QPixmap()
         self._map = QTransform()  # from the canvas to this widget
         self._extent = QRectF()
@@ -61,9 +60,10 @@ class Minimap(QWidget):
     def redraw(self) -> None:
         """Paint the network anew."""
         self._timer.stop()
-        self._far.forget()
-        self._collect(self._far)
-        self._extent = self._far.extent()
+        far = self._collect()
+        self._extent = self._viewer.supply.extent() if self._viewer.supply is not None else QRectF()
+        for frame in far.frames:
+            self._extent = self._extent.united(frame.rect)
         scale = 1.0
         if not self._extent.isEmpty():
             scale = min((WIDTH - 12) / self._extent.width(), (HEIGHT - 12) / self._extent.height(), 0.25)
@@ -76,7 +76,7 @@ class Minimap(QWidget):
         self._picture.fill(theme.color("surface"))
         painter = QPainter(self._picture)
         painter.setTransform(self._map)
-        self._far.paint_blocks(painter)
+        far.paint_blocks(painter)
         painter.end()
         self._follow()
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 from app.ui.canvas import node_paint
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook
-from app.ui.canvas.metrics import Layout, layout
+from app.ui.canvas.metrics import Layout
 from app.ui.canvas.ports import PortDot
 
 EMPTY = NodeLook("", "", None)
@@ -58,14 +58,13 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
 
     # --- projection ------------------------------------------------------------------------------------------
 
-    def show_look(self, look: NodeLook) -> bool:
-        """Take another look; True when ports moved or changed, so that links must be drawn again."""
+    def show_look(self, look: NodeLook, new: Layout) -> bool:
+        """Take another look, laid out as `new`; True when ports moved or changed, so that links must be drawn again."""
         old = self.layout
-        if look == self.look:
+        if look is self.look or (look == self.look and new == old):
             return False
         ports_changed = (look.inputs, look.outputs) != (self.look.inputs, self.look.outputs)
         self.look = look
-        new = layout(look)
         if new.bounds != old.bounds:
             self.prepareGeometryChange()
         self.layout = new

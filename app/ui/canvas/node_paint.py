@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPolygonF
 
 from app.ui import theme
-from app.ui.canvas.metrics import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts
+from app.ui.canvas.metrics import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts, text_width
 from app.ui.canvas.ports import PortDot
 from designer.operators.api import Category
 
@@ -41,11 +41,9 @@ def _paint_block(painter: QPainter, item: LayerItem, detail: float) -> None:
     if not place.tab.isEmpty():
         painter.fillRect(place.tab, theme.category(Category.ACTIVATION))
     if detail >= NAMED:
-        _paint_large_name(painter, item)
+        paint_large_name(painter, place.box, item.look.name)
     if item.look.training:
-        pen = _training_pen()
-        pen.setCosmetic(True)
-        painter.setPen(pen)
+        painter.setPen(training_pen(cosmetic=True))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(place.box)
     if item.isSelected():
@@ -66,17 +64,17 @@ def paint_block_mark(painter: QPainter, box: QRectF, problem: str, detail: float
     _paint_mark(painter, QRectF(centre.x() - side / 2, centre.y() - side / 2, side, side), problem)
 
 
-def _paint_large_name(painter: QPainter, item: LayerItem) -> None:
+def paint_large_name(painter: QPainter, box: QRectF, name: str) -> None:
     """The name as large as the block holds it: the last thing that can be read from afar."""
-    box, f = item.layout.box, fonts()
-    wide, high = f.name_metrics.horizontalAdvance(item.look.name), f.name_metrics.height()
+    f = fonts()
+    wide, high = text_width("name_metrics", name), f.name_metrics.height()
     scale = min(0.92 * box.width() / max(wide, 1.0), 0.8 * box.height() / high)
     painter.save()
     painter.translate(box.center())
     painter.scale(scale, scale)
     painter.setFont(f.name)
     painter.setPen(theme.color("on_category"))
-    painter.drawText(QRectF(-wide, -high / 2, 2 * wide, high), Qt.AlignmentFlag.AlignCenter, item.look.name)
+    painter.drawText(QRectF(-wide, -high / 2, 2 * wide, high), Qt.AlignmentFlag.AlignCenter, name)
     painter.restore()
 
 
@@ -104,7 +102,7 @@ def _paint_box(painter: QPainter, item: LayerItem) -> None:
         theme.icon("school-outline", "on_category").paint(painter, mark.toRect())
     pen = _pen(theme.color("outline"), 1.0)
     if look.training:
-        pen = _training_pen()
+        pen = training_pen()
     if item.isSelected():
         pen = _pen(theme.color("link_active"), 2.5)
     elif look.problem:
@@ -207,10 +205,11 @@ def _paint_mark(painter: QPainter, place: QRectF, problem: str) -> None:
     painter.drawText(lower, Qt.AlignmentFlag.AlignCenter, "!" if problem == "warning" else "?")
 
 
-def _training_pen() -> QPen:
+def training_pen(*, cosmetic: bool = False) -> QPen:
     """The outline of what inference leaves out."""
     pen = _pen(theme.color("muted"), 2.0)
     pen.setDashPattern([5.0, 3.0])
+    pen.setCosmetic(cosmetic)
     return pen
 
 

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from NodeGraphQt.widgets.viewer import NodeViewer
-from PySide6.QtCore import QLineF, QRectF, Signal
+from PySide6.QtCore import QLineF, QPoint, QRect, QRectF, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGraphicsView, QStyleOptionGraphicsItem, QWidget
 
 from app.ui import theme
 from app.ui.canvas import gestures
-from app.ui.canvas.far import FAR, FarView
+from app.ui.canvas.far import FarView
+from app.ui.canvas.node_paint import NAMED
 from designer.graph.model import GRID
+
+if TYPE_CHECKING:
+    from app.ui.canvas.node import LayerItem
+    from app.ui.canvas.spots import Spot
+
+
+class Supply(Protocol):
+    """Who makes the items that the view shows."""
+
+    far: FarView
+    marked: set[str]  # selected layers without items
+
+    def need(self, area: QRectF) -> None: ...
+    def within(self, area: QRectF) -> list[str]: ...
+    def spot(self, layer: str) -> Spot: ...
+    def extent(self) -> QRectF: ...
+    def collect_far(self) -> FarView: ...
+    def select(self, names: Iterable[str]) -> list[LayerItem]: ...
+    def make_marked(self) -> None: ...
 
 
 class PaintedViewer(NodeViewer):  # type: ignore[misc]
@@ -23,8 +44,8 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._gesture: gestures.Gesture | None = None
-        self._far = FarView()
-        self.collect_far: Callable[[FarView], None] = lambda far: None  # who knows the items fills it in
+        self.supply: Supply | None = None
+        self.far_below = NAMED  # the scale below which the network is painted in one go
         self.scene().selectionChanged.connect(self.far_marked)
 
     @property
@@ -38,37 +59,72 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
         for item in self.scene().items():
             item.update()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a gesture is going on."""
+        return self._gesture is not None
+
+    def seen(self) -> QRectF:
+        """What is seen of the canvas."""
+        return QRectF(self.mapToScene(self.viewport().rect()).boundingRect())
+
+    def need(self, area: QRectF) -> None:
+        """Have the items in an area of the canvas."""
+        if self.supply is not None:
+            self.supply.need(area)
+
+    def need_at(self, point: QPoint) -> QRect:
+        """Have the items at a point of the viewport; the pixels in which they are hit."""
+        reach = QRect(point - QPoint(2, 2), point + QPoint(2, 2))
+        self.need(QRectF(self.mapToScene(reach).boundingRect()))
+        return reach
+
     def far_changed(self) -> None:
         """What is painted from afar is different now."""
         self.far_stale.emit()
-        self.far_marked()
+        if self.supply is not None:
+            self.supply.far.forget()
+        if self.zoom < self.far_below:
+            self.viewport().update()
 
     def far_marked(self) -> None:
-        """As `far_changed`, when only what is selected or stands out is different."""
-        self._far.forget()
-        if self.zoom < FAR:
+        """As `far_changed`, when only what is selected or stands out is different, or is being dragged."""
+        if self.supply is not None:
+            if isinstance(self._gesture, gestures.Move | gestures.DragFrame | gestures.Link):
+                self.supply.far.forget()
+            else:
+                self.supply.far.forget_marks()
+        if self.zoom < self.far_below:
             self.viewport().update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self.zoom >= FAR:
+        if self.zoom >= self.far_below or self.supply is None:
+            self.need(self.seen())
             QGraphicsView.paintEvent(self, event)
             return
-        self.collect_far(self._far)
+        far = self.supply.collect_far()
         painter = QPainter(self.viewport())
         painter.setClipRegion(event.region())
         painter.setTransform(self.viewportTransform())
         area = self.mapToScene(event.region().boundingRect()).boundingRect()
         self.drawBackground(painter, area)
         option = QStyleOptionGraphicsItem()
-        for frame in self._far.frames:
+        for frame in far.frames:
             painter.save()
             painter.translate(frame.pos())
             frame.paint(painter, option)
             painter.restore()
-        self._far.paint(painter, self.zoom)
+        far.paint(painter, self.zoom, self._names(self.supply, area) if self.zoom >= NAMED else ())
         if isinstance(self._gesture, gestures.Link) and self._gesture.live is not None:
             self._gesture.live.paint(painter, option)
         painter.end()
+
+    def _names(self, supply: Supply, area: QRectF) -> Iterable[tuple[QRectF, str]]:
+        """The blocks in an area with what is written on them."""
+        for name in supply.within(area):
+            spot = supply.spot(name)
+            if spot.layout is not None:
+                yield spot.layout.box.translated(spot.x, spot.y), name
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
         painter.fillRect(rect, theme.color("sunken"))

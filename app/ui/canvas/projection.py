@@ -7,20 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from NodeGraphQt.base.graph import NodeGraph
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QElapsedTimer, QPointF, QRectF, QTimer
 
 from app.ui.canvas.far import FarView
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook, node_look
 from app.ui.canvas.node import LayerItem, LayerNode
+from app.ui.canvas.node_paint import NAMED, READABLE
 from app.ui.canvas.ports import PortDot
-from app.ui.canvas.routing import LONG, Obstacles, Rect
+from app.ui.canvas.routing import DETOUR, LONG
+from app.ui.canvas.spots import Spot, Spots
 from app.ui.canvas.viewer import LayerViewer
+from app.ui.canvas.wires import Key, Wire, Wires
 from app.ui.document import Document
 from designer.graph.edits import ChangeSet
-from designer.graph.model import Frame
+from designer.graph.model import Frame, Source
 from designer.graph.template import INSTANCE
+
+EAGER = 300  # a document with no more layers than that has all its items at once
+BUDGET = 1500  # items beyond which those far from the view are taken away
+TRIM_MS = 1000
+SLICE_MS = 6
+FEW = 200  # selected layers whose items are made at once
 
 
 class LayerGraph(NodeGraph):  # type: ignore[misc]
@@ -43,7 +52,10 @@ def _no_collection() -> Iterator[None]:
 
 
 class Projection:
-    """The items of one document."""
+    """The items of one document. Those of a large one are made when they come near the view, or when one is asked for.
+
+    A node that is `whole` has all its links; one that is only the far end of such a link need not.
+    """
 
     def __init__(self, viewer: LayerViewer) -> None:
         self.viewer = viewer
@@ -51,98 +63,164 @@ class Projection:
         self.graph.set_acyclic(False)  # the library's check is quadratic; the document refuses cycles itself
         self.document: Document | None = None
         self.inspected = ""  # the layer that the Channel Inspector shows
+        self.far = FarView()
         self._nodes: dict[str, LayerNode] = {}
-        self._links: dict[tuple[str, int], LinkItem] = {}
+        self._items: dict[str, LayerItem] = {}
+        self._whole: set[str] = set()
         self._frames: dict[str, FrameItem] = {}
-        self._obstacles = Obstacles()
+        self._path: set[Key] = set()  # links of the selected layer's path
+        self.marked: set[str] = set()  # selected layers without items
+        self._spots = Spots(self._look)
+        self._wires = Wires(self._spots)
         self._long: set[LinkItem] = set()  # links that may have to run around nodes
-        viewer.collect_far = self.collect_far
-        self._placed: list[Rect] = []  # boxes that came, went or changed since links were last routed
+        self._eager = True
+        self._settling = QTimer(viewer, interval=0, timeout=self._measure_some)
+        self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
+        viewer.supply = self
 
     def __getitem__(self, layer: str) -> LayerItem:
-        return self._nodes[layer].item
+        return self._complete(layer)
+
+    def __contains__(self, layer: object) -> bool:
+        return layer in self._spots
 
     def get(self, layer: str) -> LayerItem | None:
-        node = self._nodes.get(layer)
-        return node.item if node is not None else None
+        return self._complete(layer) if layer in self._spots else None
 
     def link(self, consumer: str, index: int) -> LinkItem | None:
         """The item of the link that ends at input `index` of `consumer`."""
-        return self._links.get((consumer, index))
+        wire = self._wires.get((consumer, index))
+        if wire is not None:
+            self._complete(consumer)
+        return wire.item if wire is not None else None
 
     @property
     def layers(self) -> Iterable[str]:
-        return self._nodes.keys()
+        return self._spots.names
+
+    def spot(self, layer: str) -> Spot:
+        """What is known of a layer, measured, without making its item."""
+        return self._spots.measured(layer)
+
+    def within(self, area: QRectF) -> list[str]:
+        """The layers whose boxes reach into an area, without making their items."""
+        return self._spots.within(area)
+
+    # --- what the view asks for ------------------------------------------------------------------------------
+
+    def need(self, area: QRectF) -> None:
+        """Make what is seen in an area of the canvas."""
+        if self._eager:
+            return
+        with _no_collection():
+            for name in self._spots.near(area):
+                if name not in self._whole:
+                    self._complete(name)
+            for wire in self._wires.near(area):
+                if wire.item is None:
+                    self._make_link(wire)
+        if len(self._items) > BUDGET and not self._trimming.isActive():
+            self._trimming.start()
+
+    def extent(self) -> QRectF:
+        """What holds all layers."""
+        return self._spots.extent()
+
+    def select(self, names: Iterable[str]) -> list[LayerItem]:
+        """The items to select for these layers. Where many have none, these are only marked as selected."""
+        known = [n for n in names if n in self._spots]
+        self.marked = {n for n in known if n not in self._whole}
+        if len(self.marked) <= FEW:
+            self.marked = set()
+        return [self._complete(n) for n in known if n not in self.marked]
+
+    def make_marked(self) -> None:
+        """Make the items of all selected layers."""
+        with _no_collection():
+            for name in list(self.marked):
+                self._complete(name)
+
+    def collect_far(self) -> FarView:
+        """What is painted from afar, up to date."""
+        self.far.collect(self._spots, self._items, self._wires, self._frames.values())
+        self.far.collect_marks(self._spots, self._items, self._wires, self._path, self.marked)
+        return self.far
 
     # --- following the document ------------------------------------------------------------------------------
 
     def show(self, document: Document | None) -> None:
         """Forget what was shown and show `document`."""
         self.viewer.far_changed()
-        for name in list(self._nodes):
-            self._remove(name)
-        self._links.clear()
+        for name in list(self._items):
+            self._remove_item(name)
+        self._spots = Spots(self._look)
+        self._wires = Wires(self._spots)
+        self._path, self.marked = set(), set()
         self._show_frames(list(self._frames), {})
         self.inspected = ""
         self.document = document
+        self._eager = document is None or len(document.graph) <= EAGER
+        self.viewer.far_below = NAMED if self._eager else READABLE
         if document is None:
             return
         with _no_collection():
-            for name in document.graph.layers:
-                self._add(name)
-            self._placed.clear()  # no link is there yet
-            for name in document.graph.layers:
-                self._wire(name)
+            for layer in document.graph:
+                self._spots.put(layer.name, layer.position, len(layer.inputs))
+            for layer in document.graph:
+                self._wire(layer.name)
+            for name in document.graph.layers if self._eager else ():
+                self._complete(name)
+        self._spots.placed.clear()
         self._show_frames(list(document.graph.frames), document.graph.frames)
+        self._settle()
 
     def apply(self, change: ChangeSet) -> None:
         """Follow one change."""
-        self.viewer.far_changed()
         document = self._document()
         for old, new in change.renamed.items():
             self._rename(old, new)
         for name in change.removed - change.renamed.keys():
             self._remove(name)
-        for name in change.added - set(change.renamed.values()):
-            self._add(name)
-        for name in change.moved:
-            self._nodes[name].item.setPos(QPointF(*document.graph[name].position))
-            self._place(name)
-        for link in {link for name in change.moved for link in self._nodes[name].item.links()}:
-            link.redraw()
+        added = change.added - set(change.renamed.values())
+        for name in added:
+            self._spots.put(name, document.graph[name].position, len(document.graph[name].inputs))
+            self._spots.announce(name)
+        self._follow(change.moved)
         again: set[str] = set()
         instances = {layer.name for layer in document.graph if layer.type == INSTANCE} if change.templates else set()
         for name in change.rewired | change.reconfigured | frozenset(change.renamed.values()) | instances:
             again |= self._refresh(name)
         again |= change.added | change.rewired
         for name in change.added | change.removed:
-            again.update(n for n in document.graph.consumers(name) if n in self._nodes)
+            again.update(n for n in document.graph.consumers(name) if n in self._spots)
         for name in again:
             self._wire(name)
+        for name in added if self._eager else ():
+            self._complete(name)
         self._reroute()
         self._show_frames(change.frames, document.graph.frames)
+        self.viewer.far_changed()
+        self._settle()
 
     def refresh(self, names: Iterable[str]) -> None:
         """Show another inferred state of these layers."""
-        self.viewer.far_changed()
-        graph = self._document().graph
         for name in names:
-            if name not in self._nodes:
+            if name not in self._spots:
                 continue
             for other in self._refresh(name):
                 self._wire(other)
-            for consumer in graph.consumers(name):
-                self._label(consumer)
+            for key in self._wires.leaving(name) if name in self._items else ():
+                self._label(self._wires.get(key))
         self._reroute()
+        self.viewer.far_changed()
+        self._settle()
 
     def reset_positions(self, names: Iterable[str]) -> None:
         """Put items back where the document has their layers."""
-        self.viewer.far_changed()
         for name in names:
-            self._nodes[name].item.move_to(QPointF(*self._document().graph[name].position))
-
-    def collect_far(self, far: FarView) -> None:
-        far.collect((node.item for node in self._nodes.values()), self._links.values(), self._frames.values())
+            if name in self._items:
+                self._items[name].move_to(QPointF(*self._document().graph[name].position))
+        self.viewer.far_changed()
 
     def _document(self) -> Document:
         if self.document is None:
@@ -158,48 +236,128 @@ class Projection:
     def _look(self, name: str) -> NodeLook:
         return node_look(self._document(), name, inspected=name == self.inspected)
 
+    def _settle(self) -> None:
+        """Measure in quiet moments what has no item, so that the view from afar becomes exact."""
+        if self._spots.stale and not self._settling.isActive():
+            self._settling.start()
+
+    def _measure_some(self) -> None:
+        clock = QElapsedTimer()
+        clock.start()
+        while self._spots.stale and clock.elapsed() < SLICE_MS:
+            self._spots.measured(next(iter(self._spots.stale)))
+        if not self._spots.stale:
+            self._settling.stop()
+            self._reroute()
+            self.viewer.far_changed()
+
     # --- items -----------------------------------------------------------------------------------------------
 
-    def _add(self, name: str) -> None:
-        document = self._document()
-        node = LayerNode()
-        node.NODE_NAME = name
-        node.item.show_look(self._look(name))
-        self._nodes[name] = node
-        self.graph.add_node(node, pos=document.graph[name].position, selected=False, push_undo=False)
-        self._place(name)
+    def _make(self, name: str) -> LayerItem:
+        """The item of a layer, perhaps without links."""
+        item = self._items.get(name)
+        if item is None:
+            spot = self._spots.measured(name)
+            node = self._nodes[name] = LayerNode()
+            node.NODE_NAME = name
+            item = self._items[name] = node.item
+            item.show_look(*spot.seen)
+            self.graph.add_node(node, pos=(spot.x, spot.y), selected=False, push_undo=False)
+            if name in self.marked:
+                self.marked.discard(name)
+                item.setSelected(True)
+        return item
+
+    def _complete(self, name: str) -> LayerItem:
+        """The item of a layer with all its links."""
+        item = self._make(name)
+        if name not in self._whole:
+            self._whole.add(name)
+            for wire in self._wires.of(name):
+                self._make_link(wire)
+        return item
 
     def _remove(self, name: str) -> None:
-        node = self._nodes.pop(name)
-        for link in node.item.links():
-            self._drop(link)
-        self.graph.delete_node(node, push_undo=False)
-        old = self._obstacles.drop(name)
-        if old is not None:
-            self._placed.append(old)
+        for wire in self._wires.of(name):
+            self._unmake(wire)
+            self._wires.drop(wire)
+        self._remove_item(name)
+        self._spots.drop(name)
+        self.marked.discard(name)
+
+    def _remove_item(self, name: str) -> None:
+        """Take a node off the canvas. What is known of the layer stays."""
+        self._whole.discard(name)
+        if self._items.pop(name, None) is not None:
+            for wire in self._wires.of(name):
+                self._unmake(wire)
+            self.graph.delete_node(self._nodes.pop(name), push_undo=False)
 
     def _rename(self, old: str, new: str) -> None:
-        node = self._nodes.pop(old)
-        self._nodes[new] = node
         self.inspected = new if self.inspected == old else self.inspected
-        node.NODE_NAME = node.model.name = new
-        self._obstacles.drop(old)
-        self._place(new)
-        for key in [k for k in self._links if k[0] == old]:
-            link = self._links.pop(key)
-            link.key = (new, key[1])
-            self._links[link.key] = link
+        if old in self._items:
+            node = self._nodes[new] = self._nodes.pop(old)
+            self._items[new] = self._items.pop(old)
+            node.NODE_NAME = node.model.name = new
+        for names in (self._whole, self.marked):
+            if old in names:
+                names.discard(old)
+                names.add(new)
+        layer = self._document().graph[new]
+        self._spots.put(new, layer.position, len(layer.inputs))
+        for wire in self._wires.of(old):
+            item, wire.item = wire.item, None
+            self._wires.drop(wire)
+            key = (new, wire.key[1]) if wire.key[0] == old else wire.key
+            source = wire.source._replace(layer=new) if wire.source.layer == old else wire.source
+            self._wires.put(key, source).item = item
+            if item is not None:
+                item.key = key
+        self._spots.drop(old)
+        self._spots.announce(new)
 
     def _refresh(self, name: str) -> set[str]:
         """Show the layer as it is now; returns the layers whose links must be made again."""
-        item = self._nodes[name].item
-        ports_changed = item.show_look(self._look(name))
-        self._place(name)
-        if not ports_changed:
+        self._spots.forget(name)
+        item = self._items.get(name)
+        if item is None or not item.show_look(*self._spots.measured(name).seen):
             return set()
-        for link in item.links():
-            link.redraw()
-        return {name, *(n for n in self._document().graph.consumers(name) if n in self._nodes)}
+        for wire in self._wires.of(name):
+            self._wires.fit(wire)
+            if wire.item is not None:
+                wire.item.redraw()
+        return {name, *(n for n in self._document().graph.consumers(name) if n in self._spots)}
+
+    def _follow(self, names: Iterable[str]) -> None:
+        """Put items and links where the document has their layers now."""
+        for name in names:
+            spot = self._spots.move(name, self._document().graph[name].position)
+            if name in self._items:
+                self._items[name].setPos(spot.pos())
+        for wire in {wire for name in names for wire in self._wires.of(name)}:
+            self._wires.fit(wire)
+            if wire.item is not None:
+                wire.item.redraw()
+
+    def _trim(self) -> None:
+        """Take away nodes that are far from the view, once there are many."""
+        if self.viewer.busy:
+            self._trimming.start()
+            return
+        seen = self.viewer.seen()
+        area = seen.adjusted(-seen.width(), -seen.height(), seen.width(), seen.height())
+        kept = {*self._spots.near(area), *(item.layer for item in self.viewer.selected_items())}
+        crossing = {wire.key for wire in self._wires.near(area)}
+        ends: set[str] = set()
+        for wire in self._wires:
+            if wire.item is not None:
+                if wire.key in crossing or wire.key[0] in kept or wire.source.layer in kept or wire.item.isSelected():
+                    ends |= {wire.key[0], wire.source.layer}
+                else:
+                    self._unmake(wire)
+        self._whole &= kept
+        for name in [n for n in self._items if n not in kept and n not in ends]:
+            self._remove_item(name)
 
     def _show_frames(self, ids: Iterable[str], frames: Mapping[str, Frame]) -> None:
         for frame_id in ids:
@@ -219,55 +377,64 @@ class Projection:
 
     def _wire(self, name: str) -> None:
         """Make the links into a layer what its inputs say."""
-        layer = self._document().graph[name]
-        item = self._nodes[name].item
-        for index in range(max(len(layer.inputs), self._linked(name))):
-            source = layer.inputs[index] if index < len(layer.inputs) else None
-            old = self._links.get((name, index))
-            output = self._output(source.layer, source.port) if source is not None else None
-            target = item.inputs[index] if index < len(item.inputs) else None
-            if old is not None and (output is None or old.source is not output or old.target is not target):
-                self._drop(old)
-                old = None
-            if old is None and output is not None and target is not None:
-                link = LinkItem(output, target, (name, index), self._route)
-                self._links[link.key] = link
-                self.viewer.scene().addItem(link)
-        item.update()
-        self._label(name)
+        sources = self._document().graph[name].inputs
+        wanted = {(name, i): s for i, s in enumerate(sources) if s is not None and s.layer in self._spots}
+        for key in sorted(self._wires.into(name) | wanted.keys()):
+            wire, source = self._wires.get(key), wanted.get(key)
+            made = wire is not None and wire.item is not None
+            if wire is not None and not self._holds(wire, source):
+                self._unmake(wire)
+            if wire is not None and wire.source != source:
+                item = wire.item
+                self._wires.drop(wire)
+                wire = None
+                if source is not None:
+                    wire = self._wires.put(key, source)
+                    wire.item = item
+            elif wire is None and source is not None:
+                wire = self._wires.put(key, source)
+            if wire is not None and (made or name in self._whole or wire.source.layer in self._whole):
+                self._make_link(wire)
+            self._label(wire)
+        if name in self._items:
+            self._items[name].update()
 
-    def _linked(self, name: str) -> int:
-        """One more than the highest input index that has an item."""
-        count = len(self._nodes[name].item.inputs)
-        while (name, count) in self._links:
-            count += 1
-        return count
+    def _holds(self, wire: Wire, source: Source | None) -> bool:
+        """Whether the item of a link still joins the right ports."""
+        link = wire.item
+        if link is None or source is None:
+            return False
+        return link.source is self._output(source) and link.target is self._input(wire.key)
 
-    def _output(self, layer: str, port: str) -> PortDot | None:
-        node = self._nodes.get(layer)
-        if node is None:
-            return None
-        dots = node.item.outputs
-        if not port:
+    def _output(self, source: Source) -> PortDot | None:
+        dots = self._make(source.layer).outputs
+        if not source.port:
             return dots[0] if dots else None
-        return next((d for d in dots if d.look.name == port), None)
+        return next((d for d in dots if d.look.name == source.port), None)
 
-    def _drop(self, link: LinkItem) -> None:
-        if self._links.get(link.key) is link:
-            del self._links[link.key]
-        self._long.discard(link)
-        for dot in (link.source, link.target):
-            dot.node.update()
-        link.delete()
+    def _input(self, key: Key) -> PortDot | None:
+        dots = self._make(key[0]).inputs
+        return dots[key[1]] if key[1] < len(dots) else None
 
-    def _place(self, name: str) -> None:
-        """Note where a node stands, for the links that run past it."""
-        item = self._nodes[name].item
-        box, under = item.box(), item.layout.bounds.bottom() - item.layout.box.bottom()
-        rect = Rect(box.left(), box.top(), box.right(), box.bottom() + under)
-        old = self._obstacles.put(name, rect)
-        if old != rect:
-            self._placed += [rect] if old is None else [old, rect]
+    def _make_link(self, wire: Wire) -> None:
+        """Make the item of a link, unless it is there or one of its ports is not."""
+        if wire.item is not None:
+            return
+        output, target = self._output(wire.source), self._input(wire.key)
+        if output is None or target is None:
+            return
+        link = wire.item = LinkItem(output, target, wire.key, self._route)
+        link.show_on_path(wire.key in self._path)
+        self.viewer.scene().addItem(link)
+        self._label(wire)
+
+    def _unmake(self, wire: Wire) -> None:
+        link, wire.item = wire.item, None
+        if link is not None:
+            self._long.discard(link)
+            for dot in (link.source, link.target):
+                dot.node.update()
+            link.delete()
 
     def _route(self, link: LinkItem) -> float | None:
         start, end = link.source.centre(), link.target.centre()
@@ -275,12 +442,16 @@ class Projection:
             self._long.discard(link)
             return None
         self._long.add(link)
+        top, bottom = min(start.y(), end.y()) - DETOUR, max(start.y(), end.y()) + DETOUR
+        if self._spots.stale:
+            for name in self._spots.near(QRectF(start.x(), top, end.x() - start.x(), bottom - top)):
+                self._spots.measured(name)
         ends = (link.source.node.layer, link.target.node.layer)
-        return self._obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
+        return self._spots.obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
 
     def _reroute(self) -> None:
         """Draw the links again that pass where nodes came, went or moved."""
-        placed, self._placed = self._placed, []
+        placed, self._spots.placed = self._spots.placed, []
         if not placed:
             return
         left, right = min(r.left for r in placed), max(r.right for r in placed)
@@ -290,17 +461,20 @@ class Projection:
 
     def show_path(self, before: set[str], after: set[str]) -> None:
         """Mark the links into the layers of `before` and out of those of `after`, and no others."""
-        self.viewer.far_marked()
-        for (consumer, _), link in self._links.items():
-            link.show_on_path(consumer in before or link.source.node.layer in after)
+        path = {key for name in before for key in self._wires.into(name)}
+        path.update(key for name in after for key in self._wires.leaving(name))
+        changed, self._path = path ^ self._path, path
+        for key in changed:
+            wire = self._wires.get(key)
+            if wire is not None and wire.item is not None:
+                wire.item.show_on_path(key in path)
+        if changed:
+            self.viewer.far_marked()
 
-    def _label(self, name: str) -> None:
-        layer = self._document().graph[name]
-        for index, source in enumerate(layer.inputs):
-            link = self._links.get((name, index))
-            if link is None or source is None:
-                continue
-            shapes = link.source.node.look.shapes
-            number = link.source.index
+    def _label(self, wire: Wire | None) -> None:
+        """Write the shape on a link that has an item."""
+        link = wire.item if wire is not None else None
+        if link is not None:
+            shapes, number = link.source.node.look.shapes, link.source.index
             link.set_label(shapes[number] if number < len(shapes) else "")
             link.source.node.update()

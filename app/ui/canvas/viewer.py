@@ -87,7 +87,7 @@ class LayerViewer(PaintedViewer):
         node: LayerItem | None = None
         link: LinkItem | None = None
         frame: FrameItem | None = None
-        for item in self.items(QRect(point - QPoint(2, 2), point + QPoint(2, 2))):
+        for item in self.items(self.need_at(point)):
             if isinstance(item, PortDot):
                 if self.zoom >= PORT_ZOOM:
                     return item
@@ -101,12 +101,30 @@ class LayerViewer(PaintedViewer):
         return node or link or frame
 
     def layer_items(self, area: QRectF | None = None) -> list[LayerItem]:
-        """All nodes, or those near an area of the canvas."""
+        """The nodes near an area of the canvas, or all that have items."""
+        if area is not None:
+            self.need(area)
         found = self.scene().items() if area is None else self.scene().items(area)
         return [item for item in found if isinstance(item, LayerItem)]
 
+    def layers_within(self, area: QRectF) -> list[str]:
+        """The layers whose boxes reach into an area of the canvas."""
+        return self.supply.within(area) if self.supply is not None else []
+
     def selected_layers(self) -> list[LayerItem]:
+        """The items of all selected layers, made where they were not there."""
+        if self.supply is not None:
+            self.supply.make_marked()
+        return self.selected_items()
+
+    def selected_items(self) -> list[LayerItem]:
+        """The selected nodes, without those selected layers that have no items."""
         return [item for item in self.scene().selectedItems() if isinstance(item, LayerItem)]
+
+    def selected_names(self) -> list[str]:
+        """All selected layers."""
+        marked = self.supply.marked if self.supply is not None else ()
+        return [*(item.layer for item in self.selected_items()), *marked]
 
     def selected_links(self) -> list[LinkItem]:
         return [item for item in self.scene().selectedItems() if isinstance(item, LinkItem)]
@@ -116,12 +134,26 @@ class LayerViewer(PaintedViewer):
 
     def select_items(self, items: Iterable[LayerItem]) -> None:
         """Select exactly these nodes, and no link."""
+        if self.supply is not None and self.supply.marked:
+            self.supply.marked = set()
+            self.far_marked()
         wanted = set(items)
         for item in self.scene().selectedItems():
             if item not in wanted:
                 item.setSelected(False)
         for item in wanted:
             item.setSelected(True)
+
+    def select_names(self, names: Iterable[str]) -> None:
+        """Select exactly these layers, and no link."""
+        if self.supply is None:
+            return
+        items = self.supply.select(names)
+        marked = self.supply.marked
+        self.select_items(items)
+        if marked:
+            self.supply.marked = marked
+            self.far_marked()
 
     def select_link(self, link: LinkItem) -> None:
         """Select a link alone."""
@@ -154,32 +186,36 @@ class LayerViewer(PaintedViewer):
             bar.setValue(bar.value() - step)
 
     def frame(self, items: Sequence[LayerItem], *, least: float = ZOOM_MIN) -> None:
-        """Show these nodes as large as they fit, at most at natural size. Much faster than the library's own way.
-
-        Where they would be smaller than `least`, that scale is kept and their top left corner is shown.
-        """
+        """Show these nodes as large as they fit, at most at natural size."""
         rect = QRectF()
         for item in items:
             rect = rect.united(item.sceneBoundingRect())
+        self.frame_rect(rect, least=least)
+
+    def frame_rect(self, rect: QRectF, *, least: float = ZOOM_MIN) -> None:
+        """Show a part of the canvas as large as it fits, at most at natural size. Much faster than the library's own way.
+
+        Where it would be smaller than `least`, that scale is kept and its top left corner is shown.
+        """
         if rect.isEmpty():
             self.resetTransform()
             self.centerOn(0, 0)
             return
-        rect.adjust(-MARGIN, -MARGIN, MARGIN, MARGIN)
+        rect = rect.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
         self.fitInView(rect, Qt.AspectRatioMode.KeepAspectRatio)
         wanted = min(1.0, max(least, self.zoom))
         too_wide = rect.width() * wanted > self.viewport().width()
         too_high = rect.height() * wanted > self.viewport().height()
         if wanted != self.zoom:
             QGraphicsView.scale(self, wanted / self.zoom, wanted / self.zoom)
-        shown = self.mapToScene(self.viewport().rect()).boundingRect()
+        shown = self.seen()
         x = rect.left() + shown.width() / 2 if too_wide else rect.center().x()
         y = rect.top() + shown.height() / 2 if too_high else rect.center().y()
         self.centerOn(x, y)
 
     def frame_all(self, *, least: float = ZOOM_MIN) -> None:
         """Show everything, also after the window gets another size, until the person pans or zooms."""
-        self.frame(self.layer_items(), least=least)
+        self.frame_rect(self.supply.extent() if self.supply is not None else QRectF(), least=least)
         self._fitted, self._least = True, least
 
     def bring(self, item: LayerItem) -> None:
@@ -274,6 +310,7 @@ class LayerViewer(PaintedViewer):
                 self._edge.follow(point)
             event.accept()
         else:
+            self.need_at(event.position().toPoint())
             QGraphicsView.mouseMoveEvent(self, event)  # hovering
 
     def _drag_on(self, point: QPoint) -> None:
