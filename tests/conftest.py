@@ -60,5 +60,5 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """No test reads or writes the person's settings, caches or plugins."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
-    for variable, folder in (("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data"), ("XDG_CACHE_HOME", "cache")):
-        monkeypatch.setenv(variable, str(home / folder))
+    for kind in ("config", "data", "cache", "state"):
+        monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(home / kind))

@@ -12,10 +12,11 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from designer.files.journal_format import FORMAT, Snapshot, change_data, line
+from designer.files.journal_format import FORMAT, Snapshot, change_data, line, settings_data
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
@@ -67,6 +68,7 @@ class Journal:
         self._compact_at = COMPACT_BYTES
         self._synced = 0
         self._thread: threading.Thread | None = None
+        self._settings: dict[str, Any] = {}  # what was changed of them since the last save
         self._start: Snapshot | None = Snapshot.of(graph)  # the graph before the first record
 
     @property
@@ -81,6 +83,7 @@ class Journal:
         data = change_data(self._graph, change)
         if not data:
             return
+        self._settings.update(data.get("settings", {}))
         try:
             with self._mutex:
                 if self._stream < 0:
@@ -92,18 +95,22 @@ class Journal:
             return
         if self._start is not None:
             start, self._start = self._start, None
-            self._in_thread(lambda: self._write_base(start))
+            self._in_thread(self._write_base, start)
         elif self._size > self._compact_at:
             self._compact_at = self._size + COMPACT_BYTES
-            state, number, size = Snapshot.of(self._graph), self._count, self._size
-            self._in_thread(lambda: self._compact(state, number, size))
+            state, settings, number, size = Snapshot.of(self._graph), dict(self._settings), self._count, self._size
+            self._in_thread(self._compact, size, self._header(), lambda: state.line(number, settings))
 
-    def keep(self) -> bool:
-        """Write the graph as it is now at once: it stands nowhere else. Whether that went well."""
+    def keep(self, settings: Mapping[str, Any] | None = None) -> bool:
+        """Write the graph, and settings that are not saved, at once: they stand nowhere else. Whether that went well."""
+        if self._failed:
+            return False
+        self._settings.update(settings_data(settings or {}))
         try:
             with self._mutex:
-                self._begin()
-                self._append(Snapshot.of(self._graph).line(0))
+                if self._stream < 0:
+                    self._begin()
+                self._append(Snapshot.of(self._graph).line(self._count, self._settings))
                 os.fsync(self._stream)
         except OSError as error:
             self._fail(error)
@@ -117,6 +124,7 @@ class Journal:
         self._path, self._digest = path, digest
         self._failed, self._count, self._size, self._synced = False, 0, 0, 0
         self._compact_at = COMPACT_BYTES
+        self._settings = {}
         self._start = Snapshot.of(self._graph)
 
     def close(self) -> None:
@@ -171,34 +179,34 @@ class Journal:
         _write(self._stream, data)
         self._size += len(data)
 
-    def _in_thread(self, work: Callable[[], None]) -> None:
-        """Do `work` after what the last thread still does."""
-        before = self._thread
+    def _in_thread(self, work: Callable[..., None], *given: object) -> None:
+        """Do `work` after what the last thread still does. It gets the file that it is for: a save begins another one."""
+        before, file = self._thread, self._file
 
         def run() -> None:
             time.sleep(0)  # a thread that begins takes the turn of the one that made it, for 5 ms
             if before is not None:
                 before.join()
-            work()
+            work(file, *given)
 
         self._thread = threading.Thread(target=run, name="layerwright-journal", daemon=True)
         self._thread.start()
 
-    def _write_base(self, start: Snapshot) -> None:
+    def _write_base(self, file: Path, start: Snapshot) -> None:
         data = start.line(0)
         with self._mutex:
-            if self._stream < 0:
+            if self._file != file:
                 return
             try:
                 self._append(data)
             except OSError as error:
                 self._fail(error)
                 return
-        self._sync()
+        self._sync(file)
 
-    def _sync(self) -> None:
+    def _sync(self, file: Path) -> None:
         with self._mutex:
-            if self._stream < 0:
+            if self._file != file or self._stream < 0:
                 return
             count, stream = self._count, os.dup(self._stream)
         try:
@@ -209,21 +217,21 @@ class Journal:
         finally:
             os.close(stream)
 
-    def _compact(self, state: Snapshot, number: int, size: int) -> None:
-        """Write header, the graph after record `number`, and the records after it into a new file, and take that one."""
+    def _compact(self, file: Path, size: int, header: bytes, base: Callable[[], bytes]) -> None:
+        """Write the header, the graph, and the records after the first `size` bytes into a new file, and take that one."""
         making = self._folder / f"{secrets.token_hex(8)}{MAKING}"
         stream = -1
         try:
             stream = _create(making)
-            data = self._header() + state.line(number)
+            data = header + base()
             _write(stream, data)
             os.fsync(stream)
             with self._mutex:
-                if self._stream < 0 or self._file is None:
+                if self._file != file:
                     return
-                tail = self._file.read_bytes()[size:]
+                tail = file.read_bytes()[size:]
                 _write(stream, tail)
-                os.replace(making, self._file)
+                os.replace(making, file)
                 self._stream, stream = stream, self._stream
                 self._size = len(data) + len(tail)
                 self._compact_at = self._size + COMPACT_BYTES

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from designer.files import limits
+from designer.files.settings import ENGINES, LAYOUTS, PRECISIONS, Settings
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source, check_layer_name
@@ -21,6 +22,8 @@ from designer.graph.template import Template, check_template_name
 
 T = TypeVar("T")
 FORMAT = 1
+_DEFAULTS = Settings()
+_CHOICES = {"precision": PRECISIONS, "layout": LAYOUTS, "engine": ENGINES}
 
 
 def line(data: Mapping[str, Any]) -> bytes:
@@ -74,8 +77,8 @@ class Snapshot:
         """Whether it is a new network: nothing needs to be kept of it."""
         return not (self.layers or self.attributes or self.foreign or self.frames or self.templates)
 
-    def line(self, at: int) -> bytes:
-        """The record that stands for the whole graph after record `at`.
+    def line(self, at: int, settings: Mapping[str, Any] | None = None) -> bytes:
+        """The record that stands for the whole graph, and the settings that are not saved, after record `at`.
 
         A thread does this, and gives way to the window's thread again and again.
         """
@@ -86,6 +89,7 @@ class Snapshot:
             "foreign": [item.xml for item in self.foreign],
             "frames": {frame.id: _frame_data(frame) for frame in self.frames},
             "templates": {template.name: _template_data(template) for template in self.templates},
+            "settings": dict(settings or {}),
         }
         text = json.dumps(head, separators=(",", ":"))
         layers = []
@@ -107,6 +111,7 @@ def change_data(graph: Graph, change: ChangeSet) -> dict[str, Any]:
         "templates": {
             k: _template_data(graph.templates[k]) if k in graph.templates else None for k in sorted(change.templates)
         },
+        "settings": settings_data(change.settings),
     }
     return {key: part for key, part in data.items() if part}
 
@@ -121,6 +126,7 @@ class State:
         self.foreign: tuple[Foreign, ...] = ()
         self.frames: dict[str, Frame] = {}
         self.templates: dict[str, Template] = {}
+        self.settings: dict[str, Any] = {}  # fields of the document's settings that were changed
 
     def start(self, graph: Graph) -> None:
         """Begin with this graph."""
@@ -143,6 +149,7 @@ class State:
         properties = _entries(record, "properties", lambda _, v: _text(v), _text)
         frames = _entries(record, "frames", _read_frame, _text)
         templates = _entries(record, "templates", _read_template, _template_name)
+        settings = {key: _setting(key, value) for key, value in _map(record.get("settings")).items()}
         if len(self.layers) + len(layers) > 2 * limits.MAX_LAYERS:
             raise ValueError("too many layers")
         _put(self.layers, layers)
@@ -162,6 +169,7 @@ class State:
         _put(self.properties, properties)
         _put(self.frames, frames)
         _put(self.templates, templates)
+        self.settings.update(settings)
 
     def graph(self) -> Graph:
         made = Graph(
@@ -173,6 +181,11 @@ class State:
         )
         made.properties = {"name": "network", **self.properties}
         return made
+
+
+def settings_data(settings: Mapping[str, object]) -> dict[str, Any]:
+    """Fields of the document's settings as plain data."""
+    return {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()}
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -273,6 +286,21 @@ def _named(value: Any, check: Callable[[str], str | None]) -> str:
     if rule is not None:
         raise ValueError(rule)
     return str(value)
+
+
+def _setting(key: str, value: Any) -> Any:
+    """A field of the settings, of the kind that it has there; its meaning is judged where it is used."""
+    default = getattr(_DEFAULTS, key)  # AttributeError: there is no such field
+    if key == "random_seed":
+        fits = value is None or type(value) is int
+    elif isinstance(default, Mapping):
+        kind = bool if key == "profiling_sections" else str
+        fits = isinstance(value, dict) and all(type(v) is kind for v in value.values())
+    else:
+        fits = type(value) is type(default) and value in _CHOICES.get(key, (value,))
+    if not fits:
+        raise ValueError(f"not a value of the setting {key}")
+    return value
 
 
 def _map(value: Any) -> Mapping[str, Any]:

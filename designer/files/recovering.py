@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +15,7 @@ from designer.files import limits
 from designer.files.document import parse_document, read_bounded
 from designer.files.journal import ENDING, MAKING, journal_folder, lock
 from designer.files.journal_format import FORMAT, State, lines, read_line
+from designer.files.settings import Settings, find_settings, read_settings
 from designer.files.xml_tree import XmlError
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
@@ -43,6 +44,7 @@ class Unfinished:
     graph: Graph | None
     disk: Disk
     on_disk: Graph | None
+    settings: Mapping[str, Any]  # fields of the document's settings that were changed
     findings: tuple[Diagnostic, ...]
     _stream: int
 
@@ -100,9 +102,8 @@ def _look(file: Path) -> Unfinished | None:
     except OSError:
         os.close(stream)
         return None
-    if (
-        left.graph is not None and not left.findings and left.graph == left.on_disk
-    ):  # saved, or undone to what was saved
+    same = left.graph is not None and left.graph == left.on_disk and not left.settings
+    if same and not left.findings:  # saved, or undone to what was saved
         left.discard()
         return None
     return left
@@ -154,6 +155,7 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
         state.graph() if state.layers or state.frames or state.templates or used else None,
         disk,
         on_disk,
+        _unsaved(state.settings, document),
         tuple(findings),
         stream,
     )
@@ -186,9 +188,16 @@ def _start(
 def _applied(apply: Callable[[dict[str, Any]], None], record: dict[str, Any]) -> bool:
     try:
         apply(record)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, AttributeError):
         return False
     return True
+
+
+def _unsaved(settings: Mapping[str, Any], path: Path | None) -> dict[str, Any]:
+    """Those of the settings that the settings file does not have."""
+    beside = find_settings(path) if path is not None else None
+    saved = read_settings(beside).settings if beside is not None else Settings()
+    return {key: value for key, value in settings.items() if getattr(saved, key) != value}
 
 
 def _on_disk(path: Path | None, digest: str) -> tuple[Disk, Graph | None, bool]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from designer.files.atomic import write_atomic
 from designer.files.document import write_document
 from designer.files.journal import Journal
+from designer.files.settings import Settings, save_settings, settings_path
 from designer.files.watching import Disk, OnDisk, digest_of
-from designer.graph.diagnostics import Diagnostic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.history import History
 
 
@@ -30,15 +31,23 @@ class Safekeeping:
         self.journal = Journal(history.graph, path, digest, folder=folder, on_failure=on_failure)
         self._end = history.subscribe(self.journal.record)
 
-    def save(self, path: Path) -> None:
-        """Write the document to `path`. Raises DiagnosticError ("cannot-save"); file and journal are as before then.
+    def save(self, path: Path, settings: Settings | None = None) -> tuple[Diagnostic, ...]:
+        """Write the document to `path`, and the settings beside it. Raises DiagnosticError ("cannot-save") for the document;
+        file and journal are as before then. Findings about the settings are returned.
 
-        The journal ends only after the file is whole, so at every moment one of them holds the work.
+        The journal ends only after the files are whole, so at every moment one of them holds the work.
         """
         data = write_document(self._history.graph)
         write_atomic(path, data)
+        found: tuple[Diagnostic, ...] = ()
+        if settings is not None:
+            try:
+                save_settings(settings, settings_path(path), self._history.graph.layers)
+            except DiagnosticError as error:
+                found = error.diagnostics
         self.on_disk = OnDisk(path, digest_of(data))
         self.journal.saved(path, self.on_disk.digest)
+        return found
 
     def disk_state(self) -> Disk:
         """How the file stands to the one that was read or written here; a document without a file has the same as ever."""

@@ -140,6 +140,10 @@ class History:
         self._aside = False
         self._sealed = True
 
+    def mark_unsaved(self) -> None:
+        """What is saved is not the present state, though no step says so: it was recovered, or the file is another now."""
+        self._aside = True
+
     def _remember(self, edit: Edit) -> None:
         last = self._done[-1] if self._done else None
         self._states += 1

@@ -15,6 +15,7 @@ from designer.files.document import parse_document, read_document, write_documen
 from designer.files.journal import ENDING, Journal, journal_folder
 from designer.files.journal_format import lines, read_line
 from designer.files.recovering import unfinished
+from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import Edit
@@ -96,6 +97,8 @@ def test_every_kind_of_change_comes_back(desk, tmp_path):
     desk.do(lambda g: Edit("Odd", {"odd": (None, foreign)}))
     desk.do(lambda g: commands.set_frame(g, "f1", frame))
     desk.do(lambda g: commands.set_property(g, "author_notes", "by hand"))
+    desk.do(lambda g: Edit("Mark", {"n4": (g["n4"], replace(g["n4"], attributes={"lw:collapsed": "true"}))}))
+    desk.history.put(Edit("View", properties={"view_1": (None, "0,0,1")}))
     template = Template(
         "block", (Layer("a", "template_input"), Layer("b", "template_output", (320, 0), (Source("a"),)))
     )
@@ -107,6 +110,18 @@ def test_every_kind_of_change_comes_back(desk, tmp_path):
     assert found.on_disk == read_document(desk.path).graph
     assert parse_document(write_document(found.graph)).graph == desk.graph
     found.release()
+
+
+def test_settings_that_were_changed_come_back(desk):
+    changes = {"precision": ("fp32", "fp16"), "input_files": ({}, {"in": "/a.png"}), "random_seed": (None, 7)}
+    desk.do(lambda g: Edit("Settings", settings=changes))
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert found.graph == found.on_disk
+    assert found.settings == {"precision": "fp16", "input_files": {"in": "/a.png"}, "random_seed": 7}
+    found.release()
+    save_settings(Settings("fp16", input_files={"in": "/a.png"}, random_seed=7), settings_path(desk.path))
+    assert unfinished(desk.folder) == []  # they were saved
 
 
 def test_undo_and_redo_are_recorded(desk):
@@ -172,7 +187,7 @@ def test_a_torn_last_record_is_left_out_in_silence(desk):
 
 
 def test_before_the_base_is_written_the_file_stands_for_it(desk, monkeypatch):
-    monkeypatch.setattr(Journal, "_in_thread", lambda self, work: None)  # the crash comes before the thread
+    monkeypatch.setattr(Journal, "_in_thread", lambda self, work, *given: None)  # the crash comes before the thread
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
     desk.crash()
     (found,) = unfinished(desk.folder)
@@ -259,6 +274,9 @@ def test_records_are_checked_though_their_checksum_is_right(desk):
         {"n": 9, "layers": ["a"]},
         {"n": 9, "moved": {"n1": [0]}},
         {"n": 9, "frames": {"f": ["a", "b", "c", [0, 0, 1, 10**20]]}},
+        {"n": 9, "settings": {"precision": "fp8"}},
+        {"n": 9, "settings": {"no_such": 1}},
+        {"n": 9, "settings": {"input_files": {"in": 1}}},
         {"n": "9"},
     ]
     for record in bad:
@@ -280,6 +298,22 @@ def test_saving_ends_the_journal_and_the_next_change_begins_another(desk):
     (found,) = unfinished(desk.folder)
     assert found.graph == desk.graph
     assert found.graph["n1"].params["features"] == "8"
+    found.release()
+
+
+def test_what_the_thread_still_does_for_a_saved_state_stays_out_of_the_next_journal(desk, monkeypatch):
+    waiting = []
+    monkeypatch.setattr(Journal, "_in_thread", lambda self, work, *given: waiting.append((work, self._file, *given)))
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    data = write_document(desk.graph)
+    desk.path.write_bytes(data)
+    desk.journal.saved(desk.path, sha256(data).hexdigest())
+    desk.do(lambda g: commands.set_params(g, {"n2": {"features": "17"}}))
+    work, *given = waiting[0]
+    work(*given)  # the base of what was open before the save comes only now
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
     found.release()
 
 
