@@ -122,6 +122,14 @@ ACTIONS = (
     Spec("file.save", "&Save", "Save the network", ("Ctrl+S",), ("document",), "content-save-outline"),
     Spec("file.save_as", "Save &As...", "Save under another name", ("Ctrl+Shift+S",), ("document",)),
     Spec(
+        "file.compare",
+        "&Compare With...",
+        "See what was added, removed and changed since the saved version, or against another document",
+        (),
+        ("document",),
+        "compare",
+    ),
+    Spec(
         "export.pytorch",
         "Generate PyTorch &Files...",
         "Write a PyTorch project with model, training and inference",

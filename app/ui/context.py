@@ -8,7 +8,9 @@ from weakref import WeakKeyDictionary
 from PySide6.QtCore import QObject, Signal
 
 from app.ui.document import Document
+from app.ui.document_comparison import DocumentComparison
 from app.ui.scope import Step, TemplateView
+from app.ui.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.template import INSTANCE, PARAMETER
 from designer.operators.registry import Registry
@@ -30,6 +32,7 @@ class Context(QObject):
     selection_changed = Signal(object)  # tuple of layer names, in the order of selection
     reveal_requested = Signal(str)  # show this layer on the canvas and select it
     inspect_requested = Signal(str)  # open the Channel Inspector for this layer
+    inspected = Signal(str)  # the layer that the Channel Inspector shows now, empty: none
     add_requested = Signal(str)  # add a layer of this operator type where it suits the view
     analysis_requested = Signal()  # Run > Launch Analysis: prepare the network in the engine and show its output
     inference_requested = Signal()  # Run > Launch Inference: time N iterations in the engine and record the run
@@ -47,6 +50,7 @@ class Context(QObject):
         self.engine: EngineClient | None = None
         self.analysis: AnalysisController | None = None
         self.profiling: ProfilingController | None = None
+        self.comparison = DocumentComparison(self)  # of the open document with another one
 
     # --- the document ----------------------------------------------------------------------------------------
 
@@ -121,6 +125,26 @@ class Context(QObject):
         for view in gone:
             view.deleteLater()
         return True
+
+    def undo(self) -> None:
+        """Take back the last step and show where it was."""
+        self._go_where(self.root.undo())
+
+    def redo(self) -> None:
+        self._go_where(self.root.redo())
+
+    def _go_where(self, change: ChangeSet | None) -> None:
+        """Stay where a change is seen, else leave the templates until it is."""
+        if change is None or not self._views:
+            return
+        for depth in range(len(self._views), 0, -1):
+            if self._views[depth - 1].template in change.templates:
+                self.set_scope(self.scope[:depth])
+                return
+        if change.removed or change.computed or change.moved or change.frames or change.redrawn:
+            self.set_scope(())
+        elif change.templates:
+            self.message.emit("info", tr("That was in the template '{name}'", name=min(change.templates)))
 
     def path_of(self, layer: str) -> str:
         """The name under which the engine knows a layer that is in sight; empty in a template that no instance led to."""

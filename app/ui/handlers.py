@@ -24,6 +24,7 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "file.open": files.ask_open,
         "file.save": files.save,
         "file.save_as": files.save_as,
+        "file.compare": lambda: docks.show("differences"),
         "file.quit": window.close,
         "export.pytorch": window.export_pytorch,
         "export.onnx": window.export_onnx,

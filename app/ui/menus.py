@@ -17,6 +17,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             None,
             "file.save",
             "file.save_as",
+            "file.compare",
             None,
             ("&Export", ("export.pytorch", "export.onnx")),
             None,

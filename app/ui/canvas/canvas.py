@@ -10,6 +10,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtWidgets import QInputDialog, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from app.ui.canvas import arranging, clipboard, wishes
+from app.ui.canvas.difference_marks import Marking
 from app.ui.canvas.linking import Linking, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
@@ -70,6 +71,8 @@ class Canvas(QWidget):
         self._linking = Linking(self, context)
         viewer.link_refused.connect(lambda reason: context.message.emit("error", f"Not connected: {reason}"))
         context.document_changed.connect(self._show)
+        self._marking = Marking(context, self.viewer, self.projection)
+        context.document_changed.connect(self._marking.refresh)  # after it is shown
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
         context.inspect_requested.connect(self.projection.inspect)

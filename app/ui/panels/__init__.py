@@ -32,6 +32,7 @@ PANELS = (
     PanelSpec("channel_inspector", "Channel Inspector", "ChannelInspectorPanel", "bottom", (ANALYSIS,)),
     PanelSpec("type_checking", "Type Checking", "TypeCheckingPanel", "bottom", (DESIGN, TRAIN)),
     PanelSpec("code_view", "Code View", "CodeViewPanel", "bottom", (DESIGN, TRAIN)),
+    PanelSpec("differences", "Differences", "DifferencesPanel", "bottom", ()),
     PanelSpec("run_logger", "Inference Run Logger", "RunLoggerPanel", "left", (PROFILE,)),
     PanelSpec("operator_table", "Operators", "OperatorTablePanel", "bottom", (PROFILE,)),
     PanelSpec("utilisation", "Utilisation", "UtilisationPanel", "right", (PROFILE,)),

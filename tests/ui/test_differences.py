@@ -1,0 +1,134 @@
+"""The open network beside another one: the panel, the marks on the canvas, and both kept true while one edits."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from app.ui.window import MainWindow
+from designer.files.document import save_document
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+
+CONV = {"features": "8", "kernel": "3x3"}
+
+
+def network() -> Graph:
+    return Graph(
+        [
+            Layer("in", "input", params={"dims": "64x64x3"}),
+            Layer("a", "convolution", (320, 0), (Source("in"),), CONV),
+            Layer("b", "convolution", (640, 0), (Source("a"),), CONV),
+            Layer("out", "output", (960, 0), (Source("b"),)),
+        ],
+        name="four",
+    )
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = MainWindow(default_registry(), QSettings(str(tmp_path / "w.ini"), QSettings.Format.IniFormat))
+    qtbot.addWidget(window, before_close_func=lambda w: w.context.root.history.mark_clean())
+    window.resize(1366, 768)
+    window.show()
+    qtbot.waitExposed(window)
+    save_document(network(), tmp_path / "four.xml")
+    assert window.files.open(tmp_path / "four.xml")
+    window.actions_["file.compare"].trigger()
+    return window
+
+
+def marks(window) -> dict[str, str]:
+    """Sign by layer; what has no box of a layer is a ghost."""
+    boxes = {name: window.canvas.projection.spot(name).box() for name in window.context.document.graph.layers}
+    found = {}
+    for mark in window.canvas._marking.item.marks:
+        name = mark.ghost or next((n for n, box in boxes.items() if box == mark.rect), "stale")
+        found[name] = mark.sign
+    return found
+
+
+def lines(panel) -> list[tuple[str, str, str]]:
+    items = [panel.tree.topLevelItem(n) for n in range(panel.tree.topLevelItemCount())]
+    return [(item.text(0), item.text(1), item.text(2)) for item in items]
+
+
+def test_empty_until_asked_then_true_after_every_edit(window, qtbot):
+    panel = window.docks.panel("differences")
+    assert panel.empty.isVisible()
+    QTest.mouseClick(panel.empty.findChild(type(panel.empty._button)), Qt.MouseButton.LeftButton)
+    assert panel.head.text() == "Since the saved version: no difference"
+    assert marks(window) == {}
+    document = window.context.document
+    document.do(lambda g: commands.set_params(g, {"a": {"features": "16"}}))
+    document.do(lambda g: commands.add_layer(g, Layer("c", "identity", (320, 320), (Source("a"),))))
+    document.do(lambda g: commands.remove_layers(g, ["b"]))
+    qtbot.waitUntil(lambda: marks(window) == {"a": "~", "c": "+", "b": "−", "out": "~"})
+    assert ("+ added", "c", "identity") in lines(panel)
+    assert ("~ changed", "a", "features: 8 → 16") in lines(panel)
+    assert ("− removed", "b", "convolution") in lines(panel)
+    QTest.mouseClick(panel.copy, Qt.MouseButton.LeftButton)
+    assert "- b (convolution)" in QGuiApplication.clipboard().text()
+    for _ in range(3):
+        document.undo()
+    qtbot.waitUntil(lambda: marks(window) == {})
+    assert panel.tree.topLevelItemCount() == 0
+
+
+def test_a_line_leads_to_its_layer_and_the_end_takes_the_marks(window, qtbot):
+    panel = window.docks.panel("differences")
+    panel.with_saved()
+    window.context.document.do(lambda g: commands.move_layers(g, {"b": (640, 320)}))
+    qtbot.waitUntil(lambda: marks(window) == {"b": "→"})
+    item = panel.tree.topLevelItem(0)
+    QTest.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=panel.tree.visualItemRect(item).center())
+    assert window.context.selection == ("b",)
+    QTest.mouseClick(panel.close_button, Qt.MouseButton.LeftButton)
+    assert panel.empty.isVisible()
+    assert marks(window) == {}
+
+
+def test_another_document_and_the_inside_of_a_template(window, qtbot, tmp_path):
+    one = network()
+    one.apply(make_template(one, ["a", "b"], "pair"))
+    save_document(one, tmp_path / "one.xml")
+    assert window.files.open(tmp_path / "one.xml")
+    panel = window.docks.panel("differences")
+    panel.with_file(tmp_path / "one.xml")
+    instance = next(layer.name for layer in window.context.root.graph if layer.type == "template")
+    assert window.context.enter(instance)
+    window.context.document.do(lambda g: commands.set_params(g, {"b": {"features": "4"}}))
+    qtbot.waitUntil(lambda: marks(window) == {"b": "~"})
+    assert lines(panel) == [("~ changed", "b", "features: 8 → 4")]
+    window.context.leave()
+    assert ("~ changed template", "pair", "layers: 1 changed") in lines(panel)
+
+
+def test_a_file_that_cannot_be_read_is_told_and_the_comparison_stays(window, tmp_path, qtbot):
+    from PySide6.QtWidgets import QApplication
+
+    panel = window.docks.panel("differences")
+    panel.with_saved()
+    (tmp_path / "bad.xml").write_text("<no")
+    panel.with_file(tmp_path / "bad.xml")
+    dialog = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "findings")
+    dialog.close()
+    assert panel.head.text().startswith("Since the saved version")
+
+
+def test_a_network_that_was_never_saved_says_so(window):
+    window.files.new()
+    said = []
+    window.context.message.connect(lambda severity, text: said.append(text))
+    window.docks.panel("differences").with_saved()
+    assert "never saved" in said[-1]
