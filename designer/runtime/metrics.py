@@ -53,6 +53,19 @@ def worst_region(error: NDArray[np.float64], side: int) -> tuple[int, int]:
     return row, column
 
 
+def worst_regions(error: NDArray[np.float64], side: int, count: int) -> list[tuple[int, int]]:
+    """Up to `count` squares like that of `worst_region` that do not overlap, the worst in front; those without error are left out."""
+    left = error.copy()
+    found: list[tuple[int, int]] = []
+    while len(found) < count and left.any():
+        row, column = worst_region(left, side)
+        left[row : row + side, column : column + side] = 0
+        if any(abs(row - r) < side and abs(column - c) < side for r, c in found):
+            continue  # a rest beside one that is told already
+        found.append((row, column))
+    return found
+
+
 def _clipped(
     a: NDArray[np.float32], b: NDArray[np.float32], peak: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

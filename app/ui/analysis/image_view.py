@@ -49,7 +49,7 @@ class ImageView(QWidget):
     split_moved = Signal(float)  # 0..1 while the split line is dragged
     split_released = Signal()
     zoom_changed = Signal(float)
-    view_changed = Signal(object)  # View: the person zoomed or moved
+    view_changed = Signal(View)  # the person zoomed or moved
     clicked = Signal()
 
     def __init__(self, name: str, title: str, empty: str, parent: QWidget | None = None) -> None:
@@ -382,10 +382,13 @@ class ImageView(QWidget):
             painter.setOpacity(1.0)
             for overlay in self._overlays:
                 overlay.paint(painter, self.place_of)
-            self._line.paint(painter, self._target(), QRectF(self.rect()))
+            self._paint_line(painter)
         if self._note:
             paint_note(painter, self._note, self.rect().bottomLeft() + QPoint(8, -8))
         if self.hasFocus():
             painter.setPen(QPen(theme.color("accent"), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    def _paint_line(self, painter: QPainter) -> None:
+        self._line.paint(painter, self._target(), QRectF(self.rect()))

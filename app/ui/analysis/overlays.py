@@ -64,7 +64,31 @@ class Cross:
             paint_note(painter, self.label, (middle + QPointF(free + 4, -free - 4)).toPoint(), self.role)
 
 
-Overlay = Box | Cross
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text in a corner of what can be seen of an area (left, top, right, bottom in picture pixels); gone with it."""
+
+    text: str
+    area: tuple[float, float, float, float]
+    right: bool = False
+    bottom: bool = False
+    role: theme.RoleName = "text"
+
+    def paint(self, painter: QPainter, place: Place) -> None:
+        left, top, right, bottom = self.area
+        seen = QRectF(place(left, top), place(right, bottom)).intersected(QRectF(painter.window()))
+        size = painter.fontMetrics().boundingRect(self.text).adjusted(-6, -3, 6, 3)
+        if seen.width() < min(size.width(), 40) or seen.height() < size.height():
+            return
+        x = seen.right() - 6 if self.right else seen.left() + 6
+        y = seen.bottom() - 6 if self.bottom else seen.top() + 6 + size.height()
+        painter.save()
+        painter.setClipRect(seen)
+        paint_note(painter, self.text, QPoint(round(x), round(y)), self.role, right=self.right)
+        painter.restore()
+
+
+Overlay = Box | Cross | Label
 
 
 def paint_note(

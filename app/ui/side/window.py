@@ -1,0 +1,237 @@
+"""Side by Side: a window of its own, because pictures need room, and its keys are then free of the canvas's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QSplitter,
+    QStackedWidget,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+import samples
+from app.comparison import LETTERS
+from app.ui import theme
+from app.ui.analysis.elided import ElidedLabel
+from app.ui.analysis.inputs import default_picture, layers_of
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.side.figures import FiguresView
+from app.ui.side.mode_bar import ModeBar
+from app.ui.side.model import CLEAN, INPUT, MOST, SideModel
+from app.ui.side.pictures import Mode, Pictures
+from app.ui.side.setup import Setup
+from app.ui.side.variants import VariantChoice
+from app.ui.texts import tr
+from designer.operators.api import Role
+
+SETUP_WIDTH = 300
+
+
+class SideWindow(QWidget):
+    """Holds the parts together. `documents` tells the networks that are open."""
+
+    def __init__(
+        self,
+        context: Context,
+        documents: Callable[[], list[Document]] | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setObjectName("side")
+        self.setAccessibleName(tr("Side by Side"))
+        self.setWindowTitle(tr("Side by Side - Layerwright"))
+        self._context = context
+        self._documents = documents if documents is not None else self._open_document
+        self.model = SideModel(context.registry, self)
+        self.pictures = Pictures(self.model)
+        self.bar = ModeBar(self.model, self.pictures)
+        self.setup = Setup(self.model, self._documents)
+        self.figures = FiguresView(self.model)
+        self._build()
+        self._connect()
+        self._keys()
+
+    # --- building ----------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.status = ElidedLabel()
+        self.status.setObjectName("side.status")
+        self.status.setAccessibleName(tr("Status of the comparison"))
+        self.progress = QProgressBar()
+        self.progress.setObjectName("side.progress")
+        self.progress.setAccessibleName(tr("Progress of the comparison"))
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(160)
+        self.stop_button = QPushButton(theme.icon("stop"), tr("Stop"))
+        self.stop_button.setObjectName("side.stop")
+        self.stop_button.setAccessibleName(tr("Stop"))
+        self.stop_button.setToolTip(tr("Give up what runs; results that are there stay"))
+        self.stop_button.clicked.connect(self.stop)
+        foot = QHBoxLayout()
+        foot.addWidget(self.status, 1)
+        foot.addWidget(self.progress)
+        foot.addWidget(self.stop_button)
+        self.tabs = QTabWidget()
+        self.tabs.setObjectName("side.tabs")
+        self.tabs.setAccessibleName(tr("Figures, folder and vote"))
+        self.tabs.setDocumentMode(True)
+        self.tabs.addTab(self.figures, tr("Figures"))
+        above = QWidget()
+        column = QVBoxLayout(above)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addWidget(self.bar)
+        column.addWidget(self.pictures, 1)
+        self._upright = QSplitter(Qt.Orientation.Vertical)
+        self._upright.setObjectName("side.upright")
+        self._upright.setChildrenCollapsible(False)
+        self._upright.addWidget(above)
+        self._upright.addWidget(self.tabs)
+        self._upright.setStretchFactor(0, 1)
+        self._upright.setSizes([620, 190])
+        self._level = QSplitter(Qt.Orientation.Horizontal)
+        self._level.setObjectName("side.level")
+        self._level.setChildrenCollapsible(False)
+        self._level.addWidget(self.setup)
+        self._level.addWidget(self._upright)
+        self._level.setStretchFactor(1, 1)
+        self._level.setSizes([SETUP_WIDTH, 1000])
+        page = QWidget()
+        main = QVBoxLayout(page)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addWidget(self._level, 1)
+        main.addLayout(foot)
+        self.stack = QStackedWidget()
+        self.stack.addWidget(page)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self.stack)
+
+    def _connect(self) -> None:
+        model = self.model
+        self.setup.compare_wanted.connect(self.compare)
+        self.setup.changed.connect(self.compare)
+        self.pictures.probed.connect(self.figures.probe)
+        self.figures.region_wanted.connect(self.pictures.mark_region)
+        for sign in (model.started, model.finished):
+            sign.connect(self._show_status)
+        model.status_changed.connect(lambda _index: self._show_status())
+
+    def _keys(self) -> None:
+        bar = self.bar
+        keys: dict[str, Callable[[], object]] = {
+            "Esc": self.close,
+            "F5": self.compare,
+            "G": partial(bar.set_mode, Mode.GRID),
+            "S": partial(bar.set_mode, Mode.SPLIT),
+            "F": partial(bar.set_mode, Mode.TURNS),
+            "D": partial(bar.set_mode, Mode.DIFFERENCE),
+            "X": bar.swap,
+            "W": partial(self.figures.step, 1),
+            "Shift+W": partial(self.figures.step, -1),
+            "N": partial(bar.show_only, INPUT),
+            "R": partial(bar.show_only, CLEAN),
+            "Ctrl+0": partial(bar.zoom, 0.0),
+            "Ctrl+1": partial(bar.zoom, 1.0),
+            "Ctrl+2": partial(bar.zoom, 2.0),
+        }
+        for index in range(MOST):
+            keys[str(index + 1)] = partial(self._show_variant, index)
+        self.shortcuts = {}
+        for key, action in keys.items():
+            shortcut = QShortcut(QKeySequence(key), self)
+            shortcut.activated.connect(action)
+            self.shortcuts[key] = shortcut
+
+    # --- what a person does ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Compare something at once: the open network with a sample, on the picture of the analysis."""
+        if not self.model.choices:
+            self._choose_first()
+        self.setup.show_choices()
+        self.setup.show_picture()
+        self.compare()
+
+    def compare(self) -> None:
+        """Run what is chosen."""
+        self.model.compare()
+
+    def stop(self) -> None:
+        self.model.stop()
+
+    def _choose_first(self) -> None:
+        documents = self._documents()
+        others: list[Document | Path] = [*documents[1:], samples.path("dncnn.xml"), samples.path("denoiser.xml")]
+        sources: list[Document | Path] = [*documents[:1], *others]
+        names = [getattr(s, "path", s) for s in sources]
+        first = sources[0]
+        second = next((s for s, name in zip(sources[1:], names[1:], strict=True) if name != names[0]), first)
+        self.model.choices = [VariantChoice(first), VariantChoice(second)]
+        self.model.picture = self._first_picture(documents[0] if documents else None)
+
+    def _first_picture(self, document: Document | None) -> Path:
+        if document is not None:
+            for layer in layers_of(document.graph, document.registry, Role.INPUT):
+                chosen = document.settings.input_files.get(layer)
+                found = Path(chosen) if chosen else default_picture(document.graph, layer)
+                if found is not None and found.suffix.lower() != ".npy":
+                    return found
+        return samples.HELD_OUT
+
+    def _open_document(self) -> list[Document]:
+        return [self._context.root] if self._context.has_document else []
+
+    def _show_variant(self, index: int) -> None:
+        if index < len(self.model.choices):
+            self.bar.show_only(LETTERS[index])
+
+    # --- what is told ------------------------------------------------------------------------------------------
+
+    def _show_status(self) -> None:
+        model = self.model
+        self.stop_button.setEnabled(model.busy)
+        self.progress.setVisible(model.busy)
+        if model.busy:
+            done = len(model.made) + sum(1 for e in model.errors if e)
+            self.progress.setRange(0, len(model.choices))
+            self.progress.setValue(done)
+            doing = [f"{LETTERS[i]}: {text}" for i, text in enumerate(model.status) if text]
+            self.status.setText(doing[-1] if doing else tr("Preparing the picture …"))
+            return
+        failed = sum(1 for e in model.errors if e)
+        if model.problem:
+            self.status.setText(model.problem)
+        elif failed:
+            self.status.setText(
+                tr("{count} of {all} variants failed; the reason stands at each", count=failed, all=len(model.choices))
+            )
+        else:
+            self.status.setText(self._what())
+
+    def _what(self) -> str:
+        model = self.model
+        if model.noisy is None or model.picture is None:
+            return ""
+        size = f"{model.noisy.shape[3]} x {model.noisy.shape[2]}"
+        return tr("{picture}, {size}, {noise}", picture=model.picture.name, size=size, noise=self._noise())
+
+    def _noise(self) -> str:
+        noise: Any = self.model.noise
+        return tr("{noise}, seed {seed}", noise=noise.text, seed=noise.seed) if noise.kind else tr("no noise added")
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.model.close()
+        super().closeEvent(event)
