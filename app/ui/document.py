@@ -16,7 +16,7 @@ from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.operators.registry import Registry
-from designer.operators.training_branch import training_branch
+from designer.operators.training_branch import missing_output, training_branch
 
 
 class Document(QObject):
@@ -64,13 +64,16 @@ class Document(QObject):
         self._check_clean()
         return True
 
-    def undo(self) -> None:
-        self.history.undo()
+    def undo(self) -> ChangeSet | None:
+        """Take back the last step; what changed, None when there is none."""
+        change = self.history.undo()
         self._check_clean()
+        return change
 
-    def redo(self) -> None:
-        self.history.redo()
+    def redo(self) -> ChangeSet | None:
+        change = self.history.redo()
         self._check_clean()
+        return change
 
     def mark_saved(self, path: Path) -> None:
         """The document now stands in `path`."""
@@ -115,7 +118,9 @@ class Document(QObject):
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Findings of the reader and of the inference, and plugins that could not be used: layers may be missing for it."""
-        return (*self.registry.diagnostics, *self.reading, *self.inference.diagnostics())
+        silent = missing_output(self.graph, self.registry)
+        notes = (silent,) if silent is not None else ()
+        return (*self.registry.diagnostics, *self.reading, *self.inference.diagnostics(), *notes)
 
     def _on_change(self, change: ChangeSet) -> None:
         if change.settings:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.api import Operator, Role
@@ -71,6 +72,14 @@ def no_output(graph: Graph, registry: Registry) -> Diagnostic:
             remedy="add an output layer and connect it to what the network should give",
         )
     return Diagnostic("no-output", "the network has no output layer", remedy="add an output layer and connect it")
+
+
+def missing_output(graph: Graph, registry: Registry) -> Diagnostic | None:
+    """A note that nothing would come out of a network with layers, while it is edited; None where something does."""
+    roles = {_role(registry, name) for name in {layer.type for layer in graph}}
+    if Role.INPUT not in roles or Role.OUTPUT in roles or len(graph) < 2:
+        return None
+    return replace(no_output(graph, registry), severity=Severity.INFO)
 
 
 def training_only(layer: str) -> Diagnostic:

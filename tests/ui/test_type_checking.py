@@ -27,6 +27,7 @@ def broken_graph() -> Graph:
             Layer("conv_0", "convolution", inputs=(Source("input_0"),), params={"features": "many"}),
             Layer("pool_0", "pooling"),
             Layer("other_0", "identity", inputs=(Source("input_0"),), params={"strange": "1"}),
+            Layer("output_0", "output", inputs=(Source("other_0"),)),
         ]
     )
 

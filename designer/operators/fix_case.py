@@ -1,0 +1,129 @@
+"""A finding with the network around it, and the small edits that ideas for mending it are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
+
+from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import GRID, ActivationSpec, Layer, Source
+from designer.graph.naming import unique_name
+from designer.graph.types import TensorType
+from designer.operators.api import Operator, Port
+from designer.operators.registry import Read, Registry
+
+
+class Idea(NamedTuple):
+    """An edit that might mend a finding. `opens` is the layer one of whose ports it leaves open."""
+
+    title: str
+    edit: Edit
+    opens: str | None = None
+
+
+class Between(NamedTuple):
+    """A layer to put into the link at input `at`; `others` are what it reads besides."""
+
+    at: int
+    type: str
+    params: Mapping[str, str]
+    others: tuple[Source, ...] = ()
+
+
+class Arrival(NamedTuple):
+    """One connected input of a layer: its index, where it comes from, the port's name, and its type where it is known."""
+
+    at: int
+    source: Source
+    port: str
+    type: TensorType | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One finding and the network that has it."""
+
+    graph: Graph
+    registry: Registry
+    inference: Inference
+    finding: Diagnostic
+
+    @property
+    def layer(self) -> Layer | None:
+        """The layer that the finding is about."""
+        return self.graph.get(self.finding.layer or "")
+
+    def operator(self, name: str) -> Operator | None:
+        return cast(Read, self.inference.read(name)).operator
+
+    def cls(self, layer: Layer) -> type[Operator] | None:
+        return self.registry.get(layer.type)
+
+    def ports(self, layer: Layer) -> tuple[Port, ...]:
+        operator, cls = self.operator(layer.name), self.cls(layer)
+        return operator.input_ports() if operator is not None else cls.inputs if cls is not None else ()
+
+    def arrivals(self, layer: Layer) -> list[Arrival]:
+        """The connected inputs in their order."""
+        ports = self.ports(layer)
+        found = []
+        for index, source in enumerate(layer.inputs):
+            if source is not None:
+                port = ports[min(index, len(ports) - 1)].name if ports else ""
+                found.append(Arrival(index, source, port, self.type_of(source)))
+        return found
+
+    def type_of(self, source: Source) -> TensorType | None:
+        """What flows out of a port, where it is known."""
+        state = self.inference.states.get(source.layer)
+        if state is None or state.outputs is None:
+            return None
+        names = [port for port, _ in self.outputs(source.layer)]
+        number = names.index(source.port) if source.port in names else 0 if not source.port else len(names)
+        return state.outputs[number] if number < len(state.outputs) else None
+
+    def outputs(self, name: str) -> Iterator[tuple[str, TensorType]]:
+        """The outputs of a layer whose types are known, by the name of the port."""
+        state, operator = self.inference.states.get(name), self.operator(name)
+        if state is not None and state.outputs is not None and operator is not None:
+            yield from zip((p.name for p in operator.output_ports()), state.outputs, strict=False)
+
+    # --- edits -----------------------------------------------------------------------------------------------
+
+    def set_param(self, layer: Layer, name: str, text: str) -> Edit:
+        return commands.set_params(self.graph, {layer.name: {name: text}})
+
+    def change(self, layer: Layer, **values: object) -> Edit:
+        """An edit that gives a layer other values of its fields."""
+        return Edit("Fix", {layer.name: (self.graph[layer.name], replace(layer, **values))})  # type: ignore[arg-type]
+
+    def insert(self, consumer: Layer, *wanted: Between) -> Edit:
+        """New layers in links of one layer."""
+        taken = dict.fromkeys(self.graph.layers)
+        layers: dict[str, tuple[Layer | None, Layer | None]] = {}
+        after = consumer
+        for index, type_name, params, others in wanted:
+            cls, source = self.registry.get(type_name), consumer.inputs[index]
+            if cls is None or source is None or source.layer not in self.graph:
+                return Edit("Fix")
+            name = unique_name(type_name, taken)
+            taken[name] = None
+            start, end = self.graph[source.layer].position, consumer.position
+            place = (_middle(start[0], end[0]), _middle(start[1], end[1]) + 8 * GRID * len(layers))
+            texts = {**cls().texts(all=False), **params}
+            layers[name] = (None, Layer(name, type_name, place, (source, *others), texts))
+            after = after.with_input(index, Source(name))
+        return Edit("Fix", {**layers, consumer.name: (consumer, after)})
+
+    def with_activation(self, layer: Layer, spec: ActivationSpec | None) -> Edit:
+        return self.change(layer, activation=spec)
+
+
+def _middle(a: int, b: int) -> int:
+    """Between two places, on the grid."""
+    return round((a + b) / 2 / GRID) * GRID

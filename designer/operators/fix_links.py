@@ -1,0 +1,158 @@
+"""Ideas for links: what could be connected, what is one too many, where a loop can be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from designer.graph import commands
+from designer.graph.model import GRID, Layer, Source
+from designer.graph.naming import unique_name
+from designer.operators.api import Role
+from designer.operators.fix_case import Case, Idea
+from designer.operators.fix_texts import nearest
+
+CODES = ("missing-input", "unknown-source", "unknown-port", "cycle", "shape-mismatch", "empty-tensor")
+OFFERED = 3  # outputs that an open port is offered
+
+
+def ideas(case: Case) -> Iterator[Idea]:
+    """Ideas by the code of the finding."""
+    layer, code = case.layer, case.finding.code
+    if code in ("no-output", "only-training"):
+        yield from _add_output(case)
+    if layer is None or code not in CODES:
+        return
+    if code == "missing-input":
+        yield from _close_gaps(case, layer)
+        yield from _connect(case, layer)
+    elif code == "unknown-source":
+        yield from _meant_source(case, layer)
+        yield from _connect(case, layer)
+    elif code == "unknown-port":
+        yield from _meant_port(case, layer)
+    if code == "cycle":
+        yield from _cut(case, layer)
+    elif code == "unknown-source":
+        yield from drops(case, layer, lambda s: s.layer not in case.graph)
+    elif code == "unknown-port":
+        yield from drops(case, layer, lambda s: case.type_of(s) is None)
+
+
+def _add_output(case: Case) -> Iterator[Idea]:
+    """An output layer behind a layer that nothing reads, the rightmost first."""
+    cls = case.registry.get("output")
+    ends = [layer for layer in case.graph if not case.graph.consumers(layer.name)]
+    ends = [x for x in ends if (c := case.cls(x)) is None or c.role is not Role.LOSS]
+    for layer in sorted(ends, key=lambda x: (-x.position[0], x.name)) if cls is not None else ():
+        if cls is not None and next(case.outputs(layer.name), None) is not None:
+            place = (layer.position[0] + 18 * GRID, layer.position[1])
+            name = unique_name("output", case.graph.layers)
+            made = Layer(name, "output", place, (Source(layer.name),), cls().texts(all=False))
+            yield Idea(f"Add an output behind '{layer.name}'", commands.add_layer(case.graph, made))
+
+
+def drops(case: Case, layer: Layer, wrong: Callable[[Source], bool] | None = None) -> Iterator[Idea]:
+    """Each link into a layer taken away: those that `wrong` picks, or all, the last one first."""
+    for arrival in reversed(case.arrivals(layer)):
+        if wrong is not None and not wrong(arrival.source):
+            continue
+        for close in (True, False):
+            edit = commands.disconnect(case.graph, layer.name, arrival.at, close_gap=close)
+            yield Idea(f"Drop the connection from '{arrival.source}'", edit)
+
+
+def _close_gaps(case: Case, layer: Layer) -> Iterator[Idea]:
+    """Inputs behind an open port move up."""
+    if None in layer.inputs:
+        inputs = tuple(s for s in layer.inputs if s is not None)
+        yield Idea("Move the connections up to the open port", case.change(layer, inputs=inputs))
+
+
+def _open_index(case: Case, layer: Layer) -> int | None:
+    """The input that the finding is about."""
+    ports, wanted = case.ports(layer), case.finding.port
+    for index in range(max(len(ports), len(layer.inputs))):
+        source = layer.inputs[index] if index < len(layer.inputs) else None
+        name = ports[min(index, len(ports) - 1)].name if ports else ""
+        lost = source is not None and source.layer not in case.graph
+        if name == wanted and (source is None or lost):
+            return index
+    return None
+
+
+def _connect(case: Case, layer: Layer) -> Iterator[Idea]:
+    """Outputs that fit an open port: those that nothing reads yet, the nearest on the canvas first."""
+    index = _open_index(case, layer)
+    if index is None:
+        return
+    behind = case.graph.downstream([layer.name])
+    read = {s.layer if not s.port else f"{s.layer}:{s.port}" for other in case.graph for s in other.inputs if s}
+    free: list[tuple[float, Source]] = []
+    taken: list[tuple[float, Source]] = []
+    for other in case.graph:
+        if other.name in behind:
+            continue
+        for number, (port, _) in enumerate(case.outputs(other.name)):
+            source = Source(other.name, port if number else "")
+            if source not in layer.inputs and _fits(case, layer, index, source):
+                (taken if str(source) in read else free).append((_distance(other, layer), source))
+    chosen = sorted(free)[:OFFERED] if free else taken if len(taken) == 1 else []
+    for _, source in chosen:
+        edit = case.change(layer, inputs=layer.with_input(index, source).inputs)
+        yield Idea(f"Connect '{source}' to '{case.finding.port}'", edit)
+
+
+def _fits(case: Case, layer: Layer, index: int, source: Source) -> bool:
+    """Whether a port takes what flows out of another, as far as rank and type say; trying tells the rest."""
+    ports, tensor = case.ports(layer), case.type_of(source)
+    if tensor is None or not ports:
+        return False
+    port = ports[min(index, len(ports) - 1)]
+    ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
+    return (ranks is None or tensor.rank in ranks) and (not port.dtypes or tensor.dtype in port.dtypes)
+
+
+def _distance(a: Layer, b: Layer) -> float:
+    """How far apart two layers stand. One that would be read from the right is farther."""
+    dx, dy = b.position[0] - a.position[0], b.position[1] - a.position[1]
+    return abs(dx) + abs(dy) + (10_000 if dx < 0 else 0)
+
+
+def _meant_source(case: Case, layer: Layer) -> Iterator[Idea]:
+    """The layer that is called nearly like the one that does not exist."""
+    names = [n for n in case.graph.layers if n not in case.graph.downstream([layer.name])]
+    for arrival in case.arrivals(layer):
+        if arrival.source.layer not in case.graph:
+            for name in nearest(arrival.source.layer, names):
+                source = Source(name, arrival.source.port if case.type_of(Source(name, arrival.source.port)) else "")
+                edit = case.change(layer, inputs=layer.with_input(arrival.at, source).inputs)
+                yield Idea(f"Read '{source}' instead of '{arrival.source}'", edit)
+
+
+def _meant_port(case: Case, layer: Layer) -> Iterator[Idea]:
+    """Another output of the same layer: one of nearly that name, else each."""
+    for arrival in case.arrivals(layer):
+        if arrival.type is not None or arrival.source.layer not in case.graph:
+            continue
+        ports = [port for port, _ in case.outputs(arrival.source.layer)]
+        for port in nearest(arrival.source.port, ports) or ports[:OFFERED]:
+            source = replace_port(arrival.source, port, ports)
+            edit = case.change(layer, inputs=layer.with_input(arrival.at, source).inputs)
+            yield Idea(f"Read the output '{port}' of '{source.layer}'", edit)
+
+
+def replace_port(source: Source, port: str, ports: list[str]) -> Source:
+    """Another output of the same layer; the first one has no name."""
+    return Source(source.layer, "" if ports and port == ports[0] else port)
+
+
+def _cut(case: Case, layer: Layer) -> Iterator[Idea]:
+    """Each link of the loop that ends at the layer, cut; a port that must be connected stays open then."""
+    loop = case.graph.downstream([layer.name])
+    for arrival in case.arrivals(layer):
+        if arrival.source.layer not in loop:
+            continue
+        for close in (True, False):
+            edit = commands.disconnect(case.graph, layer.name, arrival.at, close_gap=close)
+            yield Idea(f"Drop the connection from '{arrival.source}'", replace(edit, title="Fix"), layer.name)

@@ -1,0 +1,282 @@
+"""Ideas for shapes that do not go together: layers between, other features, other windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from designer.graph.model import Layer
+from designer.graph.types import DataType, TensorType
+from designer.operators.fix_case import Arrival, Between, Case, Idea
+from designer.operators.fix_links import drops
+from designer.operators.fix_texts import resets
+
+CODES = ("shape-mismatch", "empty-tensor")
+MOST_FACTOR = 64  # of an enlargement or a reduction that is offered
+UPSTREAM = 12  # layers that are looked at for one that sets the number of channels
+_MULTIPLES = ("block_size", "multiple", "patch_size")
+
+
+def ideas(case: Case) -> Iterator[Idea]:
+    """Ideas for a layer whose inputs do not fit each other, its parameters, or its ports."""
+    layer = case.layer
+    if layer is None or case.finding.code not in CODES:
+        return
+    arrivals = [a for a in case.arrivals(layer) if a.type is not None]
+    if len(arrivals) > 1:
+        yield from _match_sizes(case, layer, arrivals)
+        yield from _match_channels(case, layer, arrivals)
+        yield from _match_types(case, layer, arrivals)
+    yield from _ports(case, layer, arrivals)
+    yield from _windows(case, layer, arrivals)
+    yield from _numbers(case, layer, arrivals)
+    yield from _multiples(case, layer, arrivals)
+    yield from resets(case, layer)
+    yield from drops(case, layer)
+
+
+def _spatial(tensor: TensorType | None) -> tuple[int, int] | None:
+    """(height, width) of an image whose size is known."""
+    if tensor is None or tensor.rank != 4:
+        return None
+    height, width = tensor.shape[2:]
+    return (height, width) if isinstance(height, int) and isinstance(width, int) else None
+
+
+# --- inputs of different sizes -----------------------------------------------------------------------------------
+
+
+def _match_sizes(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
+    """Images of different height and width are brought to one size."""
+    sizes = {a.at: size for a in arrivals if (size := _spatial(a.type)) is not None}
+    if len(set(sizes.values())) < 2:
+        return
+    images = [a for a in arrivals if a.at in sizes]
+    names = {a.at: f"'{a.source}'" for a in images}
+    least = min(images, key=lambda a: prod(sizes[a.at]))
+    most = max(images, key=lambda a: prod(sizes[a.at]))
+    yield from _scale(case, layer, images, sizes, names)
+    larger = [a for a in images if sizes[a.at] != sizes[least.at]]
+    if all(_covers(sizes[a.at], sizes[least.at]) for a in larger):
+        crops = [Between(a.at, "crop", {}, (least.source,)) for a in larger]
+        what = ", ".join(names[a.at] for a in larger)
+        yield Idea(f"Crop {what} to the size of {names[least.at]}", case.insert(layer, *crops))
+    smaller = [a for a in images if sizes[a.at] != sizes[most.at]]
+    if all(_covers(sizes[most.at], sizes[a.at]) for a in smaller):
+        pads = [Between(a.at, "padding", _border(sizes[a.at], sizes[most.at])) for a in smaller]
+        what = ", ".join(names[a.at] for a in smaller)
+        yield Idea(f"Pad {what} to the size of {names[most.at]}", case.insert(layer, *pads))
+    for target in (most, least):
+        height, width = sizes[target.at]
+        others = [a for a in images if sizes[a.at] != sizes[target.at]]
+        resized = [Between(a.at, "resize", {"size": f"{width}x{height}"}) for a in others]
+        what = ", ".join(names[a.at] for a in others)
+        yield Idea(f"Resize {what} to {width}x{height}", case.insert(layer, *resized))
+
+
+def _scale(
+    case: Case, layer: Layer, images: list[Arrival], sizes: dict[int, tuple[int, int]], names: dict[int, str]
+) -> Iterator[Idea]:
+    """Where one size is a multiple of the other: enlarge the small ones, or pool the large ones."""
+    first, *rest = images
+    for one in rest:
+        (h1, w1), (h2, w2) = sizes[first.at], sizes[one.at]
+        if (h1, w1) == (h2, w2):
+            continue
+        large, small = (first, one) if h1 * w1 > h2 * w2 else (one, first)
+        (high, wide), (low, narrow) = sizes[large.at], sizes[small.at]
+        if high % low or wide % narrow or max(high // low, wide // narrow) > MOST_FACTOR:
+            continue
+        factor = f"{wide // narrow}x{high // low}"
+        cls = case.cls(layer)
+        if cls is not None and cls.parameter("factor") is not None:
+            yield Idea(f"Set factor to {factor}", case.set_param(layer, "factor", factor))
+        upsampled = case.insert(layer, Between(small.at, "upsample", {"factor": factor}))
+        yield Idea(f"Upsample {names[small.at]} by {factor}", upsampled)
+        pooled = case.insert(layer, Between(large.at, "pooling", {"size": factor, "stride": factor}))
+        yield Idea(f"Pool {names[large.at]} by {factor}", pooled)
+
+
+def _covers(large: tuple[int, int], small: tuple[int, int]) -> bool:
+    return large[0] >= small[0] and large[1] >= small[1]
+
+
+def _border(size: tuple[int, int], wanted: tuple[int, int]) -> dict[str, str]:
+    """The border that brings a size to another, the smaller half at the top and left."""
+    rows, columns = wanted[0] - size[0], wanted[1] - size[1]
+    return {
+        "mode": "constant",
+        "top": str(rows // 2),
+        "bottom": str(rows - rows // 2),
+        "left": str(columns // 2),
+        "right": str(columns - columns // 2),
+    }
+
+
+# --- inputs of different channels or types -----------------------------------------------------------------------
+
+
+def _match_channels(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
+    """One input gets as many channels as another: by the features of what makes it, or by a convolution between."""
+    channels = {a.at: c for a in arrivals if (c := _channels(a.type)) is not None}
+    if len(set(channels.values())) < 2:
+        return
+    for target in arrivals:
+        for a in arrivals:
+            wanted, present = channels.get(target.at), channels.get(a.at)
+            if wanted is None or present is None or wanted == present:
+                continue
+            maker = _maker(case, a.source.layer)
+            if maker is not None:
+                title = f"Set the features of '{maker.name}' to {wanted}, as '{target.source}' has"
+                yield Idea(title, case.set_param(maker, "features", str(wanted)))
+    for target in arrivals:
+        for a in arrivals:
+            wanted, present = channels.get(target.at), channels.get(a.at)
+            if wanted is None or present is None or wanted == present or a.type is None:
+                continue
+            if a.type.rank == 4:
+                params = {"features": str(wanted), "kernel": "1x1"}
+                title = f"Insert a 1x1 convolution that gives '{a.source}' {wanted} channels"
+                yield Idea(title, case.insert(layer, Between(a.at, "convolution", params)))
+            elif a.type.rank == 2:
+                title = f"Insert a fully connected layer that gives '{a.source}' {wanted} values"
+                yield Idea(title, case.insert(layer, Between(a.at, "fully_connected", {"features": str(wanted)})))
+
+
+def _channels(tensor: TensorType | None) -> int | None:
+    if tensor is None or tensor.rank < 2:
+        return None
+    count = tensor.shape[1]
+    return count if isinstance(count, int) else None
+
+
+def _maker(case: Case, name: str) -> Layer | None:
+    """The layer upstream that decides how many channels come out of `name`."""
+    for _ in range(UPSTREAM):
+        layer = case.graph.get(name)
+        cls = case.cls(layer) if layer is not None else None
+        if layer is None or cls is None:
+            return None
+        if cls.parameter("features") is not None:
+            return layer
+        source = layer.inputs[0] if layer.inputs else None
+        if source is None:
+            return None
+        name = source.layer
+    return None
+
+
+def _match_types(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
+    for target in arrivals:
+        for a in arrivals:
+            if a.type is not None and target.type is not None and a.type.dtype is not target.type.dtype:
+                yield _cast(case, layer, a, target.type.dtype)
+
+
+def _cast(case: Case, layer: Layer, arrival: Arrival, wanted: DataType) -> Idea:
+    title = f"Convert '{arrival.source}' to {wanted.value}"
+    return Idea(title, case.insert(layer, Between(arrival.at, "cast", {"target": wanted.value})))
+
+
+# --- one input that does not fit its port ------------------------------------------------------------------------
+
+
+def _ports(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
+    """Another rank or element type for what a port does not take."""
+    ports = case.ports(layer)
+    for arrival in arrivals:
+        if not ports or arrival.type is None:
+            continue
+        port = ports[min(arrival.at, len(ports) - 1)]
+        if port.dtypes and arrival.type.dtype not in port.dtypes:
+            for wanted in port.dtypes:
+                yield _cast(case, layer, arrival, wanted)
+        ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
+        if ranks is None or arrival.type.rank in ranks:
+            continue
+        source = f"'{arrival.source}'"
+        for rank in ranks:
+            if rank < arrival.type.rank:
+                axes = [i for i, d in enumerate(arrival.type.shape) if d == 1 and i][: arrival.type.rank - rank]
+                if len(axes) == arrival.type.rank - rank:
+                    squeezed = {"axes": ",".join(map(str, axes))}
+                    yield Idea(
+                        f"Squeeze {source} to rank {rank}",
+                        case.insert(layer, Between(arrival.at, "squeeze", squeezed)),
+                    )
+                flat = {"start_axis": str(rank - 1), "end_axis": "-1"}
+                yield Idea(f"Flatten {source} to rank {rank}", case.insert(layer, Between(arrival.at, "flatten", flat)))
+            elif rank == arrival.type.rank + 1:
+                added = case.insert(layer, Between(arrival.at, "unsqueeze", {"axis": "1"}))
+                yield Idea(f"Give {source} a new axis 1", added)
+            elif arrival.type.rank >= 2:
+                rest = arrival.type.shape[1:]
+                if all(isinstance(d, int) for d in rest):
+                    shape = ",".join([*map(str, rest), *["1"] * (rank - arrival.type.rank)])
+                    reshaped = case.insert(layer, Between(arrival.at, "reshape", {"shape": shape}))
+                    yield Idea(f"Reshape {source} to rank {rank}", reshaped)
+
+
+# --- windows, numbers, multiples ---------------------------------------------------------------------------------
+
+
+def _windows(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
+    """A smaller window or less of a border, where the image is too small for what there is."""
+    size = _spatial(arrivals[0].type) if arrivals else None
+    cls = case.cls(layer)
+    if size is None or cls is None:
+        return
+    operator = case.operator(layer.name)
+    values = operator.values() if operator is not None else {}
+    if "padding" in values and "same" in (p.info.choices if (p := cls.parameter("padding")) is not None else ()):
+        yield Idea("Set padding to same", case.set_param(layer, "padding", "same"))
+    height, width = size
+    for name in ("kernel", "size"):
+        window = str(values.get(name, ""))
+        parts = window.split("x")
+        if len(parts) == 2 and all(p.isdigit() for p in parts):
+            fitting = f"{min(int(parts[0]), width)}x{min(int(parts[1]), height)}"
+            if fitting != window:
+                yield Idea(f"Set {name} to {fitting}", case.set_param(layer, name, fitting))
+
+
+def _numbers(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
+    """The nearest number that goes: groups that divide the channels, an axis that exists."""
+    operator, tensor = case.operator(layer.name), arrivals[0].type if arrivals else None
+    if operator is None or tensor is None:
+        return
+    channels = _channels(tensor)
+    for name, value in operator.values().items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            continue
+        near: list[int] = []
+        if name.startswith("axis") or name.endswith("axis"):
+            near = sorted(range(-tensor.rank, tensor.rank), key=lambda n, v=value: abs(n - v))[:2]  # type: ignore[misc]
+        elif channels is not None and value > 0 and ("group" in name or "head" in name or "part" in name):
+            divisors = [n for n in range(1, min(channels, 4096) + 1) if channels % n == 0]
+            near = sorted(divisors, key=lambda n, v=value: abs(n - v))[:2]  # type: ignore[misc]
+        elif f"the {name.replace('_', ' ')} " in case.finding.message:
+            near = [value + 1, value - 1]  # odd where even breaks the rule
+        for number in near:
+            yield Idea(f"Set {name.replace('_', ' ')} to {number}", case.set_param(layer, name, str(number)))
+        if name == "features" and "groups" in operator.values():
+            groups = operator.values()["groups"]
+            if isinstance(groups, int) and groups > 1 and value % groups:
+                number = -(-value // groups) * groups
+                yield Idea(f"Set features to {number}", case.set_param(layer, name, str(number)))
+
+
+def _multiples(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
+    """An image is padded to a multiple of the blocks that it is cut into."""
+    operator = case.operator(layer.name)
+    for arrival in arrivals:
+        if operator is None or _spatial(arrival.type) is None:
+            continue
+        for name in _MULTIPLES:
+            value = operator.values().get(name)
+            if isinstance(value, int) and value > 1:
+                padded = case.insert(
+                    layer, Between(arrival.at, "pad_to_multiple", {"multiple": str(value), "mode": "zeros"})
+                )
+                yield Idea(f"Pad '{arrival.source}' to a multiple of {value}", padded)

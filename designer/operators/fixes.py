@@ -1,0 +1,109 @@
+"""What mends a finding of type checking, as edits. Every one was tried on a copy before it is offered.
+
+A fix makes its finding go away and brings no other one. The only exception is a cut through a loop, which may leave the
+port open that it cut, where it ends more findings than that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.operators import fix_links, fix_shapes, fix_texts
+from designer.operators.fix_case import Case, Idea
+from designer.operators.inside import InsideInference
+from designer.operators.registry import Registry
+from designer.operators.training_branch import missing_output
+
+MOST = 6  # fixes that are offered for one finding
+TRIED = 80  # ideas that are tried for one finding
+Key = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A way to mend a finding: what it does, in words, and the edit."""
+
+    title: str
+    edit: Edit
+
+
+def fixes(graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic) -> tuple[Fix, ...]:
+    """The edits that mend `diagnostic`, the gentlest first; none where there is nothing that surely helps."""
+    trial = Trial(graph, registry, inference)
+    if not trial.has(diagnostic):
+        return ()
+    found: dict[str, Fix] = {}
+    case = Case(graph, registry, inference, diagnostic)
+    for number, idea in enumerate(_ideas(case)):
+        if number >= TRIED or len(found) >= MOST:
+            break
+        if idea.title not in found and trial.mends(diagnostic, idea):
+            found[idea.title] = Fix(idea.title, Edit(idea.title, idea.edit.layers, properties=idea.edit.properties))
+    return tuple(found.values())
+
+
+def _ideas(case: Case) -> Iterator[Idea]:
+    """What might help, the gentlest first. An idea that cannot be made into an edit is left out."""
+    for source in (fix_texts.ideas, fix_links.ideas, fix_shapes.ideas):
+        ideas = source(case)
+        while True:
+            try:
+                idea = next(ideas, None)
+            except DiagnosticError:  # a command refused: a loop, a name
+                break
+            if idea is None:
+                break
+            yield idea
+
+
+class Trial:
+    """A copy of a network on which edits are tried and taken back."""
+
+    def __init__(self, graph: Graph, registry: Registry, inference: Inference) -> None:
+        self._graph = graph.copy()
+        if isinstance(inference, InsideInference):
+            self._inference: Inference = InsideInference(self._graph, registry, inference.inside.feeds)
+        else:
+            self._inference = Inference(self._graph, registry)
+        self._registry = registry
+        self._inside = isinstance(inference, InsideInference)
+        self._before = self._keys()
+
+    def _keys(self) -> Counter[Key]:
+        silent = None if self._inside else missing_output(self._graph, self._registry)
+        return Counter(key(d) for d in (*self._inference.diagnostics(), *((silent,) if silent is not None else ())))
+
+    def has(self, diagnostic: Diagnostic) -> bool:
+        """Whether the network has this finding."""
+        return key(diagnostic) in self._before
+
+    def mends(self, diagnostic: Diagnostic, idea: Idea) -> bool:
+        """Whether the idea makes the finding go away and brings no other."""
+        if not idea.edit:
+            return False
+        try:
+            self._inference.update(self._graph.apply(idea.edit))
+        except ValueError:  # the edit is about another network
+            return False
+        after = self._keys()
+        self._inference.update(self._graph.apply(idea.edit.reversed()))
+        gone = key(diagnostic)
+        if after[gone] >= self._before[gone]:
+            return False
+        new = after - self._before
+        opened = Counter(
+            {k: n for k, n in new.items() if idea.opens is not None and k[0] == "missing-input" and k[1] == idea.opens}
+        )
+        return not (new - opened) and (not opened or after.total() < self._before.total())
+
+
+def key(diagnostic: Diagnostic) -> Key:
+    """What makes a finding the same one although its figures are others now."""
+    d = diagnostic
+    return (d.code, d.layer, d.port, d.parameter, d.template, d.inner)
