@@ -131,7 +131,7 @@ def run(
     iterations: Annotated[int, typer.Option(min=1, help="Run so often and tell the median time.")] = 1,
     trust_custom: TrustOption = None,
 ) -> None:
-    """Run a network on pictures or .npy tensors."""
+    """Run a network on pictures or .npy tensors; videos and folders go through it frame by frame."""
     from app.running import RunRequest, run_network
     from designer.runtime.api import RunOptions
 
@@ -148,6 +148,48 @@ def run(
         trust_custom or (),
     )
     for line in run_network(request):
+        out.print(line, markup=False, highlight=False)
+
+
+@app.command()
+def video(
+    file: FileArgument,
+    inputs: Annotated[list[str], typer.Option("--input", metavar="NAME=PATH", help="Video, folder, or one picture.")],
+    outputs: Annotated[
+        list[str], typer.Option("--output", metavar="NAME=PATH", help="A .mkv, .mp4, .webm, .avi or .mov, or a folder.")
+    ],
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+    start: Annotated[int, typer.Option("--from", min=0, metavar="FRAME", help="The first frame; 0 is the first.")] = 0,
+    stop: Annotated[int | None, typer.Option("--to", min=1, metavar="FRAME", help="Up to before this one.")] = None,
+    fps: Annotated[float, typer.Option(min=0, max=1000, help="Frames a second to write; 0 keeps the video's.")] = 0,
+    codec: Annotated[str, typer.Option(help="ffv1 (lossless), mpeg4, vp9 or mjpeg; else by the ending.")] = "",
+    quality: Annotated[int, typer.Option(min=0, max=100, help="1..100, for mjpeg; 0: as it is.")] = 0,
+    tensors: Annotated[bool, typer.Option("--npy", help="Folders get .npy with full precision, not PNG.")] = False,
+    engine: EngineOption = "onnxruntime",
+    precision: PrecisionOption = "fp32",
+    layout: LayoutOption = "nchw",
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
+    trust_custom: TrustOption = None,
+) -> None:
+    """Put a video, or a folder of pictures, through a network, frame by frame. Sound is not kept."""
+    from rich.progress import Progress
+
+    from app.running import RunRequest, run_network
+    from app.video import VideoJob
+    from designer.runtime.api import RunOptions
+
+    options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
+    job = VideoJob({}, {}, start, stop, fps, codec, quality, ".npy" if tensors else ".png")
+    with Progress(console=err, transient=True) as bar:
+        task = bar.add_task("frames", total=None)
+        request = RunRequest(
+            file, weights, random_weights, pairs("--input", inputs), pairs("--output", outputs), {}, options,
+            trust=trust_custom or (), video=job, progress=lambda done, total, text: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+        lines = list(run_network(request))
+    for line in lines:
         out.print(line, markup=False, highlight=False)
 
 

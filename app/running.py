@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from app.opening import Network, load_weights_for, open_network
 from app.trusting import with_trust
+from app.video import VideoJob, moves, process
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline
 from designer.operators.training_branch import training_only
 from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class RunRequest:
     options: RunOptions = field(default_factory=RunOptions)
     iterations: int = 1
     trust: Sequence[str] = ()  # digests of sources that may run, or "ask"
+    video: VideoJob = field(
+        default_factory=lambda: VideoJob({}, {})
+    )  # how frames are read and written, where an input is a video or a folder
+    progress: Callable[[int, int, str], None] | None = None  # of frames
 
 
 def layers_with(network: Network, role: Role) -> list[str]:
@@ -50,8 +56,6 @@ def layers_with(network: Network, role: Role) -> list[str]:
 
 def run_network(request: RunRequest) -> Iterator[str]:
     """Run and write files; yields one line of text for each thing that was done."""
-    from designer.runtime.session import Session
-
     network = open_network(request.document)
     training = network.training
     absent = [name for name in (*request.inputs, *request.outputs) if name in training]
@@ -75,6 +79,9 @@ def run_network(request: RunRequest) -> Iterator[str]:
     weights = load_weights_for(network, request.weights, request.seed)
     options = with_trust(network, request.options, request.trust)
     session = Session(network.graph, network.registry, weights, options)
+    if any(moves(path) for path in request.inputs.values()):
+        yield from _run_frames(session, request)
+        return
     for name, path in request.inputs.items():
         session.set_input_file(name, path)
     sources = {Source.parse(name): path for name, path in request.captures.items()}
@@ -95,6 +102,24 @@ def run_network(request: RunRequest) -> Iterator[str]:
     if not request.outputs and not sources:
         yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
     yield f"{request.options.engine} {request.options.precision}: median {median(times):.1f} ms of {len(times)}"
+
+
+def _run_frames(session: Session, request: RunRequest) -> Iterator[str]:
+    """A video or a folder among the inputs: every frame of it through the network, into videos or folders."""
+    if request.captures or not request.outputs:
+        raise DiagnosticError(
+            Diagnostic(
+                "no-output",
+                "a video or a folder needs --output, and captures are for single pictures",
+                remedy="give --output NAME=result.mkv, or NAME=folder",
+            )
+        )
+    job = replace(request.video, inputs=request.inputs, outputs=request.outputs)
+    done = process(session, job, request.progress)
+    yield from (f"note: {note}" for note in done.notes)
+    yield from (f"{name} -> {path}" for name, path in request.outputs.items())
+    each = done.seconds * 1000 / done.frames
+    yield f"{done.frames} frames at {done.fps:.4g} a second; {each:.1f} ms a frame, reading and writing included"
 
 
 def write_tensor(path: Path, array: NDArray[np.float32]) -> None:

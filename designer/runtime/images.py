@@ -30,7 +30,11 @@ def read_image(path: Path | str, channels: int = 3) -> Array:
     1 and 3 channels, not blended. Files turned by an EXIF orientation are turned upright. Raises
     DiagnosticError for files that are no picture, too large, or broken.
     """
-    pixels = _pixels(Path(path))
+    return with_channels(_pixels(Path(path)), channels, str(path))
+
+
+def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Array:
+    """H x W or H x W x (1..4) as 1 x `channels` x H x W, as `read_image` says; `file` is for the refusal."""
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     color, alpha = (pixels[:, :, :-1], pixels[:, :, -1:]) if pixels.shape[2] in (2, 4) else (pixels, None)
@@ -46,7 +50,7 @@ def read_image(path: Path | str, channels: int = 3) -> Array:
             Diagnostic(
                 "picture-channels",
                 f"a picture has 1, 3 or 4 channels and cannot feed an input of {channels}",
-                file=str(path),
+                file=file,
                 remedy="feed this input an .npy file",
             )
         )

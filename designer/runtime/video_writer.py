@@ -83,8 +83,8 @@ class VideoWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close() if kind is None else self.discard()
 
-    def write(self, array: NDArray[Any]) -> None:
-        """Add a picture; all have the size of the first one."""
+    def write(self, array: NDArray[Any], name: str = "") -> None:
+        """Add a picture; all have the size of the first one. A `name` is for folders."""
         pixels = _color(self.path, array)
         height, width = pixels.shape[:2]
         if self._writer is None:

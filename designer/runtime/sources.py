@@ -1,0 +1,198 @@
+"""Where the pictures of an input come from: a file, a test pattern, a video's frame, a camera, a folder one after the other."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.types import Size3D
+from designer.operators.api import Operator
+from designer.runtime.api import Array
+from designer.runtime.camera import Camera, camera_name
+from designer.runtime.feeding import as_batch
+from designer.runtime.images import SUFFIXES, read_image, read_npy, with_channels
+from designer.runtime.patterns import make_pattern, pattern_name
+from designer.runtime.video import VideoReader, is_video
+
+OPEN_VIDEOS = 4  # files held open at a time
+MAX_PLAYLIST = 100_000  # files of one folder
+_BYTE = np.arange(256, dtype=np.float32) / np.float32(255)  # as pictures of 8 bits are read
+
+
+class Taken(NamedTuple):
+    """What a source gave: N x C x H x W, whether it is a picture (or numbers as they are), and the frame's number."""
+
+    array: Array
+    picture: bool
+    frame: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """What is known of a source before anything runs. `kind` is picture, tensor, pattern, folder, video or camera.
+
+    `names` are the files of a folder; `frames` is 0 where there is no end (camera) and 1 for a single picture.
+    """
+
+    kind: str
+    frames: int = 1
+    fps: float = 0.0
+    width: int = 0
+    height: int = 0
+    seconds: float = 0.0
+    codec: str = ""
+    variable: bool = False
+    names: tuple[str, ...] = field(default=())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {**asdict(self), "names": list(self.names)}
+
+
+def kind_of(path: Path) -> str:
+    """`SourceInfo.kind` by the name alone, and by whether a folder is there."""
+    if pattern_name(path) is not None:
+        return "pattern"
+    if camera_name(path) is not None:
+        return "camera"
+    if path.suffix.lower() == ".npy":
+        return "tensor"
+    if is_video(path):
+        return "video"
+    return "folder" if path.is_dir() else "picture"
+
+
+def playlist(folder: Path) -> tuple[str, ...]:
+    """Names of the pictures and tensors in a folder, numbers in names counted as numbers. DiagnosticError."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [e.name for e in entries if Path(e.name).suffix.lower() in (*SUFFIXES, ".npy") and not _hidden(e)]
+    except OSError as error:
+        raise _wrong(folder, "cannot-read", error.strerror or str(error), "check the path and its rights") from None
+    if not names:
+        raise _wrong(folder, "no-pictures", "the folder has no pictures", "choose one with PNG, JPEG, TIFF, ... files")
+    if len(names) > MAX_PLAYLIST:
+        raise _wrong(folder, "too-many-files", f"the folder has {len(names):,} pictures", "choose a smaller folder")
+    return tuple(sorted(names, key=_natural))
+
+
+class Sources:
+    """Keeps videos and cameras open between frames. Not for use by two threads at once."""
+
+    def __init__(self) -> None:
+        self._videos: OrderedDict[tuple[str, int, int], VideoReader] = OrderedDict()
+        self._cameras: dict[str, Camera] = {}
+        self._taken: dict[str, int] = {}  # number of the last picture of each camera
+
+    def info(self, path: Path) -> SourceInfo:
+        """What a source is. DiagnosticError where it cannot be used."""
+        kind = kind_of(path)
+        if kind == "folder":
+            names = playlist(path)
+            return SourceInfo(kind, len(names), names=names)
+        if kind == "video":
+            found = self.video(path).info
+            return SourceInfo(
+                kind, found.frames, found.fps, found.width, found.height, found.seconds, found.codec, found.variable
+            )
+        if kind == "camera":
+            _, pixels = self._camera(path).latest()
+            return SourceInfo(kind, 0, self._camera(path).fps, pixels.shape[1], pixels.shape[0])
+        return SourceInfo(kind)
+
+    def take(self, path: Path, operator: Operator | None, frame: int | None = None) -> Taken:
+        """The picture for an input layer: of a video or folder number `frame` (0 first), of a camera the newest one."""
+        dims = getattr(operator, "dims", None)
+        size = dims if isinstance(dims, Size3D) else Size3D(256, 256, 3)
+        kind = kind_of(path)
+        if kind == "folder":
+            names = playlist(path)
+            number = min(max(frame or 0, 0), len(names) - 1)
+            return self.take(path / names[number], operator)._replace(frame=number)
+        if kind == "pattern":
+            name = pattern_name(path)
+            assert name is not None
+            return Taken(make_pattern(name, size.channels, size.height, size.width), True)
+        if kind == "tensor":
+            return Taken(as_batch(read_npy(path), size.channels), False)
+        if kind == "video":
+            pixels = self.video(path).read(frame or 0)
+            return Taken(with_channels(_BYTE[pixels], size.channels, str(path)), True, frame or 0)
+        if kind == "camera":
+            number, pixels = self._camera(path).latest(self._taken.get(str(path), 0))
+            self._taken[str(path)] = number
+            return Taken(with_channels(_BYTE[pixels], size.channels, str(path)), True, number)
+        return Taken(read_image(path, size.channels), True)
+
+    def video(self, path: Path) -> VideoReader:
+        """The open reader of a file; another one when the file was replaced."""
+        try:
+            state = path.stat()
+            key = (str(path), state.st_mtime_ns, state.st_size)
+        except OSError:
+            key = (str(path), 0, 0)
+        reader = self._videos.get(key)
+        if reader is None:
+            reader = self._videos[key] = VideoReader(path)
+        self._videos.move_to_end(key)
+        while len(self._videos) > OPEN_VIDEOS:
+            self._videos.popitem(last=False)[1].close()
+        return reader
+
+    def camera_fps(self, path: Path) -> float:
+        """Pictures a second that a camera really sends."""
+        return self._camera(path).fps
+
+    def release(self, keep: frozenset[str] = frozenset()) -> None:
+        """Let go of all but the sources in `keep`: a camera that nobody looks at is switched off."""
+        for name in [name for name in self._cameras if name not in keep]:
+            self._taken.pop(name, None)
+            self._cameras.pop(name).close()
+        for key in [key for key in self._videos if key[0] not in keep]:
+            self._videos.pop(key).close()
+
+    def _camera(self, path: Path) -> Camera:
+        camera = self._cameras.get(str(path))
+        if camera is None:
+            name = camera_name(path)
+            assert name is not None
+            camera = self._cameras[str(path)] = Camera(name)
+        return camera
+
+
+def small(array: Array, width: int, height: int) -> NDArray[np.uint8]:
+    """A thumbnail of a picture, H x W x 3, at most as large as told: every n-th pixel, clipped to 0..1."""
+    from designer.runtime.images import to_uint8
+
+    step = max(1, -(-array.shape[3] // width), -(-array.shape[2] // height))
+    pixels = to_uint8(array[:1, :3, ::step, ::step])
+    return pixels if pixels.shape[2] == 3 else np.repeat(pixels[:, :, :1], 3, axis=2)
+
+
+def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
+    """Sorts a2 before a10."""
+    parts: list[tuple[int, str | int]] = []
+    for digit, group in _runs(name.lower()):
+        parts.append((0, int(group)) if digit else (1, group))
+    return (*parts, (2, name))
+
+
+def _runs(text: str) -> list[tuple[bool, str]]:
+    import re
+
+    return [(part.isdecimal() and part.isascii(), part) for part in re.split(r"([0-9]{1,18})", text) if part]
+
+
+def _hidden(entry: os.DirEntry[str]) -> bool:
+    return entry.name.startswith(".") or not entry.is_file()
+
+
+def _wrong(path: Path, code: str, message: str, remedy: str) -> DiagnosticError:
+    return DiagnosticError(Diagnostic(code, message, file=str(path), remedy=remedy))
