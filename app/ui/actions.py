@@ -24,6 +24,10 @@ class State:
     can_paste: bool = False
     errors: int = 0
     busy: bool = False
+    instances: int = 0  # selected instances of templates
+    ports: int = 0  # selected ports of the template that is shown
+    inside: bool = False  # a template is shown
+    template: bool = False  # a template is at hand: selected, or shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,17 @@ NEEDS: Mapping[str, Requirement] = {
     "valid": Requirement(lambda s: s.errors == 0, "the network has errors: see Type Checking"),
     "idle": Requirement(lambda s: not s.busy, "another run is going on"),
     "busy": Requirement(lambda s: s.busy, "nothing is running"),
+    "instance": Requirement(
+        lambda s: s.selected == s.instances == 1, "select one instance of a template: no other layer has an inside"
+    ),
+    "instances": Requirement(lambda s: s.instances > 0, "no instance of a template is selected"),
+    "inside": Requirement(lambda s: s.inside, "the whole network is shown, not the inside of a template"),
+    "template": Requirement(lambda s: s.template, "no instance of a template is selected, and none is shown"),
+    "port": Requirement(
+        lambda s: s.selected == s.ports == 1,
+        "select one port of the template that is shown (template_input or _output)",
+    ),
+    "folds": Requirement(lambda s: s.selected + s.selected_frames > 0, "no layer and no frame is selected"),
 }
 
 
@@ -197,6 +212,68 @@ ACTIONS = (
         ("document",),
         on_canvas=True,
     ),
+    Spec(
+        "edit.collapse",
+        "Colla&pse or Expand",
+        "Show of the selected layers and frames the titles alone, or everything again",
+        ("H",),
+        ("folds",),
+        "arrow-collapse",
+        True,
+    ),
+    Spec(
+        "template.make",
+        "&Make Template...",
+        "Move the selected layers into a template and put an instance in their place",
+        ("Ctrl+G",),
+        ("selection",),
+        "group",
+        True,
+    ),
+    Spec(
+        "template.dissolve",
+        "&Dissolve Instance",
+        "Put copies of the template's layers in the place of the selected instances",
+        ("Ctrl+Shift+G",),
+        ("instances",),
+        "ungroup",
+        True,
+    ),
+    Spec(
+        "template.enter",
+        "&Enter Template",
+        "Show the inside of the selected instance (double-click does it too)",
+        ("Return", "Enter"),
+        ("instance",),
+        "login-variant",
+        True,
+    ),
+    Spec(
+        "template.leave",
+        "&Leave Template",
+        "Show what is around the template",
+        ("Backspace",),
+        ("inside",),
+        "logout-variant",
+        True,
+    ),
+    Spec("template.rename", "&Rename Template...", "Give the template another name", (), ("template",)),
+    Spec(
+        "template.port_up",
+        "Move Port &Up",
+        "Give the selected port an earlier place among the ports; links stay with their ports",
+        ("Ctrl+Up",),
+        ("inside", "port"),
+        on_canvas=True,
+    ),
+    Spec(
+        "template.port_down",
+        "Move Port Dow&n",
+        "Give the selected port a later place among the ports; links stay with their ports",
+        ("Ctrl+Down",),
+        ("inside", "port"),
+        on_canvas=True,
+    ),
     *_walking(),
     Spec("select.all", "&All", "Select every layer", ("Ctrl+A",), ("layers",), on_canvas=True),
     Spec(
@@ -280,6 +357,14 @@ ACTIONS = (
         "flask-outline",
     ),
     Spec("run.stop", "&Stop", "Stop what is running", ("Shift+F5",), ("busy",), "stop"),
+    Spec(
+        "analysis.side_by_side",
+        "&Compare Side by Side...",
+        "Networks, weights and engines on the same picture with the same noise",
+        ("Ctrl+Shift+B",),
+        ("document", "layers"),
+        "compare-horizontal",
+    ),
     Spec("workspace.design", "&Design", "Palette, parameters, problems and code", ("Alt+1",)),
     Spec("workspace.analysis", "&Analysis", "Pictures: input, output and every channel", ("Alt+2",)),
     Spec("workspace.profile", "&Profile", "Runs, operators and utilisation", ("Alt+3",)),

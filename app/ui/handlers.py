@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from app.ui.actions import VIEWS
 from app.ui.canvas.walking import Way
 from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
+from app.ui.side.opening import open_side
 
 if TYPE_CHECKING:
     from app.ui.window import MainWindow
@@ -43,6 +44,14 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "edit.add": canvas.quick_add,
         "edit.bypass": canvas.bypass_selection,
         "edit.frame": canvas.add_frame,
+        "edit.collapse": window.structure.collapse,
+        "template.make": window.structure.ask_template,
+        "template.dissolve": window.structure.dissolve,
+        "template.enter": window.structure.enter,
+        "template.leave": window.structure.leave,
+        "template.rename": window.structure.ask_name,
+        "template.port_up": lambda: window.structure.move_port(-1),
+        "template.port_down": lambda: window.structure.move_port(1),
         "select.upstream": window.walker.upstream,
         "select.downstream": window.walker.downstream,
         "select.find": window.finder.open,
@@ -66,6 +75,7 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "run.inference": window.run_inference,
         "run.analysis": window.run_analysis,
         "run.stop": window.stop,
+        "analysis.side_by_side": lambda: open_side(window, window.context),
         "workspace.design": lambda: docks.set_workspace(DESIGN),
         "workspace.analysis": lambda: docks.set_workspace(ANALYSIS),
         "workspace.profile": lambda: docks.set_workspace(PROFILE),

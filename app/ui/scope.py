@@ -97,11 +97,11 @@ class TemplateView(Document):
     def mark_saved(self, path: Path) -> None:
         self._file.mark_saved(path)
 
-    def undo(self) -> None:
-        self._file.undo()
+    def undo(self) -> ChangeSet | None:
+        return self._file.undo()
 
-    def redo(self) -> None:
-        self._file.redo()
+    def redo(self) -> ChangeSet | None:
+        return self._file.redo()
 
     def keep(self, key: str, text: str | None) -> None:
         self._file.keep(key, text)

@@ -33,6 +33,8 @@ PRESETS = (
         {
             "edit.bypass": ("Ctrl+B",),
             "edit.frame": ("Ctrl+G",),
+            "edit.collapse": ("Alt+C",),
+            "template.make": ("Ctrl+Shift+E",),
             "view.frame_selection": (".",),
             "view.frame_all": ("Home", "Shift+."),
             "file.save_as": ("Ctrl+Shift+S",),

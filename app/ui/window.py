@@ -16,12 +16,14 @@ from app.ui.actions import State
 from app.ui.canvas import clipboard
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.finding import Finder
+from app.ui.canvas.structure import Structure
 from app.ui.canvas.views import SavedViews
 from app.ui.canvas.walking import Walker
 from app.ui.command_palette import CommandPalette
 from app.ui.context import Context
 from app.ui.docks import Docks
 from app.ui.document import Document
+from app.ui.fixing import add_menu as add_fixes
 from app.ui.files import ENDINGS, Files, is_sample, sample_files
 from app.ui.handlers import handlers
 from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR, Entry
@@ -59,6 +61,7 @@ class MainWindow(QMainWindow):
         self.walker = Walker(self.context, self.canvas)
         self.finder = Finder(self.context, self.canvas)
         self.views = SavedViews(self.context, self.canvas)
+        self.structure = Structure(self.context, self.canvas)
         self.actions_ = Actions(self, self.canvas, Shortcuts(self.settings))
         self.commands = CommandPalette(self.actions_, self)
         self.actions_.connect_all(handlers(self))
@@ -207,6 +210,10 @@ class MainWindow(QMainWindow):
             can_paste=clipboard.can_paste(),
             errors=errors,
             busy=self.status.busy,
+            instances=len(self.structure.instances()),
+            ports=len(self.structure.ports()),
+            inside=bool(self.context.scope),
+            template=bool(self.structure.template()),
         )
 
     # --- menus that are filled when they open ----------------------------------------------------------------
@@ -242,15 +249,16 @@ class MainWindow(QMainWindow):
         menu.setObjectName("canvas.menu")
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._fill(menu, CONTEXT_MENU)
+        add_fixes(menu, self.context)
         menu.popup(place)  # type: ignore[arg-type]
 
     # --- what actions do -------------------------------------------------------------------------------------
 
     def undo(self) -> None:
-        self.context.document.undo()
+        self.context.undo()
 
     def redo(self) -> None:
-        self.context.document.redo()
+        self.context.redo()
 
     def export_pytorch(self) -> None:
         from app.ui.dialogs.export_pytorch import PyTorchExportDialog

@@ -7,23 +7,27 @@ from dataclasses import replace
 from typing import cast
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtWidgets import QInputDialog, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.ui.canvas import arranging, clipboard, wishes
 from app.ui.canvas.difference_marks import Marking
 from app.ui.canvas.linking import Linking, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
+from app.ui.canvas.places import Places
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
+from app.ui.canvas.renaming import ask_name, ask_title
+from app.ui.canvas.template_wishes import would_recur
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.texts import tr
 from designer.graph import commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.model import GRID, Layer, check_layer_name
-from designer.graph.template import Template
+from designer.graph.template import INSTANCE, Template
 from designer.graph.template_commands import paste_with_templates
 from designer.operators.api import Operator
 
@@ -43,12 +47,14 @@ class Canvas(QWidget):
         self._document: Document | None = None
         self.viewer = LayerViewer(self)
         self.projection = Projection(self.viewer)
+        self._places = Places(self.viewer)
         self.minimap = Minimap(self.viewer, self.projection.collect_far)
         self._paste_count = 0
         self._join: Connect | None = None
         self._place = QPointF()
         self._quick_add = QuickAdd(context.registry, self)
         self._quick_add.chosen.connect(self._on_chosen)
+        self._quick_add.offer_templates(self.templates)
         self._hint = QLabel("Drag an operator from the palette, or press Space to search one.", self.viewer)
         self._hint.setObjectName("canvas.hint")
         self._hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -64,7 +70,7 @@ class Canvas(QWidget):
         viewer.selection_changed.connect(self._on_selected)
         viewer.frame_dragged.connect(self._on_frame_dragged)
         viewer.rename_wanted.connect(self.rename_selection)
-        viewer.inspect_wanted.connect(context.inspect_requested)
+        viewer.inspect_wanted.connect(self._open)
         viewer.quick_add_wanted.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_wanted.connect(self.menu_requested)
@@ -75,7 +81,7 @@ class Canvas(QWidget):
         context.document_changed.connect(self._marking.refresh)  # after it is shown
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
-        context.inspect_requested.connect(self.projection.inspect)
+        context.inspect_requested.connect(self._mark_inspected)
         context.add_requested.connect(self._on_add_requested)
         if context.has_document:
             self._show(context.document)
@@ -86,14 +92,33 @@ class Canvas(QWidget):
         if self._document is not None:
             self._document.changed.disconnect(self._on_changed)
             self._document.states_changed.disconnect(self._on_states)
+        self._places.leave(document.root, self._context.scope)
         self._document = document
         self.projection.show(document)
         document.changed.connect(self._on_changed)
         document.states_changed.connect(self._on_states)
         self._paste_count = 0
         self._update_hint()
-        self.viewer.frame_all(least=OPENING_ZOOM)
+        if not self._places.come():
+            self.viewer.frame_all(least=OPENING_ZOOM)
         self.selection_state_changed.emit()
+
+    def _open(self, name: str) -> None:
+        """Of a double-clicked layer: an instance is entered, any other is inspected under the name that the engine knows."""
+        context = self._context
+        if context.document.graph[name].type == INSTANCE and context.enter(name):
+            return
+        path = context.path_of(name)
+        if path:
+            context.inspect_requested.emit(path)
+        else:
+            context.message.emit("info", tr("Nothing runs here: enter the template through an instance to inspect it"))
+
+    def _mark_inspected(self, path: str) -> None:
+        """Mark the inspected layer where it is in sight."""
+        around = self._context.path_of("")
+        inside = path.startswith(around) and bool(around or not self._context.scope)
+        self.projection.inspect(path.removeprefix(around) if inside else "")
 
     def _on_changed(self, change: ChangeSet) -> None:
         self.projection.apply(change)
@@ -243,28 +268,10 @@ class Canvas(QWidget):
     def rename_selection(self) -> None:
         """Ask for another name of the selected layer, or for the title of the selected frame."""
         names, frames = self._selected_names(), self.viewer.selected_frames()
-        if len(names) != 1 and (names or len(frames) != 1):
-            return
-        dialog = QInputDialog(self)
-        if names:
-            dialog.setObjectName("canvas.rename")
-            dialog.setWindowTitle("Rename Layer")
-            dialog.setLabelText("Name of the layer. Its weights are found by this name.")
-            dialog.setTextValue(names[0])
-            dialog.textValueSelected.connect(lambda text: self.rename(names[0], text.strip()))
-        else:
-            frame = frames[0].frame
-            dialog.setObjectName("canvas.frame_title")
-            dialog.setWindowTitle("Title of the Frame")
-            dialog.setLabelText("What the layers in this frame have in common.")
-            dialog.setTextValue(frame.title)
-            dialog.textValueSelected.connect(lambda text: self.retitle(frame.id, text.strip()))
-        dialog.setOkButtonText("Rename")
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for field in dialog.findChildren(QLineEdit):
-            field.setObjectName(f"{dialog.objectName()}.text")
-            field.setAccessibleName(dialog.windowTitle())
-        dialog.open()
+        if len(names) == 1:
+            ask_name(self, names[0])
+        elif not names and len(frames) == 1:
+            ask_title(self, frames[0].frame)
 
     def rename(self, old: str, new: str) -> None:
         rule = check_layer_name(new)
@@ -364,6 +371,14 @@ class Canvas(QWidget):
         self._join, self._place = join, place
         point = self.viewer.viewport().mapToGlobal(self.viewer.mapFromScene(place))
         self._quick_add.open_for(point, accepts)
+
+    def templates(self) -> list[tuple[str, str]]:
+        """The document's templates, each with the reason why no instance of it can stand in what is shown, or nothing."""
+        document = self._document
+        if document is None:
+            return []
+        around = [step.template for step in self._context.scope]
+        return [(name, would_recur(document, around, name)) for name in sorted(document.graph.templates)]
 
     def _on_chosen(self, type_name: str) -> None:
         self._add(type_name, self._place, self._join)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
 from app.ui import theme
+from app.ui.canvas.template_wishes import PREFIX
+from app.ui.texts import tr
 from app.ui.widgets.operator_search import search
 from app.ui.widgets.search_popup import Found, SearchPopup
 from designer.operators.api import Operator
@@ -21,6 +23,7 @@ class QuickAdd(SearchPopup):
 
     def __init__(self, registry: Registry, parent: QWidget) -> None:
         self._registry = registry
+        self._templates: Callable[[], Iterable[tuple[str, str]]] = lambda: ()
         self._recent: list[str] = []
         self._accepts: Callable[[type[Operator]], bool] = lambda cls: True
         super().__init__(
@@ -33,12 +36,22 @@ class QuickAdd(SearchPopup):
         )
         self.chosen.connect(self._remember)
 
+    def offer_templates(self, templates: Callable[[], Iterable[tuple[str, str]]]) -> None:
+        """Offer these templates too: names, each with the reason why it cannot stand here or nothing."""
+        self._templates = templates
+
     def open_for(self, place: QPoint, accepts: Callable[[type[Operator]], bool] | None = None) -> None:
         """Show the search at a global place, for the operators that `accepts` allows."""
         self._accepts = accepts if accepts is not None else lambda cls: True
         self.open_at(place)
 
     def _operators(self, text: str) -> Iterator[Found]:
+        words = text.casefold().split()
+        for name, why in self._templates():
+            if all(word in f"{name.casefold()} template instance" for word in words):
+                tip = tr("Not here: {why}", why=why) if why else tr("Another instance of this template")
+                icon = theme.icon("group", "muted")
+                yield Found(f"{PREFIX}{name}", name, tr("template"), tip, icon, not why)
         activations = sorted(self._registry.activations.values(), key=lambda cls: cls.type)
         for cls in search([*self._registry, *activations], text, self._recent):
             if self._accepts(cls):

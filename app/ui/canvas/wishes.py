@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from app.ui.canvas import template_wishes
 from app.ui.document import Document
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -12,7 +13,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, ActivationSpec, Frame, Layer, Source
 from designer.graph.naming import unique_name
-from designer.graph.template import INSTANCE, PARAMETER
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER
 from designer.graph.types import TensorType
 from designer.operators.api import Operator, Port
 
@@ -25,7 +26,14 @@ def on_grid(x: float, y: float) -> Place:
 
 
 def new_layer(document: Document, type_name: str, place: Place) -> Layer | None:
-    """A layer of an operator type, or of an activation's, with defaults and a free name; None when the type is unknown."""
+    """A layer of an operator type, or of an activation's, with defaults and a free name; None when the type is unknown.
+
+    `template:<name>` is an instance of that template of the document.
+    """
+    if type_name.startswith(template_wishes.PREFIX):
+        template = type_name.removeprefix(template_wishes.PREFIX)
+        known = template in document.graph.templates
+        return template_wishes.instance(document.graph, template, place) if known else None
     cls = document.registry.get(type_name)
     attached: ActivationSpec | None = None
     if cls is None:
@@ -38,6 +46,8 @@ def new_layer(document: Document, type_name: str, place: Place) -> Layer | None:
         attached = ActivationSpec("relu", document.registry.activations["relu"]().texts(all=False))
     name = unique_name(type_name, document.graph.layers)
     texts = cls().texts(all=False)
+    if cls.type in (INPUT, OUTPUT):
+        return template_wishes.port(document.graph, cls.type, place, texts)
     if cls.type == INSTANCE and len(document.graph.templates) == 1:
         texts[PARAMETER] = next(iter(document.graph.templates))
     return Layer(name, cls.type, place, params=texts, activation=attached)

@@ -1,0 +1,131 @@
+"""The way from the open file to what is shown of it, above the canvas; each part of it leads back there."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
+
+from app.ui import theme
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.scope import Step
+from app.ui.texts import tr
+from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
+from designer.graph.template import INSTANCE, PARAMETER
+
+LONGEST = 32  # characters of one part
+
+
+class Breadcrumb(QFrame):
+    """Hidden in documents without templates. Tab and the arrow keys go along the parts, Enter and Space go there."""
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("breadcrumb")
+        self.setAccessibleName(tr("Where in the document"))
+        self._context = context
+        self._document: Document | None = None
+        self._crumbs: list[QToolButton] = []
+        self._widgets: list[QWidget] = []  # the parts with the marks between them
+        self._shown: tuple[object, ...] | None = None
+        self._parts = QHBoxLayout()
+        self._parts.setSpacing(2)
+        self._note = QLabel()
+        self._note.setObjectName("breadcrumb.note")
+        self._note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 2, 8, 2)
+        row.setSpacing(8)
+        row.addLayout(self._parts)
+        row.addWidget(self._note, 1)
+        theme.changes().changed.connect(self._colour)
+        context.document_changed.connect(self._watch)
+        if context.has_document:
+            self._watch(context.document)
+        self._colour()
+
+    def _watch(self, document: Document) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+        self._document = document.root
+        self._document.changed.connect(self._on_change)
+        self._show()
+
+    def _on_change(self, change: ChangeSet) -> None:
+        if change.templates or change.renamed or change.properties or change.removed or change.added:
+            self._show()
+
+    def _show(self) -> None:
+        """Make the parts of the present way."""
+        root, scope = self._context.root, self._context.scope
+        shown = (root, root.graph.name, scope)
+        if shown != self._shown:
+            self._shown = shown
+            had_focus = any(crumb.hasFocus() for crumb in self._crumbs)
+            for widget in self._widgets:
+                self._parts.removeWidget(widget)
+                widget.hide()
+                widget.setObjectName("")
+                widget.deleteLater()
+            self._widgets.clear()
+            self._crumbs = [self._crumb(0, root.graph.name, tr("the whole network"), last=not scope)]
+            for number, step in enumerate(scope, 1):
+                self._separate()
+                what = tr("an instance of {template}", template=step.template) if step.instance else tr("a template")
+                self._crumbs.append(self._crumb(number, _text(step), what, last=number == len(scope)))
+            if had_focus:
+                self._crumbs[-1].setFocus()
+        self._note.setText(_note(root.graph, scope))
+        self.setVisible(bool(scope or root.graph.templates))
+
+    def _crumb(self, depth: int, text: str, what: str, *, last: bool) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName(f"breadcrumb.{depth}")
+        button.setText((text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…").replace("&", "&&"))
+        button.setAutoRaise(True)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        here = tr("shown now") if last else tr("go there")
+        button.setAccessibleName(f"{text}, {what}, {here}")
+        button.setToolTip(f"{text}: {what}" if last else tr("Go to {name}", name=text))
+        font = QFont(button.font())
+        font.setBold(last)
+        button.setFont(font)
+        button.clicked.connect(lambda: self._context.set_scope(self._context.scope[:depth]))
+        self._parts.addWidget(button)
+        self._widgets.append(button)
+        return button
+
+    def _separate(self) -> None:
+        mark = QLabel("›")
+        mark.setAccessibleName("")
+        self._parts.addWidget(mark)
+        self._widgets.append(mark)
+
+    def _colour(self) -> None:
+        palette = self._note.palette()
+        palette.setColor(palette.ColorRole.WindowText, theme.color("muted"))
+        self._note.setPalette(palette)
+
+
+def _text(step: Step) -> str:
+    return f"{step.instance} ({step.template})" if step.instance else step.template
+
+
+def uses(graph: Graph, template: str) -> int:
+    """How many instances of a template the document has, those inside of templates counted once each."""
+    layers = [*graph, *(layer for item in graph.templates.values() for layer in item.layers)]
+    return sum(1 for layer in layers if layer.type == INSTANCE and layer.params.get(PARAMETER) == template)
+
+
+def _note(graph: Graph, scope: tuple[Step, ...]) -> str:
+    if not scope:
+        return ""
+    count = uses(graph, scope[-1].template)
+    if count > 1:
+        return tr("An edit here changes all {count} instances.", count=count)
+    if not scope[-1].instance:
+        return tr("Types are not known here: no instance leads here.")
+    return ""

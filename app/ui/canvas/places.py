@@ -1,0 +1,42 @@
+"""Where the canvas was in each file and template, so that going back finds it there."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QPointF
+
+from app.ui.canvas.viewer import LayerViewer
+from app.ui.document import Document
+from app.ui.scope import Step
+
+Scope = tuple[Step, ...]
+
+
+class Places:
+    """Remembers centre and scale by file and scope as long as the file is open."""
+
+    def __init__(self, viewer: LayerViewer) -> None:
+        self._viewer = viewer
+        self._kept: WeakKeyDictionary[Document, dict[Scope, tuple[QPointF, float]]] = WeakKeyDictionary()
+        self._present: tuple[Document, Scope] | None = None
+
+    def leave(self, root: Document, scope: Scope) -> None:
+        """Keep where the view is in what was shown; `root` and `scope` are shown from now on."""
+        if self._present is not None:
+            file, old = self._present
+            self._kept.setdefault(file, {})[old] = (self._viewer.visible_centre(), self._viewer.zoom)
+        self._present = (root, scope)
+
+    def come(self) -> bool:
+        """Go where the view was in what is shown now; False where it never was."""
+        if self._present is None:
+            return False
+        file, scope = self._present
+        place = self._kept.get(file, {}).get(scope)
+        if place is None:
+            return False
+        centre, zoom = place
+        self._viewer.zoom_by(zoom / self._viewer.zoom)
+        self._viewer.go(centre)
+        return True

@@ -1,0 +1,165 @@
+"""Templates and folding on the canvas: making, entering, leaving, dissolving, naming; collapsing nodes and frames."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QBoxLayout
+
+from app.ui.canvas import template_wishes
+from app.ui.canvas.breadcrumb import Breadcrumb, uses
+from app.ui.canvas.canvas import Canvas
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.texts import tr
+from designer.graph import template_commands
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.model import Layer
+from designer.graph.template import INSTANCE, PARAMETER, check_template_name
+
+
+class Structure:
+    """What a person asks of the canvas's structure. One for each window."""
+
+    def __init__(self, context: Context, canvas: Canvas) -> None:
+        self._context = context
+        self._canvas = canvas
+        self.breadcrumb = Breadcrumb(context, canvas)
+        box = canvas.layout()
+        assert isinstance(box, QBoxLayout)
+        box.insertWidget(0, self.breadcrumb)
+
+    # --- what is selected ------------------------------------------------------------------------------------
+
+    def instances(self) -> list[Layer]:
+        """The selected instances of templates that exist."""
+        if not self._context.has_document:
+            return []
+        graph = self._context.document.graph
+        layers = [graph[n] for n in self._context.selection if n in graph]
+        return [x for x in layers if x.type == INSTANCE and x.params.get(PARAMETER) in graph.templates]
+
+    def template(self) -> str:
+        """The template that is meant: of the selected instance, else the one that is shown; empty for none."""
+        found = {layer.params[PARAMETER] for layer in self.instances()}
+        if len(found) == 1:
+            return found.pop()
+        scope = self._context.scope
+        return scope[-1].template if scope and not found else ""
+
+    # --- going about -----------------------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Show the inside of the selected instance."""
+        found = self.instances()
+        if len(found) == 1:
+            self._context.enter(found[0].name)
+            self._canvas.setFocus()
+
+    def leave(self) -> None:
+        """Show what is around the template."""
+        if self._context.leave():
+            self._canvas.setFocus()
+
+    # --- templates -------------------------------------------------------------------------------------------
+
+    def ask_template(self) -> None:
+        """Ask for a name and make a template of the selection. A selection that cannot become one is refused first."""
+        from app.ui.dialogs.template_name import TemplateNameDialog
+
+        document, names = self._context.document, self._context.selection
+        name = _free(document, "block")
+        try:
+            tried = template_wishes.make_template(document, names, name)
+        except DiagnosticError as error:
+            document.refused.emit(error.diagnostics)
+            return
+        made = tried.templates[name][1]
+        assert made is not None
+        text = tr(
+            "{layers} selected layers become one layer, an instance with {inputs} inputs and {outputs} outputs.",
+            layers=len(names),
+            inputs=len(made.inputs),
+            outputs=len(made.outputs),
+        )
+        TemplateNameDialog(
+            document.graph, tr("Make Template"), text, tr("Make Template"), name, self._make, self._canvas
+        ).open()
+
+    def _make(self, name: str) -> None:
+        names = self._context.selection
+        edit = self._canvas.do(lambda d: template_wishes.make_template(d, names, name))
+        if edit is not None:
+            self._context.select(tuple(n for n, (old, _) in edit.layers.items() if old is None))
+        self._canvas.setFocus()
+
+    def dissolve(self) -> None:
+        """Put copies of the template's layers in the place of each selected instance."""
+        names = [layer.name for layer in self.instances()]
+        made: list[str] = []
+
+        def all_of(document: Document) -> Edit:
+            edit = template_wishes.dissolve(document, names)
+            made.extend(n for n, (old, new) in edit.layers.items() if new is not None and (old is None or n in names))
+            return edit
+
+        if names and self._canvas.do(all_of) is not None:
+            self._context.select(tuple(made))
+
+    def ask_name(self) -> None:
+        """Ask for another name of the template at hand."""
+        from app.ui.dialogs.template_name import TemplateNameDialog
+
+        template = self.template()
+        if not template:
+            return
+        root = self._context.root
+        count = uses(root.graph, template)
+        text = (
+            tr("{count} instances follow. Shared weights are found by this name.", count=count)
+            if count != 1
+            else tr("Its instance follows. Shared weights are found by this name.")
+        )
+        TemplateNameDialog(
+            root.graph,
+            tr("Rename Template"),
+            text,
+            tr("Rename"),
+            template,
+            lambda name: root.do(lambda g: template_commands.rename_template(g, template, name)),
+            self._canvas,
+        ).open()
+
+    def remove_template(self, template: str) -> None:
+        """Take a template that nothing uses out of the document."""
+        root = self._context.root
+        root.do(lambda g: template_commands.remove_template(g, template))
+
+    def move_port(self, step: int) -> None:
+        """Give the selected port of the template another place among the ports."""
+        names = self.ports()
+        if len(names) == 1:
+            self._canvas.do(lambda d: template_wishes.move_port(d, names[0], step))
+
+    def ports(self) -> list[str]:
+        """The selected ports of the template that is shown."""
+        if not self._context.scope:
+            return []
+        graph = self._context.document.graph
+        return [n for n in self._context.selection if n in graph and template_wishes.is_port(graph[n])]
+
+    # --- folding ---------------------------------------------------------------------------------------------
+
+    def collapse(self) -> None:
+        """Show of the selected layers and frames the titles alone; all again when every one is collapsed."""
+        names = list(self._context.selection)
+        frames = [item.frame.id for item in self._canvas.viewer.selected_frames()]
+        if names or frames:
+            self._canvas.do(lambda d: template_wishes.collapse(d.graph, names, frames))
+
+
+def _free(document: Document, base: str) -> str:
+    """A name that no template has, to begin with."""
+    name, number = base, 2
+    while name in document.graph.templates or check_template_name(name) is not None:
+        name, number = f"{base}_{number}", number + 1
+    return name

@@ -1,0 +1,302 @@
+"""Templates on the canvas by mouse and keys: made, entered, edited, left, dissolved, added again; the way above the canvas."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton, QTreeWidget
+
+import samples
+from app.ui.document import Document
+from app.ui.scope import Step
+from designer.files.document import parse_document, read_document, write_document
+from designer.graph.graph import Graph
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    show(window, read_document(samples.path("residual_blocks.xml")).graph)
+    return window
+
+
+def show(window, graph) -> None:
+    if window.context.has_document:
+        window.context.root.history.mark_clean()
+    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
+    window.canvas.viewer.setFocus()
+    window.activateWindow()
+    QApplication.processEvents()
+
+
+def press(window, *keys: str) -> None:
+    window.activateWindow()
+    window.canvas.viewer.setFocus()
+    for text in keys:
+        QApplication.processEvents()
+        QTest.keySequence(window.canvas.viewer, text)
+    QApplication.processEvents()
+
+
+def graph_of(window) -> Graph:
+    return window.context.document.graph
+
+
+def name_it(window, name: str) -> None:
+    line = window.findChild(QLineEdit, "template_name.name")
+    line.selectAll()
+    QTest.keyClicks(line, name)
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    QApplication.processEvents()
+
+
+def crumbs(window) -> list[str]:
+    QApplication.processEvents()
+    bar = window.structure.breadcrumb
+    return [b.text() for b in bar.findChildren(QToolButton) if not b.isHidden()]
+
+
+def search(window, text: str) -> QTreeWidget:
+    edit = window.findChild(QLineEdit, "quick_add.text")
+    QTest.keyClicks(edit, text)
+    return window.findChild(QTreeWidget, "quick_add.list")
+
+
+def test_enter_goes_in_and_backspace_out(window):
+    window.context.select(("group_2",))
+    press(window, "Return")
+    assert window.context.scope == (Step("group_2", "residual_group"),)
+    assert crumbs(window) == [window.context.root.graph.name, "group_2 (residual_group)"]
+    assert set(window.canvas.projection.layers) == set(graph_of(window).layers)
+    press(window, "Backspace")
+    assert window.context.scope == ()
+    assert window.context.selection == ("group_2",)
+    press(window, "Backspace")
+    assert "group_2" in graph_of(window)  # nothing destructive
+
+
+def test_double_click_enters_an_instance_and_inspects_another_layer(qtbot, window):
+    view = window.canvas.viewer.viewport()
+    window.canvas.reveal("group_1")
+    QTest.mouseDClick(view, kit.LEFT, pos=kit.node(window.canvas, "group_1"))
+    assert window.context.scope == (Step("group_1", "residual_group"),)
+    window.context.enter("block_1")
+    window.canvas.reveal("conv_1")
+    with qtbot.waitSignal(window.context.inspect_requested) as asked:
+        QTest.mouseDClick(view, kit.LEFT, pos=kit.node(window.canvas, "conv_1"))
+    assert asked.args == ["group_1.block_1.conv_1"]
+    assert window.canvas.projection["conv_1"].look.inspected
+    press(window, "Backspace", "Backspace")
+    assert window.context.scope == ()
+
+
+def test_the_way_above_the_canvas_leads_back_by_mouse_and_keys(window):
+    bar = window.structure.breadcrumb
+    assert bar.isVisible()
+    window.context.enter("group_1")
+    window.context.enter("block_2")
+    assert crumbs(window)[1:] == ["group_1 (residual_group)", "block_2 (residual_block)"]
+    assert bar.findChild(QToolButton, "breadcrumb.2").accessibleName() == (
+        "block_2 (residual_block), an instance of residual_block, shown now"
+    )
+    middle = bar.findChild(QToolButton, "breadcrumb.1")
+    middle.setFocus()
+    QTest.keyClick(middle, Qt.Key.Key_Space)
+    QApplication.processEvents()
+    assert window.context.scope == (Step("group_1", "residual_group"),)
+    QTest.mouseClick(bar.findChild(QToolButton, "breadcrumb.0"), kit.LEFT)
+    assert window.context.scope == ()
+
+
+def test_a_document_without_templates_has_no_bar(window):
+    show(window, kit.small_graph())
+    assert not window.structure.breadcrumb.isVisible()
+
+
+def test_ctrl_g_makes_a_template_and_ctrl_shift_g_dissolves_it(window):
+    show(window, kit.small_graph())
+    before = graph_of(window).copy()
+    window.context.select(("conv",))
+    press(window, "Ctrl+G")
+    line = window.findChild(QLineEdit, "template_name.name")
+    line.selectAll()
+    QTest.keyClicks(line, "a,b")
+    dialog = line.window()
+    assert "comma" in dialog.message.text()
+    assert not dialog.ok.isEnabled()
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    assert dialog.isVisible()
+    name_it(window, "stem")
+    graph = graph_of(window)
+    assert list(graph.templates) == ["stem"]
+    assert window.context.selection == ("stem_0",)
+    assert graph["stem_0"].params == {"template": "stem"}
+    assert window.structure.breadcrumb.isVisible()
+    assert [d.layer for d in window.context.root.diagnostics() if d.severity == "error"] == ["free"]
+    assert write_document(parse_document(write_document(graph)).graph) == write_document(graph)
+    press(window, "Ctrl+Shift+G")
+    assert window.context.selection == ("stem_0.conv",)
+    press(window, "Ctrl+Z", "Ctrl+Z")
+    assert graph_of(window) == before
+
+
+def test_what_belongs_to_the_whole_network_is_refused(qtbot, window):
+    show(window, kit.small_graph())
+    inputs = [layer.name for layer in graph_of(window) if layer.type == "input"]
+    window.context.select((inputs[0],))
+    with qtbot.waitSignal(window.context.document.refused):
+        press(window, "Ctrl+G")
+    assert window.findChild(QLineEdit, "template_name.name") is None
+
+
+def test_an_edit_inside_changes_all_instances(window):
+    window.context.select(("group_1",))
+    press(window, "Return")
+    window.context.enter("block_1")
+    window.context.select(("conv_1",))
+    press(window, "Ctrl+D")
+    copy = window.context.selection[0]
+    assert copy in window.context.root.graph.inside("residual_block")
+    press(window, "Del")
+    assert copy not in window.context.root.graph.inside("residual_block")
+    press(window, "Ctrl+Z", "Ctrl+Z")
+    assert window.context.root.history.is_clean
+
+
+def test_undo_goes_where_the_change_is_seen(window):
+    context = window.context
+    context.select(("group_1",))
+    press(window, "Alt+Right")
+    context.enter("group_1")
+    press(window, "Ctrl+Z")
+    assert context.scope == ()
+    context.enter("residual_block")
+    context.select(("conv_1",))
+    press(window, "Alt+Right", "Ctrl+Z")
+    assert context.scope == (Step("", "residual_block"),)
+
+
+def test_undoing_the_template_itself_leaves_it(window):
+    show(window, kit.small_graph())
+    window.context.select(("conv",))
+    press(window, "Ctrl+G")
+    name_it(window, "stem")
+    press(window, "Return")
+    assert window.context.scope
+    press(window, "Ctrl+Z")
+    assert window.context.scope == ()
+    assert "conv" in graph_of(window)
+
+
+def test_search_offers_the_templates_and_says_why_one_cannot_stand_here(window):
+    press(window, "Tab")
+    tree = search(window, "residual_b")
+    assert next(tree.topLevelItem(i).text(0) for i in range(tree.topLevelItemCount())) == "residual_block"
+    QTest.keyClick(window.findChild(QLineEdit, "quick_add.text"), Qt.Key.Key_Return)
+    made = graph_of(window)[window.context.selection[0]]
+    assert made.params["template"] == "residual_block"
+    window.context.enter("residual_block")
+    press(window, "Tab")
+    tree = search(window, "residual_b")
+    assert tree.topLevelItem(0).isDisabled()
+    assert "would use itself" in tree.topLevelItem(0).toolTip(0)
+    QTest.keyClick(window.findChild(QLineEdit, "quick_add.text"), Qt.Key.Key_Escape)
+
+
+def test_ports_are_added_renamed_and_reordered_inside(window):
+    window.context.enter("group_1")
+    press(window, "Tab")
+    search(window, "template input")
+    QTest.keyClick(window.findChild(QLineEdit, "quick_add.text"), Qt.Key.Key_Return)
+    port = window.context.selection[0]
+    assert graph_of(window)[port].params["index"] == "1"
+
+    def names():
+        return [p.name for p in window.canvas.projection["group_1"].look.inputs]
+
+    def outside():
+        scope = window.context.scope
+        window.context.set_scope(())
+        found = names()
+        window.context.set_scope(scope)
+        window.context.select((port,))
+        return found
+
+    assert outside() == ["features", port]
+    press(window, "Ctrl+Up")
+    assert outside() == [port, "features"]
+    source = window.context.root.graph["group_1"].inputs
+    assert source[0] is None
+    assert source[1] is not None
+    press(window, "Ctrl+Down", "F2")
+    line = window.findChild(QLineEdit, "canvas.rename.text")
+    line.selectAll()
+    QTest.keyClicks(line, "second")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    port = "second"
+    assert outside() == ["features", "second"]
+    assert window.context.selection == ("second",)
+
+
+def test_copies_go_from_scope_to_scope(window):
+    window.context.enter("residual_block")
+    window.context.select(("conv_1",))
+    press(window, "Ctrl+C", "Backspace", "Ctrl+V")
+    assert window.context.scope == ()
+    assert graph_of(window)[window.context.selection[0]].type == "convolution"
+    window.context.select(("group_1",))
+    press(window, "Ctrl+C")
+    window.context.enter("residual_block")
+    before = window.context.root.graph.templates["residual_block"]
+    press(window, "Ctrl+V")  # would use itself: refused, nothing changes
+    assert window.context.root.graph.templates["residual_block"] == before
+
+
+def test_bypass_and_frames_work_inside(window):
+    window.context.enter("group_1")
+    window.context.enter("block_1")
+    window.context.select(("conv_1",))
+    press(window, "M")
+    assert graph_of(window)["conv_1"].type == "identity"
+    press(window, "Ctrl+Z")
+    window.context.select(("conv_1", "conv_2"))
+    press(window, "C")
+    line = window.findChild(QLineEdit, "canvas.frame_title.text")
+    line.selectAll()
+    QTest.keyClicks(line, "pair")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    template = window.context.root.graph.templates["residual_block"]
+    assert [frame.title for frame in template.frames] == ["pair"]
+    found = parse_document(write_document(window.context.root.graph)).graph
+    assert found.templates["residual_block"].frames == template.frames
+
+
+def test_the_view_comes_back_where_it_was(window):
+    viewer = window.canvas.viewer
+    viewer.zoom_by(0.5 / viewer.zoom)
+    viewer.go(QPointF(200, 100))
+    window.context.enter("group_1")
+    viewer.zoom_by(1.7)
+    window.context.leave()
+    assert viewer.zoom == pytest.approx(0.5)
+    assert (viewer.visible_centre() - QPointF(200, 100)).manhattanLength() < 8
+
+
+def test_disabled_actions_say_why(window):
+    window.context.select(())
+    window._refresh()
+    for name, reason in (
+        ("template.enter", "select one instance of a template"),
+        ("template.leave", "the whole network is shown"),
+        ("template.dissolve", "no instance of a template is selected"),
+        ("template.port_up", "the whole network is shown"),
+    ):
+        action = window.actions_[name]
+        assert not action.isEnabled()
+        assert reason in action.toolTip()
