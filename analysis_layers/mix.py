@@ -161,6 +161,9 @@ class Mix(
     def reach(self) -> int:
         return 0
 
+    def scaled_down(self, factor: int) -> dict[str, int]:
+        return {"cell": max(1, self.cell // factor)} if self.selection == "checkerboard" else {}
+
     def options(self) -> tuple[Option, ...]:
         found = [Option("selection", "choice", "Selection", choices=SELECTIONS)]
         if self.selection in WITH_AMOUNT:

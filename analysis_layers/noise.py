@@ -109,6 +109,9 @@ class Noise(
     def reach(self) -> int:
         return {"jpeg": 7, "blur": ceil(3 * self.scale)}.get(self.kind, 0)
 
+    def scaled_down(self, factor: int) -> dict[str, float]:
+        return {"scale": self.scale / factor} if self.kind == "blur" else {}
+
     def options(self) -> tuple[Option, ...]:
         return (
             Option("kind", "choice", "Kind", choices=KINDS),

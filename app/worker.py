@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from app import asking
+from app.playing import Playing, export_video
 from app.protocol import (
     MAX_LINE,
     BadRequestError,
@@ -30,21 +31,18 @@ from app.protocol import (
     text_of,
     whole_of,
 )
+from app.runs import Progress, Runs
 from designer.files.document import parse_document
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Source
 from designer.operators.registry import Registry, default_registry
-from designer.runtime.api import Array, RunOptions
+from designer.runtime.api import RunOptions
 from designer.runtime.engines.custom_module import check_agreed
 from designer.runtime.network import output_layers
-from designer.runtime.nonfinite import NonFinite, nonfinite
 from designer.runtime.session import Session
-from designer.runtime.shared import Handle, SharedFolder
-
-PROGRESS_AFTER = 0.1  # seconds that a request may take before its progress is told
+from designer.runtime.shared import SharedFolder
 
 
 def _check_sources(session: Session) -> None:
@@ -63,8 +61,8 @@ class Worker:
         self._weights_path: Path | None = None
         self._seed: int | None = None
         self._needed: dict[Any, Any] = {}
-        self._captured: dict[str, Array] = {}  # as handed over last
-        self._looked_at: dict[int, tuple[Array, NonFinite | None]] = {}  # by id; the array is kept so that its id stays
+        self._playing = Playing(shared)
+        self._runs = Runs(shared)
 
     @property
     def session(self) -> Session:
@@ -80,22 +78,30 @@ class Worker:
             "update": self._update,
             "set_input": self._set_input,
             "set_param": self._set_param,
-            "run": self._run,
+            "run": lambda number, params: self._runs.run(self.session, params, Progress(self._tell, number)),
+            "interrupt": lambda number, params: {},  # heard when it came, see Server
             "profile": self._profile,
+            "describe_input": self._playing.describe,
+            "release_input": self._playing.release,
+            "export_video": lambda number, params: export_video(self.session, params, Progress(self._tell, number)),
         }
         if method in methods:
             return methods[method](number, params)
         if method in asking.METHODS:
-            return asking.METHODS[method](self.session, params, lambda arrays: self._handed_over(arrays)[0])
+            return asking.METHODS[method](self.session, params, lambda arrays: self._runs.handed_over(arrays)[0])
         known = ", ".join([*methods, *asking.METHODS, "quit"])
         raise BadRequestError(f"there is no method '{method[:80]}'; known are {known}")
+
+    def interrupt(self) -> None:
+        """End the run that goes on, from another thread."""
+        self._runs.interrupt()
 
     def _ping(self, number: Any, params: Params) -> dict[str, Any]:
         return {"pid": os.getpid()}
 
     def _open(self, number: Any, params: Params) -> dict[str, Any]:
         self._session = None
-        self._captured = {}
+        self._runs.forget()
         registry = default_registry()
         graph, found = _parsed(params)
         path, seed = params.get("weights"), params.get("seed")
@@ -114,6 +120,7 @@ class Worker:
         weights, inference = self._load(graph, registry)
         session = Session(graph, registry, weights, options)
         _check_sources(session)
+        self._playing.only(graph.layers)
         self._session = session
         return _report(weights, (*found, *registry.diagnostics, *inference.diagnostics()))
 
@@ -144,6 +151,7 @@ class Worker:
 
     def _set_input(self, number: Any, params: Params) -> dict[str, Any]:
         layer = text_of(params, "layer")
+        told: dict[str, Any] = {}
         handle = params.get("handle")
         if isinstance(handle, Mapping):
             array = self._shared.get(handle)
@@ -152,85 +160,18 @@ class Worker:
             finally:
                 self._shared.free(handle)
         else:
-            self.session.set_input_file(layer, Path(text_of(params, "path")))
-        return {"shape": list(self.session.fed_input(layer)[1].shape)}
+            told = self._playing.feed(self.session, layer, params)
+        return {"shape": list(self.session.fed_input(layer)[1].shape), **told}
 
     def _set_param(self, number: Any, params: Params) -> dict[str, Any]:
         self.session.set_param(text_of(params, "layer"), text_of(params, "param"), text_of(params, "text"))
         return {}
 
-    def _run(self, number: Any, params: Params) -> dict[str, Any]:
-        names = params.get("capture") or []
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise BadRequestError("'capture' must be a list of texts")
-        held = params.get("have") or []  # captures of the last run that the window still has
-        if not isinstance(held, list):
-            raise BadRequestError("'have' must be a list of texts")
-        sources = [Source.parse(name) for name in names]
-        result = self.session.run(sources, _Progress(self._tell, number))
-        captured = {name: result.captures[source] for name, source in zip(names, sources, strict=True)}
-        same = [name for name in captured if name in held and self._captured.get(name) is captured[name]]
-        outputs, captures = self._handed_over(
-            result.outputs, {name: array for name, array in captured.items() if name not in same}
-        )
-        nonfinite = self._nonfinite({**captured, **result.outputs})
-        self._captured = captured
-        return {
-            "outputs": outputs,
-            "captures": captures,
-            "same": same,
-            "steps": [
-                {"layers": list(s.layers), "engine": s.engine, "milliseconds": s.milliseconds, "cached": s.cached}
-                for s in result.steps
-            ],
-            "milliseconds": result.milliseconds,
-            "nonfinite": nonfinite,
-            "note": "; ".join(note for note in (result.weights_note, result.note) if note),
-        }
-
-    def _nonfinite(self, arrays: Mapping[str, Array]) -> dict[str, dict[str, Any]]:
-        """Of the tensors that hold values which are no numbers, how many; each array is looked at once."""
-        known = self._looked_at
-        self._looked_at = {id(array): (array, known[id(array)][1] if id(array) in known else nonfinite(array))
-                           for array in arrays.values()}  # fmt: skip
-        found = {name: self._looked_at[id(array)][1] for name, array in arrays.items()}
-        return {name: {"nan": f.nan, "inf": f.inf, "share": f.share} for name, f in found.items() if f is not None}
-
-    def _handed_over(self, *groups: Mapping[str, Array]) -> list[dict[str, Handle]]:
-        """Handles of all arrays; when one cannot be written the others are taken back."""
-        made: list[dict[str, Handle]] = []
-        try:
-            for group in groups:
-                made.append({})
-                for name, array in group.items():
-                    made[-1][name] = self._shared.put(array)
-        except DiagnosticError:
-            for handles in made:
-                for handle in handles.values():
-                    self._shared.free(handle)
-            raise
-        return made
-
     def _profile(self, number: Any, params: Params) -> dict[str, Any]:
         from designer.profiling.timing import profile
 
         iterations = max(1, whole_of(params, "iterations", 10))
-        return profile(self.session, iterations, progress=_Progress(self._tell, number)).as_dict()
-
-
-class _Progress:
-    """Tells the progress of one request, once it takes long enough for a person to wonder."""
-
-    def __init__(self, tell: Callable[[dict[str, Any]], None], number: Any) -> None:
-        self._tell = tell
-        self._number = number
-        self._next = time.monotonic() + PROGRESS_AFTER
-
-    def __call__(self, done: int, total: int, text: str) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + PROGRESS_AFTER
-            self._tell({"event": "progress", "id": self._number, "done": done, "total": total, "text": text})
+        return profile(self.session, iterations, progress=Progress(self._tell, number)).as_dict()
 
 
 def load_nothing(needed: Mapping[Any, Any]) -> Weights:
@@ -283,7 +224,7 @@ class Server:
             with self._arrived:
                 self._arrived.wait_for(lambda: self._queue)
                 request = self._queue.popleft()
-                later = any(r is not None and r.get("method") == "run" for r in self._queue)
+                later = any(r is not None and r.get("method") in ("run", "interrupt") for r in self._queue)
             if request is None:
                 return
             if request.get("method") == "quit":
@@ -342,7 +283,10 @@ class Server:
             if not line:
                 break
             if line.strip():
-                self._put(request_of(line))
+                request = request_of(line)
+                self._put(request)
+                if request.get("method") == "interrupt":  # queued as well, for its reply and for a run that waits
+                    self._worker.interrupt()
         self._put(None)
         self._wait_for_listener()
 

@@ -292,6 +292,10 @@ class Operator:
         """Analysis layers only: how many pixels around a pixel of the inputs its outputs there depend on, None: unknown."""
         return None
 
+    def scaled_down(self, factor: int) -> Mapping[str, Value]:
+        """Analysis layers only: parameters that mean the same in a picture of 1 / `factor` of the width and height."""
+        return {}
+
     # --- what follows from it ---------------------------------------------------------------------------------
 
     def cost(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Cost:

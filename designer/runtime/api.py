@@ -61,6 +61,7 @@ class RunResult:
     milliseconds: float = 0.0
     weights_note: str = ""  # "" or, for instance, "random weights (seed 0)": shown wherever the result is shown
     note: str = ""  # what the person should know beside that, for instance which results were too large to be kept
+    coarse: int = 0  # not 0: computed on inputs of 1 / `coarse` of the width and height, see preview.py
 
 
 class Compiled(Protocol):

@@ -14,6 +14,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.runtime.api import Array, Step
 from designer.runtime.feeding import crop, frozen
+from designer.runtime.interrupt import current
 from designer.runtime.looking import agree
 from designer.runtime.network import operator_of, tensors
 from designer.runtime.plan import AnalysisStep, PartStep
@@ -45,6 +46,7 @@ class Run:
             version, array = session.fed_input(name)
             self.versions[Source(name)], self.values[Source(name)] = version, array
         for number, step in enumerate(self.plan.steps):
+            current().check()
             if progress is not None:
                 progress(number, total, _title(step))
             self.steps.append(self._part(step) if isinstance(step, PartStep) else self._analysis(step))

@@ -7,7 +7,7 @@ of what was read. So a kept result is what a full run would give, to the last bi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -30,6 +30,7 @@ from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output, training_branch, training_only
 from designer.runtime.api import Array, Compiled, Engine, RunOptions, RunResult
 from designer.runtime.engines import make_engine
+from designer.runtime.expectation import Expectation
 from designer.runtime.feeding import (
     Extent,
     Fed,
@@ -43,6 +44,7 @@ from designer.runtime.feeding import (
     tiling,
 )
 from designer.runtime.images import read_image, read_npy
+from designer.runtime.interrupt import Interrupt, interruptible
 from designer.runtime.layer_weights import weights_of
 from designer.runtime.looking import folded, widened
 from designer.runtime.network import operator_of, output_layers, tensor, type_of
@@ -80,6 +82,9 @@ class Session:
         self.options = options if options is not None else RunOptions()
         self._document = graph.copy()
         self._graph = inline(graph, registry)
+        self.expectation = Expectation()
+        self.revision = 0  # counts changes of any kind
+        self.structure = 0  # counts those of more than values of analysis layers
         self.inference = Inference(self._graph, registry)
         self._fed: dict[str, Fed] = {}
         self._serial = 0
@@ -105,6 +110,7 @@ class Session:
         self.engine = make_engine(self.inference, weights, self.options)
         self._torch: Engine | None = None
         self._plans.clear()
+        self._changed(self._graph.layers)
 
     def set_input(self, layer: str, array: Array, *, picture: bool) -> None:
         """Feed an input layer with N x C x H x W values. A picture's are 0..1 and get the layer's scale and shift."""
@@ -113,6 +119,7 @@ class Session:
         self._serial += 1
         copy = np.array(array, dtype=np.float32, order="C")
         self._fed[layer] = Fed(copy, picture, self._serial)
+        self._changed([layer])
         self._take(Edit("Size", {layer: (self._graph[layer], self._sized(self._document[layer]))}))
 
     def set_input_file(self, layer: str, path: Path) -> None:
@@ -165,14 +172,20 @@ class Session:
             )
         )
 
+    def _changed(self, layers: Iterable[str]) -> None:
+        self.revision += 1
+        self.expectation.changed.update(layers)
+
     def _take(self, edit: Edit) -> None:
         change = self._graph.apply(edit)
+        self._changed(edit.layers)
         states = self.inference.update(change)
         harmless = not (states or change.added or change.removed or change.rewired) and all(
             self._role(self._graph[name]) is Role.ANALYSIS for name in change.computed
         )
         if not harmless:
             self._plans.clear()
+            self.structure += 1
 
     def input_operator(self, layer: str) -> Operator:
         """The operator of an input layer of the document; DiagnosticError when there is none of that name."""
@@ -201,6 +214,13 @@ class Session:
             )
         return fed
 
+    def fed_layers(self) -> tuple[str, ...]:
+        return tuple(self._fed)
+
+    def expected(self, capture: Sequence[Source] = ()) -> float | None:
+        """About how many ms the next run takes, by earlier ones; None where there is no saying."""
+        return self.expectation.of(self._graph, self.plan(capture))
+
     def _role(self, layer: Layer) -> Role | None:
         cls = self.registry.get(layer.type)
         return cls.role if cls is not None else None
@@ -211,15 +231,22 @@ class Session:
 
     # --- running --------------------------------------------------------------------------------------------------
 
-    def run(self, capture: Sequence[Source] = (), progress: Progress | None = None) -> RunResult:
+    def run(
+        self,
+        capture: Sequence[Source] = (),
+        progress: Progress | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> RunResult:
         """Compute all outputs and the tensors in `capture`; DiagnosticError says why the network cannot run.
 
-        `progress(done, total, text)` is called before every step and at the end.
+        `progress(done, total, text)` is called before every step and at the end. InterruptedRunError when `interrupt` was
+        asked to end it; steps that were done stay kept.
         """
         started = perf_counter()
         try:
             run = Run(self, capture)
-            result = run.go(progress)
+            with interruptible(interrupt):
+                result = run.go(progress)
         except DiagnosticError as error:
             raise DiagnosticError(self._on_instance(d) for d in error.diagnostics) from error
         notes = list(run.notes)
@@ -228,6 +255,7 @@ class Session:
             names = ", ".join(dict.fromkeys(source.layer for source in lost))
             limit = self.results.keep_bytes / 2**20
             notes.append(f"results above {limit:.0f} MiB are not kept: the next run computes {names} again")
+        self.expectation.learn(result[2])
         milliseconds = (perf_counter() - started) * 1000
         return RunResult(*result, milliseconds, self.weights.note, "; ".join(notes))
 

@@ -352,3 +352,47 @@ def test_a_run_says_which_results_are_not_finite(own_peer, tmp_path):
     assert again["nonfinite"] == found
     traced = own_peer.ask("trace_nonfinite")
     assert (traced["layer"], traced["kind"], traced["note"]) == ("image", "nan", "what was fed holds them already")
+
+
+def test_a_coarse_picture_first_where_the_full_one_takes_longer(own_peer, tmp_path):
+    own_peer.open()
+    np.save(tmp_path / "large.npy", np.random.default_rng(0).random((1, 3, 512, 512), np.float32))
+    own_peer.ask("set_input", layer="image", path=str(tmp_path / "large.npy"))
+    first = own_peer.ask("run", budget=1)
+    assert first["coarse"] == 0  # nothing is known about its time yet
+    own_peer.ask("set_param", layer="noise", param="scale", text="0.3")
+    coarse = own_peer.ask("run", budget=1, capture=["conv"])
+    assert coarse["coarse"] in (2, 4, 8)
+    assert coarse["note"].startswith(f"preview at 1/{coarse['coarse']} of the size")
+    picture = own_peer.take(coarse["outputs"]["result"])
+    assert picture.shape == (1, 3, 512, 512)
+    np.testing.assert_array_equal(picture[..., 0, 0], picture[..., 1, 1])
+    own_peer.take(coarse["captures"]["conv"])
+    full = own_peer.ask("run", capture=["conv"], have=["conv"])
+    assert (full["coarse"], full["same"]) == (0, [])
+    assert own_peer.ask("run", budget=1)["coarse"] == 0  # all of it is kept
+    own_peer.ask("set_param", layer="noise", param="scale", text="0.2")
+    assert own_peer.ask("run", budget=10_000_000)["coarse"] == 0
+
+
+def test_a_run_is_given_up_when_asked(own_peer, tmp_path):
+    chain = "".join(
+        f'<Layer name="c{n}" type="convolution" input="{f"c{n - 1}" if n else "image"}">'
+        '<Parameters features="32" kernel="5x5" /></Layer>'
+        for n in range(30)
+    )
+    own_peer.open(
+        '<NetworkModel name="slow" version="2"><Layer name="image" type="input"><Parameters dims="16x16x3" /></Layer>'
+        f'{chain}<Layer name="result" type="output" input="c29" /></NetworkModel>'
+    )
+    np.save(tmp_path / "large.npy", np.zeros((1, 3, 512, 512), np.float32))
+    own_peer.ask("set_input", layer="image", path=str(tmp_path / "large.npy"))
+    run = own_peer.send("run")
+    time.sleep(0.3)
+    interrupt = own_peer.send("interrupt")
+    assert own_peer.reply(run)["result"] == {"superseded": True}
+    assert own_peer.reply(interrupt)["result"] == {}
+    waiting, again, last = own_peer.send("run"), own_peer.send("interrupt"), own_peer.send("ping")
+    assert own_peer.reply(waiting)["result"] == {"superseded": True}
+    assert own_peer.reply(again)["result"] == {}
+    assert own_peer.reply(last)["result"]["pid"] == own_peer.process.pid

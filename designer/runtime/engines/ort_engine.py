@@ -14,6 +14,7 @@ from designer.graph.model import Source
 from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import Compiled, Part, RunOptions
 from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.interrupt import current
 from designer.runtime.machine import check_options, precision_refused, threads
 from designer.runtime.network import tensor, type_of
 
@@ -83,6 +84,7 @@ class OrtCompiled:
         try:
             return self._run(feeds)
         except Exception as error:
+            current().check()
             raise _failed("could not run", self._part, error) from error
 
     def _run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
@@ -106,8 +108,18 @@ class OrtCompiled:
             result = np.empty(shape, kind.dtype.value)
             binding.bind_output(name, "cpu", 0, result.dtype.type, shape, result.ctypes.data)
             made[source] = result.transpose(0, 3, 1, 2) if swap else result
-        self._session.run_with_iobinding(binding)
+        options = _run_options()
+        with current().hook(lambda: setattr(options, "terminate", True)):
+            self._session.run_with_iobinding(binding, options)
         return made
+
+
+def _run_options() -> Any:
+    import onnxruntime as ort
+
+    options = ort.RunOptions()
+    options.log_severity_level = _QUIET
+    return options
 
 
 def _session(model: bytes, count: int) -> Any:

@@ -25,6 +25,7 @@ from designer.operators.torch_program import Held, Local, Program, Submodule, bu
 from designer.runtime.api import Compiled, Part, RunOptions
 from designer.runtime.engines.custom_module import make_custom
 from designer.runtime.engines.onnx_model import weight
+from designer.runtime.interrupt import current
 from designer.runtime.machine import check_options, precision_refused, threads
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ class Interpreter:
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         values: Values = [*inputs, *[None] * (self._count - len(inputs))]
+        interrupt = current()
         for target, evaluate, release, layer in self._steps:
+            interrupt.check()
             self.layer = layer
             values[target] = evaluate(values)
             for slot in release:
