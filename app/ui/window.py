@@ -23,8 +23,8 @@ from app.ui.command_palette import CommandPalette
 from app.ui.context import Context
 from app.ui.docks import Docks
 from app.ui.document import Document
-from app.ui.fixing import add_menu as add_fixes
 from app.ui.files import ENDINGS, Files, is_sample, sample_files
+from app.ui.fixing import add_menu as add_fixes
 from app.ui.handlers import handlers
 from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR, Entry
 from app.ui.panels import ANALYSIS, PROFILE

@@ -33,9 +33,14 @@ class Fix:
     edit: Edit
 
 
-def fixes(graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic) -> tuple[Fix, ...]:
-    """The edits that mend `diagnostic`, the gentlest first; none where there is nothing that surely helps."""
-    trial = Trial(graph, registry, inference)
+def fixes(
+    graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic, trial: Trial | None = None
+) -> tuple[Fix, ...]:
+    """The edits that mend `diagnostic`, the gentlest first; none where there is nothing that surely helps.
+
+    A `trial` of the same network can serve several findings.
+    """
+    trial = trial if trial is not None else Trial(graph, registry, inference)
     if not trial.has(diagnostic):
         return ()
     found: dict[str, Fix] = {}

@@ -8,15 +8,18 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QApplication, QLineEdit, QTableView, QToolButton
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButton, QTableView, QToolButton
 
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.panels.type_checking import TypeCheckingPanel, unique
+from app.ui.widgets.fix_bar import FixBar
 from designer.graph.commands import connect, set_params
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.operators.fixes import Fix
 from designer.operators.registry import default_registry
 
 
@@ -140,3 +143,59 @@ def test_a_click_on_a_header_sorts(qtbot, panel):
     qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=spot)
     names = [layer for _, layer in rows(panel)]
     assert names == sorted(names)
+
+
+def test_the_fixes_of_a_finding_are_buttons(qtbot, panel, context):
+    bar = panel.findChild(FixBar, "type_checking.fixes")
+    assert bar.isHidden()
+    table, place = cell(panel, [r[1] for r in rows(panel)].index("conv_0"))
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    qtbot.waitUntil(bar.isVisible)
+    before = context.document.graph.copy()
+    button = bar.findChild(QPushButton, "type_checking.fixes.0")
+    assert button.text() == "Reset features to 32"
+    said = []
+    context.message.connect(lambda severity, text: said.append(text))
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert context.document.graph["conv_0"].params["features"] == "32"
+    assert said == ["Fixed: Reset features to 32. Ctrl+Z takes it back."]
+    assert context.document.history.undo_title == "Reset features to 32"
+    qtbot.waitUntil(lambda: ("Error", "conv_0") not in rows(panel))
+    qtbot.waitUntil(lambda: "Connect" in button.text())  # the finding that stands there now
+    context.document.undo()
+    assert context.document.graph == before
+
+
+def test_the_menu_of_a_finding_has_its_fixes(qtbot, panel, context):
+    row = [r[1] for r in rows(panel)].index("other_0")
+    table, place = cell(panel, row)
+    table.customContextMenuRequested.emit(place)
+    menu = panel.findChild(QMenu, "type_checking.menu")
+    titles = [action.text() for action in menu.actions()]
+    assert titles[0] == "Remove 'strange'"
+    menu.actions()[0].trigger()
+    menu.close()
+    assert context.document.graph["other_0"].params == {}
+
+
+def test_a_finding_without_a_fix_says_so(qtbot, panel, context):
+    context.set_document(Document(Graph([Layer("a_0", "no_such_thing")]), context.registry))
+    table, place = cell(panel, 0)
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    bar = panel.findChild(FixBar, "type_checking.fixes")
+    qtbot.waitUntil(bar.isVisible)
+    assert bar.findChild(QLabel, "type_checking.fixes.label").text() == "No fix is known for this one."
+
+
+def test_buttons_go_into_another_line_in_a_narrow_dock(qtbot, panel):
+    bar = panel.findChild(FixBar, "type_checking.fixes")
+    bar.show_fixes([Fix(f"Do the thing number {n}", Edit("x")) for n in range(4)])
+    panel.resize(900, 260)
+    QApplication.processEvents()
+    wide = bar.height()
+    panel.resize(330, 260)
+    QApplication.processEvents()
+    buttons = bar.findChildren(QPushButton)
+    assert bar.height() > wide
+    assert all(bar.rect().contains(b.geometry()) for b in buttons)
+    assert not any(a.geometry().intersects(b.geometry()) for a in buttons for b in buttons if a is not b)

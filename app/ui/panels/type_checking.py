@@ -8,18 +8,20 @@ from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
     QPersistentModelIndex,
+    QPoint,
     QSize,
     QSortFilterProxyModel,
     Qt,
     QTimer,
 )
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QHBoxLayout,
     QHeaderView,
     QLineEdit,
+    QMenu,
     QStackedWidget,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -29,13 +31,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui import theme
+from app.ui import fixing, theme
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.texts import tr
 from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.fix_bar import FixBar
 from app.ui.widgets.message import ICONS
 from app.ui.widgets.sentences import sentence
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.operators.fixes import Fix
 
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = ("Severity", "Layer", "Where", "Problem", "What to do")
@@ -120,6 +125,7 @@ class TypeCheckingPanel(QWidget):
         self.setObjectName("type_checking")
         self._context = context
         self._document: Document | None = None
+        self._mended: int | None = None  # the row whose finding was just mended
         self._model = FindingsModel(self)
         self._rows = _Filter(self)
         self._rows.setSourceModel(self._model)
@@ -135,6 +141,10 @@ class TypeCheckingPanel(QWidget):
         layout.setSpacing(8)
         layout.addLayout(self._make_bar())
         layout.addWidget(self._stack, 1)
+        self._fixes = FixBar("type_checking.fixes")
+        self._fixes.chosen.connect(self._mend)
+        layout.addWidget(self._fixes)
+        self._find_fixes = QTimer(self, singleShot=True, interval=0, timeout=self._show_fixes)
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._refresh)
         context.document_changed.connect(self._watch)
@@ -189,6 +199,9 @@ class TypeCheckingPanel(QWidget):
         header.setResizeContentsPrecision(64)
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # as given, errors first, until a header is clicked
         table.setSortingEnabled(True)
+        table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        table.customContextMenuRequested.connect(self._show_menu)
+        table.selectionModel().currentChanged.connect(lambda *_: self._find_fixes.start())
         table.clicked.connect(self._reveal)
         table.activated.connect(self._reveal)
         copy = QShortcut(QKeySequence(QKeySequence.StandardKey.Copy), table)
@@ -216,6 +229,10 @@ class TypeCheckingPanel(QWidget):
             self._model.show_findings(found)
             if current in found:
                 self._table.setCurrentIndex(self._rows.mapFromSource(self._model.index(found.index(current), 0)))
+            elif self._mended is not None:  # go on with the finding that moved up to the place of the mended one
+                self._table.setCurrentIndex(self._rows.index(min(self._mended, self._rows.rowCount() - 1), 0))
+            self._mended = None
+            self._find_fixes.start()
         for severity, button in self._toggles.items():
             count = sum(1 for d in found if d.severity is severity)
             noun = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}[severity]
@@ -255,6 +272,35 @@ class TypeCheckingPanel(QWidget):
         finding = self._finding(index)
         if finding is not None and finding.layer and self._document and finding.layer in self._document.graph:
             self._context.reveal_requested.emit(finding.layer)
+
+    def _show_fixes(self) -> None:
+        """Offer the fixes of the current finding. Trying them takes a moment, so nothing is tried for the others."""
+        finding = self._finding(self._table.currentIndex())
+        if finding is None or self._document is None or not self.isVisible():
+            self._fixes.show_fixes(None)
+        else:
+            self._fixes.show_fixes(fixing.fixes_of(self._document, [finding]))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._find_fixes.start()
+
+    def _mend(self, fix: object) -> None:
+        if isinstance(fix, Fix):
+            self._mended = self._table.currentIndex().row()
+            fixing.apply(self._context, fix)
+
+    def _show_menu(self, place: QPoint) -> None:
+        finding = self._finding(self._table.indexAt(place))
+        if finding is None:
+            return
+        menu = QMenu(self)
+        menu.setObjectName("type_checking.menu")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        fixing.fill(menu, self._context, [finding])
+        menu.addSeparator()
+        menu.addAction(tr("Copy"), self._copy)
+        menu.popup(self._table.viewport().mapToGlobal(place))
 
     def _copy(self) -> None:
         rows = sorted({index.row() for index in self._table.selectionModel().selectedRows()})

@@ -1,0 +1,58 @@
+"""Fixes from the canvas's own menu, on the real window."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtWidgets import QApplication, QMenu
+
+from app.ui.document import Document
+from designer.graph.commands import set_params
+
+
+def menu_at(window, name: str) -> QMenu:
+    """The canvas's menu over a layer, opened by a right click."""
+    view, point = window.canvas.viewer.viewport(), kit.node(window.canvas, name)
+    kit.QTest.mouseClick(view, kit.Qt.MouseButton.RightButton, pos=point)
+    QApplication.sendEvent(view, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, point, view.mapToGlobal(point)))
+    return window.findChild(QMenu, "canvas.menu")
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    window.context.set_document(Document(kit.small_graph(), window.context.registry, parent=window.context))
+    return window
+
+
+def test_a_layer_with_a_problem_offers_its_fixes(window):
+    document = window.context.document
+    document.do(lambda g: set_params(g, {"conv": {"features": "many"}}))
+    menu = menu_at(window, "conv")
+    fix = menu.actions()[0].menu()
+    assert fix.objectName() == "canvas.menu.fix"
+    entry = next(a for a in fix.actions() if a.text() == "Reset features to 32")
+    entry.trigger()
+    menu.close()
+    assert document.graph["conv"].params["features"] == "32"
+    document.undo()
+    assert document.graph["conv"].params["features"] == "many"
+
+
+def test_a_layer_without_one_has_no_such_menu(window):
+    menu = menu_at(window, "conv")
+    assert menu.findChild(QMenu, "canvas.menu.fix") is None
+    menu.close()
+
+
+def test_a_layer_that_waits_for_another_is_not_mended_itself(window):
+    """`cat` is unknown because of `conv`; the fix is offered where the fault is."""
+    window.context.document.do(lambda g: set_params(g, {"conv": {"features": "many"}}))
+    menu = menu_at(window, "cat")
+    assert menu.findChild(QMenu, "canvas.menu.fix") is None
+    menu.close()
