@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QFont
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from app.ui import theme
@@ -16,6 +16,26 @@ from designer.graph.graph import Graph
 from designer.graph.template import INSTANCE, PARAMETER
 
 LONGEST = 32  # characters of one part
+
+
+class _Crumb(QToolButton):
+    """A part of the way. Its keys are its own: the same ones mean other things on the canvas."""
+
+    OWN = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Left, Qt.Key.Key_Right)
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride and event.key() in self.OWN:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.focusNextPrevChild(event.key() == Qt.Key.Key_Right)
+        else:
+            super().keyPressEvent(event)
 
 
 class Breadcrumb(QFrame):
@@ -82,7 +102,7 @@ class Breadcrumb(QFrame):
         self.setVisible(bool(scope or root.graph.templates))
 
     def _crumb(self, depth: int, text: str, what: str, *, last: bool) -> QToolButton:
-        button = QToolButton()
+        button = _Crumb()
         button.setObjectName(f"breadcrumb.{depth}")
         button.setText((text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…").replace("&", "&&"))
         button.setAutoRaise(True)
