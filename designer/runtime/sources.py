@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,11 +49,12 @@ class SourceInfo:
     seconds: float = 0.0
     codec: str = ""
     variable: bool = False
-    names: tuple[str, ...] = field(default=())
+    times: tuple[float, ...] = ()  # of frames that last differently long, in seconds from the first
+    names: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {**asdict(self), "names": list(self.names)}
+        return {**asdict(self), "times": list(self.times), "names": list(self.names)}
 
 
 def kind_of(path: Path) -> str:
@@ -98,9 +99,19 @@ class Sources:
             names = playlist(path)
             return SourceInfo(kind, len(names), names=names)
         if kind == "video":
-            found = self.video(path).info
+            reader = self.video(path)
+            found = reader.info
+            times = tuple(reader.time(i) for i in range(found.frames)) if found.variable else ()
             return SourceInfo(
-                kind, found.frames, found.fps, found.width, found.height, found.seconds, found.codec, found.variable
+                kind,
+                found.frames,
+                found.fps,
+                found.width,
+                found.height,
+                found.seconds,
+                found.codec,
+                found.variable,
+                times,
             )
         if kind == "camera":
             _, pixels = self._camera(path).latest()
