@@ -11,6 +11,7 @@ from app.ui.document import Document
 from app.ui.document_comparison import DocumentComparison
 from app.ui.scope import Step, TemplateView
 from app.ui.texts import tr
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import ChangeSet
 from designer.graph.template import INSTANCE, PARAMETER
 from designer.operators.registry import Registry
@@ -145,6 +146,23 @@ class Context(QObject):
             self.set_scope(())
         elif change.templates:
             self.message.emit("info", tr("That was in the template '{name}'", name=min(change.templates)))
+
+    def show_finding(self, finding: Diagnostic) -> bool:
+        """Select the layer of a finding about what is shown; one inside of a template is gone to. False for no layer."""
+        name = finding.layer
+        if name is None and finding.template is not None and self.enter(finding.template):
+            name = finding.inner
+        while name is not None and finding.inner is not None and name in self.document.graph and self.enter(name):
+            deeper = [
+                d
+                for d in self.document.diagnostics()
+                if d.code == finding.code and (d.inner or d.layer) == finding.inner and d.layer is not None
+            ]
+            name = deeper[0].layer if deeper else finding.inner
+        if name is None or name not in self.document.graph:
+            return False
+        self.reveal_requested.emit(name)
+        return True
 
     def path_of(self, layer: str) -> str:
         """The name under which the engine knows a layer that is in sight; empty in a template that no instance led to."""

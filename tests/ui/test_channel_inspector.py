@@ -135,7 +135,7 @@ def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
     bench.qtbot.mouseMove(view, view.place_of(7.5, 2.5).toPoint())
     assert f"channel 3  x 7  y 2   {float(bench.captured('conv_h')[0, 3, 2, 7]):.3g}" in bench.panel.status_text
     bench.qtbot.keyClick(view, Qt.Key.Key_Right)
-    assert bench.panel._large == 4
+    assert bench.panel.large == 4
     bench.qtbot.mouseMove(view, QPoint(2, 2))  # beside the picture: what is told is about the whole channel
     values = bench.captured("conv_h")[0, 4]
     assert f"channel 4   {number(values.min())} … {number(values.max())}   mean" in bench.panel.status_text

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from app.ui import theme
 from app.ui.analysis.image_view import DIMMED, paint_note
-from app.ui.analysis.look import Look
+from app.ui.analysis.look import Fit, Look
 from app.ui.analysis.render import Floats, number
 from app.ui.analysis.tiles import Tiles
 
@@ -28,6 +28,7 @@ class ChannelGrid(QAbstractScrollArea):
 
     activated = Signal(int)  # a channel was clicked, or Enter pressed on it
     pinned = Signal(object)  # (channel, x, y) that was clicked with Shift or with the right button
+    side_changed = Signal(int)  # by the wheel
     probed = Signal(object)  # (channel, x, y) under the cursor, or None
 
     def __init__(self, name: str, title: str, parent: QWidget | None = None) -> None:
@@ -134,6 +135,19 @@ class ChannelGrid(QAbstractScrollArea):
                 self._paint_tile(painter, channel, self.tile_rect(channel).translated(scrolled))
         painter.end()
         return image
+
+    def fit_of(self, channel: int) -> Fit:
+        """The range of one channel alone."""
+        return self._tiles.fit_of(channel)
+
+    @property
+    def order(self) -> Sequence[int]:
+        """The channels as they stand."""
+        return self._order
+
+    def neighbour(self, channel: int, step: int) -> int:
+        """The channel that stands before or behind, round the whole grid."""
+        return self._order[(self._place[channel] + step) % self.channels]
 
     def set_current(self, channel: int) -> None:
         """Move the cursor to a channel and scroll to it."""
@@ -318,6 +332,7 @@ class ChannelGrid(QAbstractScrollArea):
     def wheelEvent(self, event: QWheelEvent) -> None:
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier and self._data is not None:
             self.set_side(min(512, max(24, round(self._side * 1.2 ** (event.angleDelta().y() / 120)))))
+            self.side_changed.emit(self._side)
             event.accept()
         else:
             super().wheelEvent(event)

@@ -41,9 +41,10 @@ def difference(before: Settings, after: Settings) -> tuple[bool, set[str]]:
 
 
 def runnable(document: Document, sources: Iterable[str]) -> list[str]:
-    """Those of `sources` that an inference of the document has, each once."""
+    """Those of `sources` that an inference of the document has, each once; `instance.layer` is inside of a template."""
     names = {name: Source.parse(name).layer for name in sources}
-    return [name for name, layer in names.items() if layer in document.graph and layer not in document.training]
+    outer = {name: layer if layer in document.graph else layer.partition(".")[0] for name, layer in names.items()}
+    return [name for name, layer in outer.items() if layer in document.graph and layer not in document.training]
 
 
 def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Diagnostic | None:

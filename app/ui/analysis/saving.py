@@ -18,6 +18,7 @@ from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
 PNG, NPY = "PNG picture (*.png)", "NumPy tensor (*.npy)"
+CSV, ANIMATION = "Table (*.csv)", "Animation (*.gif *.webp *.png)"
 
 
 def ask_path(parent: QWidget, title: str, name: str, kind: str) -> Path | None:

@@ -1,35 +1,40 @@
-"""Channel Inspector: every channel of a layer's tensor, in colours for its signs, while sliders move."""
+"""Channel Inspector: any tensor of a layer, channel by channel, in colours for its values, while sliders move."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QHideEvent, QImage, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.ui import theme
 from app.ui.analysis.channel_grid import ChannelGrid
 from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.elided import ElidedLabel
+from app.ui.analysis.enlarged import EnlargedPage
 from app.ui.analysis.features import FeatureView
 from app.ui.analysis.figures import Figures
 from app.ui.analysis.histogram_strip import HistogramStrip
-from app.ui.analysis.image_view import ImageView
 from app.ui.analysis.inspector_bar import InspectorBar
-from app.ui.analysis.look import Look
-from app.ui.analysis.render import Floats, as_channels, number, signed_pixels, to_image
-from app.ui.analysis.result import Array, Phase
-from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, tell
+from app.ui.analysis.inspector_export import Exporter
+from app.ui.analysis.inspector_look import Ranges
+from app.ui.analysis.inspector_probe import InspectorProbe
+from app.ui.analysis.labels import labels_of
+from app.ui.analysis.legend import Legend
+from app.ui.analysis.look import Look, pixels
+from app.ui.analysis.matrix_view import MatrixView
+from app.ui.analysis.ordering import Order, Sorter
+from app.ui.analysis.pages import Form, Page, page_of
+from app.ui.analysis.render import Floats, number, to_image
+from app.ui.analysis.result import Phase
+from app.ui.analysis.subject import Kind, Subject
+from app.ui.analysis.subject_bar import SubjectBar
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.texts import tr
 from app.ui.widgets.empty_state import EmptyState
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
-
-EMPTY = "The channels of a layer stand here. Double-click a layer in the Network Overview, or choose one above."
-IDLE = "The channels of a layer stand here. Launch Analysis runs the network."
 
 
 class ChannelInspectorPanel(QWidget):
@@ -38,26 +43,25 @@ class ChannelInspectorPanel(QWidget):
     panel_id = "channel_inspector"
     title = "Channel Inspector"
 
-    inspected = Signal(str)
-
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("channel_inspector")
-        self.setAccessibleName("Channel Inspector")
+        self.setAccessibleName(tr("Channel Inspector"))
         self._context = context
         self._analysis = analysis_of(context)
         self._document: Document | None = None
-        self._source = ""
-        self._tensor: Array | None = None
-        self._data: Floats | None = None
+        self.subject = Subject(self._analysis, self)
+        self.page: Page | None = None
+        self._tensor: Any = None  # that `page` is made of
+        self._item = 0
         self._large: int | None = None
         self._look = Look()
-        self._own: dict[str, tuple[float, float]] = {}  # magnify and shift that the person set, by tensor
-        self._place: tuple[int, int, int] | None = None
         self._build()
         context.root_changed.connect(self._on_document)
-        context.inspect_requested.connect(self.inspect)
-        self._analysis.result_changed.connect(self._show_result)
+        context.inspect_requested.connect(lambda layer: self.inspect(self._full_name(layer)))
+        context.selection_changed.connect(self._follow)
+        self.subject.changed.connect(self._show_subject)
+        self._analysis.inputs_changed.connect(self.ranges.other_picture)
         self._analysis.stale_changed.connect(self._show_stale)
         self._analysis.phase_changed.connect(self._show_page)
         if context.has_document:
@@ -65,105 +69,131 @@ class ChannelInspectorPanel(QWidget):
         self._show_page()
 
     def _build(self) -> None:
+        self.subjects = SubjectBar()
+        self.subjects.source_chosen.connect(self.inspect)
+        self.subjects.kind_chosen.connect(self.look_at)
+        self.subjects.tensor_chosen.connect(self.subject.choose_tensor)
+        self.subjects.item_chosen.connect(self._choose_item)
+        self.subjects.order_chosen.connect(self._sort)
+        self.subjects.follow.toggled.connect(lambda: self._follow(self._context.selection))
         self.bar = InspectorBar()
-        self.bar.source_chosen.connect(self.inspect)
         self.bar.look_changed.connect(self._set_look)
-        self.bar.auto_requested.connect(self._auto_gain)
-        self.bar.auto_requested.connect(self._keep_look)
-        self.bar.look_touched.connect(self._keep_look)
-        self.bar.export_requested.connect(self._export)
+        self.ranges = Ranges(self.bar, lambda: self.subject.key, self._values, self)
         self.figures = Figures(self)
         self.figures.changed.connect(self._show_figures)
-        self.grid = ChannelGrid("channel_inspector.grid", "Channels")
+        self.grid = ChannelGrid("channel_inspector.grid", tr("Channels"))
         self.grid.activated.connect(self.enlarge)
-        self.grid.probed.connect(self._probe)
         self.grid.set_flags(self.figures.flag)
+        self.grid.side_changed.connect(self.bar.set_side)
         self.bar.side_changed.connect(self.grid.set_side)
-        self.view = ImageView("channel_inspector.channel", "One channel", EMPTY)
-        self.view.probed.connect(self._probe_large)
-        self.features = FeatureView("channel_inspector.features", "Values of the layer")
-        self.features.probed.connect(self._probe_feature)
-        self._empty = EmptyState("channel_inspector", "layers-triple-outline", EMPTY, "Launch Analysis")
+        self.sorter = Sorter(self)
+        self.sorter.sorted.connect(self._set_order)
+        self.enlarged = EnlargedPage()
+        self.enlarged.left.connect(self.shrink)
+        self.enlarged.walked.connect(self._walk)
+        self.view = self.enlarged.view
+        self.features = FeatureView("channel_inspector.features", tr("Values of the layer"))
+        self.matrix = MatrixView("channel_inspector.matrix", tr("Map of the values"))
+        self._empty = EmptyState("channel_inspector", "layers-triple-outline", "", tr("Launch Analysis"))
         self._empty.triggered.connect(self._analysis.launch)
         self._stack = QStackedWidget()
-        for page in (self._empty, self.grid, self._large_page(), self.features):
+        for page in (self._empty, self.grid, self.enlarged, self.features, self.matrix):
             self._stack.addWidget(page)
-        self._status = ElidedLabel()
-        self._status.setObjectName("channel_inspector.probe")
-        self._status.setAccessibleName("Value under the cursor")
-        self._status.setFont(theme.mono_font())
-        self._status.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.probe = InspectorProbe(self._analysis, self)
+        self.probe.changed.connect(self._show_figures)
+        self._histogram = HistogramStrip()
+        self.legend = Legend()
+        self.exporter = Exporter(self)
+        self.subjects.export_requested.connect(self.exporter.export)
+        middle = QSplitter(Qt.Orientation.Horizontal)
+        middle.setObjectName("channel_inspector.split")
+        middle.setChildrenCollapsible(False)
+        middle.addWidget(self._stack)
+        middle.addWidget(self.probe.pane)
+        middle.setStretchFactor(0, 3)
+        middle.setStretchFactor(1, 1)
+        line = QHBoxLayout()
+        line.addWidget(self._histogram)
+        line.addLayout(self.probe.lines(theme.mono_font()), 1)
+        line.addWidget(self.legend)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(4)
-        column.addWidget(self.bar)
-        column.addWidget(self._stack, 1)
-        self._histogram = HistogramStrip()
-        line = QHBoxLayout()
-        line.addWidget(self._histogram)
-        line.addWidget(self._status, 1)
+        for widget in (self.subjects, self.bar, middle):
+            column.addWidget(widget, int(widget is middle))
         column.addLayout(line)
-        self.view.add_key(Qt.Key.Key_Escape, self.shrink)
-        self.view.add_key(Qt.Key.Key_Backspace, self.shrink)
-        self.view.add_key(Qt.Key.Key_Left, lambda: self._walk(-1))
-        self.view.add_key(Qt.Key.Key_Right, lambda: self._walk(1))
-
-    def _large_page(self) -> QWidget:
-        page = QWidget()
-        row = QHBoxLayout()
-        row.setContentsMargins(0, 0, 0, 0)
-        for name, text, tip, action in (
-            ("back", "All channels", "Back to the grid (Esc)", self.shrink),
-            ("previous", "Previous", "The channel before (Left)", lambda: self._walk(-1)),
-            ("next", "Next", "The next channel (Right)", lambda: self._walk(1)),
-            ("fit", "Fit", "Show the whole channel (Ctrl+0)", self.view.fit),
-            ("one", "1:1", "One value per screen pixel (Ctrl+1)", self.view.one_to_one),
-        ):
-            button = QToolButton()
-            button.setText(text)
-            button.setObjectName(f"channel_inspector.{name}")
-            button.setAccessibleName(text)
-            button.setToolTip(tip)
-            button.setAutoRaise(True)
-            button.clicked.connect(action)
-            row.addWidget(button)
-        self._large_title = ElidedLabel()
-        self._large_title.setObjectName("channel_inspector.large_title")
-        row.addWidget(self._large_title, 1)
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(row)
-        column.addWidget(self.view, 1)
-        self._large_widget = page
-        return page
 
     # --- what is inspected -------------------------------------------------------------------------------------
 
     @property
     def source(self) -> str:
-        return self._source
+        return self.subject.source
 
     @property
     def status_text(self) -> str:
-        return self._status.text()
+        return self.probe.status.text()
+
+    @property
+    def large(self) -> int | None:
+        """The channel that is shown alone."""
+        return self._large
+
+    @property
+    def item(self) -> int:
+        """The item of the batch that is shown."""
+        return self._item
+
+    def _full_name(self, source: str) -> str:
+        """A layer inside of a template is called by the instances that lead to it."""
+        inside = [step.instance for step in self._context.scope]
+        return ".".join([*inside, source]) if all(inside) else source
 
     def inspect(self, source: str) -> None:
         """Show another layer's tensor (`layer` or `layer:port`)."""
-        if source == self._source:
+        if source == self.source:
             return
-        self._source = source
-        self._tensor = self._data = None
-        self._large = None
-        self.bar.show_source(source)
+        self._drop()
+        self.probe.unpin()
+        self.subjects.show_source(source)
+        self.subject.choose(source)
         self._ask()
-        self._show_result()
-        self.inspected.emit(source)
+        self._context.inspected.emit(self.subject.layer)
+
+    def look_at(self, kind: Any) -> None:
+        """The layer's output, its weights or a gradient."""
+        if kind is self.subject.kind:
+            return
+        self._drop()
+        self.subjects.show_kind(kind)
+        self.subject.choose(self.source, kind)
+        self.subject.choose_at(self.probe.pinned_at() if kind is Kind.GRADIENT else None)
+        self._ask()
+
+    def _drop(self) -> None:
+        self.page = self._tensor = None
+        self._large = None
+        self._item = 0
+
+    def _choose_item(self, item: int) -> None:
+        self._item = item
+        self._tensor = None
+        self._show_subject()
+
+    def _follow(self, names: Any) -> None:
+        if self.subjects.follow.isChecked() and len(names) == 1:
+            self.inspect(self._full_name(names[0]))
 
     def _ask(self) -> None:
         """The tensor is brought only while it can be seen: a capture costs time and memory."""
-        if self._source and self.isVisible():
-            self._analysis.set_capture(self._source)
+        seen = self.isVisible() and bool(self.source)
+        self.subject.set_active(seen)
+        if not seen:
+            return
+        inputs = self._analysis.input_layers()
+        if self.subject.kind is Kind.OUTPUT:
+            self._analysis.set_capture(self.source, inputs)
+        else:
+            self._analysis.set_capture(inputs[0] if inputs else "", inputs[1:])
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -171,6 +201,7 @@ class ChannelInspectorPanel(QWidget):
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
+        self.subject.set_active(False)
         self._analysis.set_capture("")
 
     def _on_document(self, document: Document) -> None:
@@ -178,104 +209,127 @@ class ChannelInspectorPanel(QWidget):
             self._document.changed.disconnect(self._on_change)
         self._document = document
         document.changed.connect(self._on_change)
-        self._source = ""
-        self._tensor = self._data = None
-        self._large = None
-        self._own.clear()
-        self.bar.show_document(document)
-        self._show_result()
+        self._drop()
+        self.probe.unpin()
+        self.ranges.forget()
+        self.subjects.show_document(document)
+        self.subject.choose("")
 
     def _on_change(self, change: ChangeSet) -> None:
         assert self._document is not None
         if not (change.added or change.removed or change.reconfigured):
             return
-        layer, port = Source.parse(self._source)
-        self.bar.show_document(self._document)
+        layer, port = Source.parse(self.source)
+        self.subjects.show_document(self._document)
         if layer in change.renamed:
-            before, self._source = self._source, str(Source(change.renamed[layer], port))
-            if before in self._own:
-                self._own[self._source] = self._own.pop(before)
-            self._ask()
+            before = self.source
+            self.subject.rename(str(Source(change.renamed[layer], port)))
+            self.ranges.rename(before, self.source)
         elif layer in change.removed:
-            self._source = ""
-            self._tensor = self._data = None
-            self._show_result()
-        self.bar.show_source(self._source)
+            self._drop()
+            self.subject.choose("")
+        if change.renamed:
+            self._ask()
+        self.subjects.show_source(self.source)
+
+    def _values(self) -> Floats | None:
+        return self.page.values if self.page is not None else None
 
     # --- showing -----------------------------------------------------------------------------------------------
 
-    def _show_result(self) -> None:
-        result = self._analysis.result
-        tensor = result.captures.get(self._source) if result is not None else None
-        if self._tensor is not None and (tensor is self._tensor or not self.isVisible()):
-            return  # the same values, or nobody looks: showing it asks again
-        if tensor is not None and result is not None:
-            first = self._tensor is None
-            self._tensor = tensor
-            self._data = as_channels(tensor)
-            self.figures.show_data(self._data)
-            if first:
-                self._first_look()
-            for view in (self.grid, self.view, self.features):
-                view.set_note(result.note)
-        if self._large is not None and (self._data is None or self._large >= len(self._data)):
+    def _show_subject(self) -> None:
+        """What the subject brought; unless it is what is shown, or nobody looks: showing the panel asks again."""
+        value = self.subject.value
+        self.probe.show_result(self.subject, self._item)
+        if value is None and self.subject.message:
+            self._drop()
+        if value is None or value is self._tensor or (self._tensor is not None and not self.isVisible()):
+            if value is None and not self._waits():
+                self._drop()
+            self._show_page()
+            return
+        first = self.page is None
+        self._tensor = value
+        self.page = page = page_of(value, self.subject.kind, self._item)
+        self._item = min(self._item, page.items - 1)
+        grid = page.data if page.form is Form.CHANNELS else None
+        self.figures.show_data(None if page.form is Form.VALUES else page.values)
+        if self._large is not None and (grid is None or self._large >= len(grid)):
             self._large = None
-        self.grid.show_data(self._data)
-        if self._tensor is not None and self._data is None:
-            self.features.show_values(self._tensor)
+        self.ranges.values_came(first)
+        self.grid.set_names(self._channel_name if page.filters is not None else str)
+        self.grid.show_data(grid, page.gaps)
+        if grid is not None and first:
+            self._sort(Order(self.subjects.order.currentData()))
+        self.matrix.show_values(page.data[0] if page.form is Form.MATRIX else None, page.axes)
+        if page.form is Form.VALUES:
+            document = self._document
+            self.features.set_labels(labels_of(document, self.subject.layer) if document is not None else ())
+            self.features.show_values(page.values.reshape(1, -1))
+        for view in (self.grid, self.view, self.features, self.matrix):
+            view.set_note(self.subject.note)
         self._show_large()
         self._show_page()
-        self._probe(self._place)
+        self.probe.show_page(page)
+        self._show_figures()
+        self.exporter.record()
+
+    def _waits(self) -> bool:
+        """Whether the tensor that is shown stays until another one comes."""
+        return self._analysis.result is not None and bool(self.source)
 
     def _show_page(self) -> None:
-        self.bar.export.setEnabled(self._tensor is not None)
-        self._histogram.setVisible(self._data is not None and self._tensor is not None)
-        if self._tensor is None:
+        page = self.page
+        self.subjects.export.setEnabled(page is not None)
+        self._histogram.setVisible(page is not None and page.form is not Form.VALUES)
+        self.legend.setVisible(page is not None and page.form is not Form.VALUES)
+        self.bar.setEnabled(page is None or page.form is not Form.VALUES)
+        self.subjects.order.setVisible(page is None or page.form is Form.CHANNELS)
+        self.subjects.show_items(page.items if page is not None else 1, self._item)
+        self.subjects.show_tensors(self.subject.choices(), self.subject.tensor)
+        if page is None:
+            self._empty.show_text(self.subject.reason())
             ready = self._analysis.phase in (Phase.READY, Phase.RUNNING)
-            waiting = f"Waiting for '{self._source}' …" if self._source and ready else ""
-            layer = Source.parse(self._source).layer
-            if self._document is not None and layer in self._document.training:
-                waiting = f"'{layer}' is part of the training branch: inference leaves it out."
-            problem = self._analysis.message if self._analysis.phase in _PROBLEMS else ""
-            self._empty.show_text(waiting or problem or (EMPTY if ready else IDLE))
             self._empty.findChild(QWidget, "channel_inspector.empty.action").setVisible(not ready)
             self._stack.setCurrentWidget(self._empty)
-        elif self._data is None:
+        elif page.form is Form.VALUES:
             self._stack.setCurrentWidget(self.features)
+        elif page.form is Form.MATRIX:
+            self._stack.setCurrentWidget(self.matrix)
         else:
-            self._stack.setCurrentWidget(self.grid if self._large is None else self._large_widget)
+            self._stack.setCurrentWidget(self.grid if self._large is None else self.enlarged)
+        self.probe.show_large(self._large)
 
     def _show_stale(self, stale: bool) -> None:
-        self.grid.set_dimmed(stale)
-        self.view.set_dimmed(stale)
+        for view in (self.grid, self.view, self.matrix):
+            view.set_dimmed(stale)
+
+    def _set_order(self, order: Any) -> None:
+        self.grid.set_order(order)
+
+    def _sort(self, order: Any) -> None:
+        if self.page is not None and self.page.form is Form.CHANNELS:
+            self.sorter.sort(self.page.values, order)
+
+    def _channel_name(self, channel: int) -> str:
+        filters = self.page is not None and self.page.filters is not None
+        return tr("filter {number}", number=channel) if filters else str(channel)
+
+    # --- colours -----------------------------------------------------------------------------------------------
 
     def _set_look(self, look: Look) -> None:
         self._look = look
         self.grid.set_look(look)
+        self.matrix.set_look(look)
+        units = {Kind.WEIGHTS: tr("weight"), Kind.GRADIENT: tr("gradient")}
+        self.legend.show_look(look, units.get(self.subject.kind, tr("value")))
         self._show_large()
 
-    def _first_look(self) -> None:
-        """Another tensor: as the person left it, else so that its values can be seen."""
-        if self._source in self._own:
-            self.bar.set_look(*self._own[self._source])
-        else:
-            self.bar.set_look(1.0, 0.0)
-            self._auto_gain()
-
-    def _keep_look(self) -> None:
-        self._own[self._source] = (self._look.gain, self._look.shift)
-
-    def _auto_gain(self) -> None:
-        """Magnify so that nearly all values lie inside the colours; zero stays zero."""
-        if self._data is None or not self._data.size:
-            return
-        sample = self._data.reshape(-1)[:: max(1, self._data.size // 65536)]
-        extreme = float(np.nanpercentile(np.abs(sample), 99.5))
-        self.bar.set_look(1.0 / extreme if extreme > 0 else 1.0)
+    # --- one channel alone -------------------------------------------------------------------------------------
 
     def enlarge(self, channel: int) -> None:
         """Show one channel alone."""
-        if self._data is None or not 0 <= channel < len(self._data):
+        if self.page is None or self.page.form is not Form.CHANNELS or not 0 <= channel < len(self.page.data):
             return
         self._large = channel
         self.view.show_image(None)  # another channel is fitted anew only when its size differs
@@ -292,91 +346,52 @@ class ChannelInspectorPanel(QWidget):
             self.grid.setFocus()
 
     def _walk(self, step: int) -> None:
-        if self._large is not None and self._data is not None:
-            self._large = (self._large + step) % len(self._data)
+        if self._large is not None:
+            self._large = self.grid.neighbour(self._large, step)
+            self.probe.show_large(self._large)
             self._show_large()
 
     def _show_large(self) -> None:
-        if self._large is None or self._data is None:
+        if self._large is None or self.page is None:
             return
-        values = self._data[self._large]
-        look = self._look
-        self.view.show_image(to_image(signed_pixels(values, look.palette, look.gain, look.shift)))
-        self._large_title.setText(f"{self._source}  ·  channel {self._large} of {len(self._data)}")
+        own = self.grid.fit_of(self._large) if self._look.each else None
+        self.view.show_image(to_image(pixels(self.page.data[self._large], self._look, own)))
+        count = len(self.page.data)
+        channel = self._channel_name(self._large)
+        self.enlarged.title.setText(
+            tr("{tensor}  ·  channel {channel} of {count}", tensor=self.subject.key, channel=channel, count=count)
+        )
         self._show_figures()
+
+    # --- figures and probe -------------------------------------------------------------------------------------
 
     def _show_figures(self) -> None:
         """The histogram is of the channel under the cursor, the one shown alone, or the grid's current one."""
-        if self._data is None:
+        page = self.page
+        if page is None or page.form is Form.VALUES:
             self._histogram.show_figures(None)
+            self.probe.say(self._summary())
             return
         if self._large is None:
             self.grid.viewport().update()
-        if self._place is None:
-            self._status.setText(self._summary())
-        channel = self._place[0] if self._place is not None else self._large
+        place = self.probe.hover
+        channel = place[0] if place is not None else self._large
         channel = self.grid.current if channel is None else channel
-        if channel < len(self._data) and (self.figures.complete or self._place is not None or self._large is not None):
+        if channel < len(page.values) and (self.figures.complete or place is not None or self._large is not None):
             self._histogram.show_figures(self.figures.of(channel))
-
-    def _export(self, kind: str) -> None:
-        """The page or the channel shown alone as a picture, the whole tensor as numbers."""
-        if self._tensor is None:
-            return
-        if kind == "copy":
-            QGuiApplication.clipboard().setImage(self._picture().copy())
-            self._status.setText("The picture is on the clipboard.")
-            return
-        name = self._source if self._large is None or kind == "tensor" else f"{self._source}_{self._large}"
-        picture = kind == "picture"
-        path = ask_path(self, "Save", f"{name}.png" if picture else f"{name}.npy", PNG if picture else NPY)
-        if path is not None:
-            tensor, done = self._tensor, f"Saved {path.name}"
-            work = (lambda: save_picture(path, self._picture())) if picture else lambda: save_tensor(path, tensor)
-            tell(work, self._status.setText, done)
-
-    def _picture(self) -> QImage:
-        """What is shown, without its scroll bars and at its own size."""
-        if self._data is None:
-            return self.features.grab().toImage()
-        if self._large is not None and self.view.image is not None:
-            return self.view.image
-        return self.grid.sheet()
-
-    # --- probing -----------------------------------------------------------------------------------------------
-
-    def _probe_large(self, place: Any) -> None:
-        self._probe((self._large, *place) if place is not None and self._large is not None else None)
-
-    def _probe(self, place: Any) -> None:
-        self._place = place
-        data = self._data
-        if place is None or data is None or place[0] >= len(data):
-            self._status.setText(self._summary())
-            return
-        channel, x, y = place
-        if y >= data.shape[1] or x >= data.shape[2]:
-            return
-        value = number(float(data[channel, y, x]))
-        self._show_figures()
-        self._status.setText(f"channel {channel}  x {x}  y {y}   {value}   {self.figures.of(channel).text()}")
-
-    def _probe_feature(self, index: Any) -> None:
-        if index is not None and self._tensor is not None:
-            row = self._tensor[0] if self._tensor.ndim > 1 else self._tensor
-            self._status.setText(f"feature {index}   {number(float(row.reshape(-1)[index]))}")
+        self.probe.say(self._summary())
 
     def _summary(self) -> str:
-        if self._tensor is None:
+        """What is told while the cursor is nowhere."""
+        if self.page is None or self._tensor is None:
             return ""
-        if self._large is not None and self._data is not None:
-            return f"channel {self._large}   {self.figures.of(self._large).text()}"
+        if self._large is not None:
+            figures = self.figures.of(self._large)
+            return tr("channel {channel}   {figures}", channel=self._large, figures=figures.text())
         flags = "".join(f"   {count} {flag}" for flag, count in sorted(self.figures.flagged().items()))
-        return f"{self._source}   {' x '.join(str(d) for d in self._tensor.shape)}{flags}"
+        shape = " x ".join(str(d) for d in self._tensor.shape) or number(float(self._tensor))
+        return f"{self.subject.key}   {shape}{flags}"
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
-        self._probe(None)
-
-
-_PROBLEMS = (Phase.FAILED, Phase.BLOCKED, Phase.WEIGHTS, Phase.STOPPED)
+        self.probe.leave()

@@ -1,0 +1,47 @@
+"""One channel alone, with the way back to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.ui.analysis.elided import ElidedLabel
+from app.ui.analysis.image_view import ImageView
+from app.ui.analysis.inspector_bar import tool_button
+from app.ui.texts import tr
+
+
+class EnlargedPage(QWidget):
+    """Buttons above, the channel below. `walked` tells -1 or 1."""
+
+    left = Signal()  # back to the grid
+    walked = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.view = ImageView("channel_inspector.channel", tr("One channel"), "")
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 0, 0)
+        buttons: tuple[tuple[str, str, str, Callable[[], object]], ...] = (
+            ("back", tr("All channels"), tr("Back to the grid (Esc)"), self.left.emit),
+            ("previous", tr("Previous"), tr("The channel before (Left)"), lambda: self.walked.emit(-1)),
+            ("next", tr("Next"), tr("The next channel (Right)"), lambda: self.walked.emit(1)),
+            ("fit", tr("Whole"), tr("Show the whole channel (Ctrl+0)"), self.view.fit),
+            ("one", tr("1:1"), tr("One value per screen pixel (Ctrl+1)"), self.view.one_to_one),
+        )
+        for name, text, tip, action in buttons:
+            row.addWidget(tool_button(name, text, tip, action=action))
+        self.title = ElidedLabel()
+        self.title.setObjectName("channel_inspector.large_title")
+        row.addWidget(self.title, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(row)
+        column.addWidget(self.view, 1)
+        self.view.add_key(Qt.Key.Key_Escape, self.left.emit)
+        self.view.add_key(Qt.Key.Key_Backspace, self.left.emit)
+        self.view.add_key(Qt.Key.Key_Left, lambda: self.walked.emit(-1))
+        self.view.add_key(Qt.Key.Key_Right, lambda: self.walked.emit(1))

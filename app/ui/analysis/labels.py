@@ -1,0 +1,42 @@
+"""Names of classes: text files with one label a line, as an output layer's `label_path` tells."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from app.ui.document import Document
+from designer.operators.api import Role
+
+LARGEST = 1 << 20  # bytes of a file that are read
+
+
+def labels_of(document: Document, layer: str) -> tuple[str, ...]:
+    """The labels for a layer's values: its own, or those of an output layer that reads it. A bad file gives none."""
+    graph = document.graph
+    if layer not in graph:
+        return ()
+    for name in (layer, *graph.consumers(layer)):
+        cls = document.registry.get(graph[name].type)
+        text = graph[name].params.get("label_path", "").strip()
+        if text and cls is not None and cls.role is Role.OUTPUT:
+            path = Path(text).expanduser()
+            if not path.is_absolute() and document.path is not None:
+                path = document.path.parent / path
+            return read_labels(path)
+    return ()
+
+
+def read_labels(path: Path) -> tuple[str, ...]:
+    """The lines of a text file; nothing where it cannot be read."""
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except (OSError, ValueError):
+        return ()
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _changed: int) -> tuple[str, ...]:
+    with path.open("rb") as file:
+        text = file.read(LARGEST).decode("utf-8", errors="replace")
+    return tuple(line.strip() for line in text.splitlines())
