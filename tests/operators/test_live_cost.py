@@ -1,0 +1,115 @@
+"""Figures while editing: equal to the profiler's, counted again only where something changed, shared weights once."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+from template_networks import nested
+
+import samples
+from designer.files.document import read_document
+from designer.files.weights import required_weights
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.history import History
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.inlining import inline
+from designer.operators.live_cost import LiveCost
+from designer.operators.registry import default_registry
+from designer.operators.training_branch import training_branch
+from designer.profiling.cost import cost_table
+
+REGISTRY = default_registry()
+
+
+def counted(graph: Graph) -> LiveCost:
+    live = LiveCost(Inference(graph, REGISTRY))
+    assert not live.count()
+    return live
+
+
+@pytest.mark.parametrize("path", samples.documents(), ids=lambda p: p.stem)
+def test_figures_of_the_samples_are_the_profilers(path):
+    graph = read_document(path).graph
+    flat = Inference(inline(graph, REGISTRY), REGISTRY)
+    table, total = cost_table(flat), counted(graph).total(training_branch(graph, REGISTRY))
+    assert total.flops == table.total().flops > 0
+    needed = required_weights(Inference(graph, REGISTRY))
+    assert total.weights == sum(4 * prod(w.shape) for w in needed.values())
+    assert total.learned == sum(prod(w.shape) for w in needed.values() if w.trainable)
+    assert total.unknown == 0
+
+
+def test_shared_weights_count_once_and_work_each_time():
+    graph = nested()
+    total, live = counted(graph).total(), counted(graph)
+    needed = required_weights(Inference(graph, REGISTRY))
+    assert total.learned == sum(prod(w.shape) for w in needed.values() if w.trainable)
+    apart = sum(work.learned for name in graph.layers if (work := live.of(name)) is not None)
+    assert apart > total.learned  # `b` and a part of `c` share
+    assert total.flops == cost_table(Inference(inline(graph, REGISTRY), REGISTRY)).total().flops
+    # of a selection, too
+    assert live.total(names=["b", "c"]).learned < live.of("b").learned + live.of("c").learned
+
+
+def test_by_hand():
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x3", "tiling": "1"}),
+        Layer("c", "convolution", inputs=(Source("in"),), params={"features": "8"}, activation=ActivationSpec("prelu")),
+        Layer("bad", "convolution", inputs=(Source("c"),), params={"features": "many"}),
+        Layer("behind", "identity", inputs=(Source("bad"),)),
+    ]
+    live = counted(Graph(layers))
+    work = live.of("c")
+    pixels = 16 * 12
+    assert work.flops == 2 * pixels * 8 * 3 * 9
+    assert work.learned == 8 * 3 * 9 + 8 + 8  # a slope for each channel
+    assert work.weights == 4 * work.learned
+    assert work.outputs == 4 * 8 * pixels
+    assert live.of("bad") is None
+    total = live.total()
+    assert (total.layers, total.unknown) == (4, 2)
+    assert total.outputs == 4 * (8 + 3) * pixels
+    assert total.memory == total.outputs + total.weights
+
+
+def test_only_what_changed_is_counted_again():
+    layers = [Layer("in", "input", params={"dims": "16x12x3"})]
+    for i in range(50):
+        source = Source(f"c{i - 1}" if i else "in")
+        layers.append(Layer(f"c{i}", "convolution", inputs=(source,), params={"features": "4"}))
+    graph = Graph(layers)
+    history, inference = History(graph), Inference(graph, REGISTRY)
+    live = LiveCost(inference)
+
+    def follow(change):
+        live.note(inference.update(change) | change.computed | change.removed)
+
+    history.subscribe(follow)
+    live.count()
+    before = live.counted
+    history.commit(commands.set_params(graph, {"c30": {"apply_bias": "false"}}))
+    assert live.waiting
+    live.count()
+    assert live.counted - before == 1
+    history.commit(commands.set_params(graph, {"c30": {"features": "6"}}))
+    live.count()
+    assert live.counted - before == 3  # itself and its reader
+    assert live.total() == counted(graph).total()
+    history.commit(commands.remove_layers(graph, ["c49", "c48"]))
+    live.count()
+    assert live.total() == counted(graph).total()
+    history.undo()
+    live.count()
+    assert live.total() == counted(graph).total()
+
+
+def test_counting_in_parts_gives_the_same():
+    graph = nested()
+    live = LiveCost(Inference(graph, REGISTRY))
+    assert live.of("a") == counted(graph).of("a")  # what waits is counted when it is asked for
+    while live.count(1):
+        pass
+    assert live.total() == counted(graph).total()
