@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from app.cli_documents import documents
+from app.console import FileArgument, err, of_the_system, out, show
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
-
-if TYPE_CHECKING:
-    from designer.operators.api import Operator
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 export = typer.Typer(no_args_is_help=True, help="Write a network in another form.")
 app.add_typer(export, name="export")
+app.registered_commands += documents.registered_commands
 
-out = Console(soft_wrap=True)
-err = Console(stderr=True, soft_wrap=True)
-
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A model file (.xml or .nv-neural-model).")]
 WeightsOption = Annotated[Path | None, typer.Option("--weights", help="Folder of .npy or .bin, .safetensors, .pt.")]
 SeedOption = Annotated[
     int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")
@@ -52,34 +47,11 @@ def main() -> None:
     except BrokenPipeError:
         raise SystemExit(1) from None  # who read our output is gone: there is nobody to tell
     except (OSError, MemoryError) as error:
-        show((_of_the_system(error),))
+        show((of_the_system(error),))
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         err.print("stopped")
         raise SystemExit(130) from None
-
-
-def _of_the_system(error: OSError | MemoryError) -> Diagnostic:
-    """A refusal of the system that no part has turned into a finding of its own."""
-    if isinstance(error, MemoryError):
-        return Diagnostic(
-            "out-of-memory",
-            "the memory of the machine was not enough",
-            remedy="use a smaller picture or network, or close other programs",
-        )
-    place = f"{error.filename}: " if error.filename else ""
-    return Diagnostic(
-        "system",
-        f"{place}{error.strerror or error}",
-        remedy="check that the place exists, may be used, and has space; then try again",
-    )
-
-
-def show(diagnostics: tuple[Diagnostic, ...]) -> None:
-    """Print findings to the error stream, one a line."""
-    colours = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
-    for diagnostic in diagnostics:
-        err.print(str(diagnostic), style=colours[diagnostic.severity], markup=False, highlight=False)
 
 
 @app.command()
@@ -306,77 +278,6 @@ def compare(
     if json_out is not None:
         write_atomic(json_out, f"{comparing.to_json(request, columns, rows)}\n".encode())
         out.print(f"wrote {json_out}", markup=False, highlight=False)
-
-
-@app.command()
-def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN")], target: Annotated[Path, typer.Argument(metavar="OUT")]
-) -> None:
-    """Open a model file and save it as another (what a person does with Save As)."""
-    from designer.files.document import read_document, save_document
-
-    reading = read_document(source)
-    if reading.graph is None:
-        raise DiagnosticError(reading.diagnostics)
-    show(reading.diagnostics)
-    save_document(reading.graph, target)
-    out.print(f"wrote {target}", markup=False)
-
-
-@app.command()
-def operators(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
-    """List the operators with their parameters."""
-    from designer.operators.registry import default_registry, plugin_folder
-
-    registry = default_registry()
-    if as_json:
-        show(tuple(registry.diagnostics))
-        activations = sorted(registry.activations.values(), key=lambda cls: cls.type)
-        out.print_json(json.dumps([_operator_dict(cls) for cls in (*registry, *activations)]))
-        return
-    table = Table()
-    for heading in ("type", "category", "parameters"):
-        table.add_column(heading)
-    for cls in registry:
-        table.add_row(cls.type, cls.category.value, ", ".join(p.name for p in cls.parameters))
-    out.print(table)
-    out.print("attached activations: " + ", ".join(sorted(registry.activations)))
-    out.print(f"plugin folder: {plugin_folder()}", markup=False, highlight=False)
-    show(tuple(registry.diagnostics))
-
-
-def _operator_dict(cls: type[Operator]) -> dict[str, object]:
-    from designer.operators.api import Activation
-    from designer.operators.params import format_value
-
-    return {
-        "type": cls.type,
-        "title": cls.title,
-        "category": cls.category.value,
-        "attached": issubclass(cls, Activation),
-        "help": cls.help(),
-        "parameters": [
-            {
-                "name": p.name,
-                "kind": p.kind,
-                "default": format_value(p.default),
-                "doc": p.info.doc,
-                "choices": list(p.info.choices),
-                "min": p.info.min,
-                "max": p.info.max,
-            }
-            for p in cls.parameters
-        ],
-    }
-
-
-@app.command()
-def samples() -> None:
-    """List the samples that come with the program."""
-    import samples as package
-
-    for path in package.documents():
-        out.print(str(path), markup=False, highlight=False)
 
 
 @app.command()

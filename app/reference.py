@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from designer.graph.types import ShapeError
-from designer.operators.api import Category, Example, OnnxItem, OnnxNode, Operator, Role
+from designer.operators.api import Activation, Category, Example, OnnxItem, OnnxNode, Operator, Role
 from designer.operators.onnx_data import OnnxValue
 from designer.operators.params import Parameter, format_value
 from designer.operators.registry import Registry, load
@@ -125,6 +125,29 @@ def _collect(value: OnnxValue | None, ops: dict[str, None]) -> None:
         for source in value.inputs:
             _collect(source, ops)
         ops[value.op] = None
+
+
+def operator_dict(cls: type[Operator]) -> dict[str, object]:
+    """An operator for programs: what `layerwright operators --json` prints."""
+    return {
+        "type": cls.type,
+        "title": cls.title,
+        "category": cls.category.value,
+        "attached": issubclass(cls, Activation),
+        "help": cls.help(),
+        "parameters": [
+            {
+                "name": p.name,
+                "kind": p.kind,
+                "default": format_value(p.default),
+                "doc": p.info.doc,
+                "choices": list(p.info.choices),
+                "min": p.info.min,
+                "max": p.info.max,
+            }
+            for p in cls.parameters
+        ],
+    }
 
 
 def main() -> int:
