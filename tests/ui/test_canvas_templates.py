@@ -16,6 +16,7 @@ import samples
 from app.ui.document import Document
 from app.ui.scope import Step
 from designer.files.document import parse_document, read_document, write_document
+from designer.graph import commands, template_commands
 from designer.graph.graph import Graph
 
 
@@ -300,3 +301,34 @@ def test_disabled_actions_say_why(window):
         action = window.actions_[name]
         assert not action.isEnabled()
         assert reason in action.toolTip()
+
+
+def test_f8_goes_into_the_template_where_the_fault_is_and_on_from_there(window):
+    root = window.context.root
+    window.context.enter("residual_block")
+    window.context.document.do(
+        lambda g: commands.set_params(g, {"conv_2": {"features": "8"}})  # add cannot add that
+    )
+    window.context.set_scope(())
+    press(window, "F8")
+    assert window.context.path_of(window.context.selection[0]) == "group_1.block_1.add"
+    assert {d.layer for d in root.diagnostics() if d.layer is not None} == {"group_1"}
+    press(window, "F8")  # round and round
+    assert window.context.path_of(window.context.selection[0]) == "group_1.block_1.add"
+
+
+def test_type_checking_goes_into_the_template(window):
+    window.context.enter("residual_block")
+    window.context.document.do(lambda g: commands.set_params(g, {"conv_2": {"features": "8"}}))
+    window.context.set_scope(())
+    finding = next(d for d in window.context.root.diagnostics() if d.inner)
+    assert window.context.show_finding(finding)
+    assert window.context.path_of(window.context.selection[0]) == "group_1.block_1.add"
+    window.context.root.do(lambda g: commands.remove_layers(g, ["group_1", "group_2"]))
+    assert window.context.scope == ()
+    edit = commands.set_params(window.context.root.graph.inside("residual_block"), {"conv_1": {"kernel": "wide"}})
+    window.context.root.do(lambda g: template_commands.edit_template(g, "residual_block", edit))
+    finding = next(d for d in window.context.root.diagnostics() if d.template == "residual_block" and not d.layer)
+    assert window.context.show_finding(finding)
+    assert window.context.scope == (Step("", "residual_block"),)
+    assert window.context.selection == ("conv_1",)

@@ -9,6 +9,7 @@ from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.look import shape_text
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.scope import Step
 from app.ui.widgets.search_popup import Found, SearchPopup
 
 SHOWN = 200  # lines of the list
@@ -42,6 +43,9 @@ class Finder:
         self._context = context
         self._canvas = canvas
         self._query = ""
+        self._scope: tuple[Step, ...] = ()  # where the walk along problems began
+        self._problem: str | None = None  # the layer there that was gone to last
+        self._landed: tuple[object, object] | None = None  # scope and selection that it led to
         self._popup = SearchPopup(
             "find",
             "Find layers",
@@ -78,18 +82,27 @@ class Finder:
             self._context.message.emit("info", f"No layer holds '{self._query}'")
 
     def next_problem(self, step: int = 1) -> None:
-        """The next layer with a finding, from left to right; says what it is."""
-        document = self._context.document
+        """The next layer with a finding, from left to right; says what it is. One inside of a template is gone to."""
+        context = self._context
+        if (context.scope, context.selection) == self._landed:  # go on in the scope that the walk began in
+            context.set_scope(self._scope)
+        else:
+            self._scope, self._problem = context.scope, context.selection[-1] if context.selection else None
+        document = context.document
         found = {
             d.layer: d for d in reversed(document.diagnostics()) if d.layer is not None and d.layer in document.graph
         }
         names = sorted(found, key=lambda n: (document.graph[n].position, n))
-        if not self._walk(names, step):
-            self._context.message.emit("info", "No problems")
+        if not names:
+            context.message.emit("info", "No problems")
             return
-        problem = found[self._context.selection[-1]]
+        place = names.index(self._problem) + step if self._problem in names else 0 if step > 0 else -1
+        self._problem = names[place % len(names)]
+        problem = found[self._problem]
+        context.show_finding(problem)
+        self._landed = (context.scope, context.selection)
         text = f"{problem.message}: {problem.remedy}" if problem.remedy else problem.message
-        self._context.message.emit(problem.severity.value, text)
+        context.message.emit(problem.severity.value, text)
 
     def _walk(self, names: list[str], step: int) -> bool:
         """Reveal the one of `names` after the selected layer, round and round; False when there is none."""

@@ -270,8 +270,8 @@ class TypeCheckingPanel(QWidget):
 
     def _reveal(self, index: QModelIndex) -> None:
         finding = self._finding(index)
-        if finding is not None and finding.layer and self._document and finding.layer in self._document.graph:
-            self._context.reveal_requested.emit(finding.layer)
+        if finding is not None and self._document is not None:
+            self._context.show_finding(finding)
 
     def _show_fixes(self) -> None:
         """Offer the fixes of the current finding. Trying them takes a moment, so nothing is tried for the others."""
