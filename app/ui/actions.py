@@ -28,6 +28,8 @@ class State:
     ports: int = 0  # selected ports of the template that is shown
     inside: bool = False  # a template is shown
     template: bool = False  # a template is at hand: selected, or shown
+    tabs: int = 0  # open documents
+    closed: int = 0  # documents that were closed and can be opened again
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ NEEDS: Mapping[str, Requirement] = {
     "paste": Requirement(lambda s: s.can_paste, "the clipboard holds no layers"),
     "undo": Requirement(lambda s: s.undo is not None, "nothing was changed yet"),
     "redo": Requirement(lambda s: s.redo is not None, "nothing was undone"),
+    "tabs": Requirement(lambda s: s.tabs > 1, "no other network is open"),
+    "closed": Requirement(lambda s: s.closed > 0, "no document was closed yet"),
     "valid": Requirement(lambda s: s.errors == 0, "the network has errors: see Type Checking"),
     "idle": Requirement(lambda s: not s.busy, "another run is going on"),
     "busy": Requirement(lambda s: s.busy, "nothing is running"),
@@ -133,7 +137,12 @@ def _views() -> Iterator[Spec]:
 
 ACTIONS = (
     Spec("file.new", "&New", "Start an empty network", ("Ctrl+N",), icon="file-plus-outline"),
-    Spec("file.open", "&Open...", "Open a model file", ("Ctrl+O",), icon="folder-open-outline"),
+    Spec("file.new_window", "New &Window", "Open another window", ("Ctrl+Shift+N",)),
+    Spec("file.open", "&Open...", "Open model files", ("Ctrl+O",), icon="folder-open-outline"),
+    Spec("file.close", "&Close", "Close the document that is shown", ("Ctrl+W",), ("document",)),
+    Spec("file.reopen", "Reopen Close&d", "Open again what was closed last", ("Ctrl+Shift+T",), ("closed",)),
+    Spec("tab.next", "&Next Document", "Show the next tab", ("Ctrl+Tab",), ("tabs",)),
+    Spec("tab.previous", "&Previous Document", "Show the tab before", ("Ctrl+Shift+Tab",), ("tabs",)),
     Spec("file.save", "&Save", "Save the network", ("Ctrl+S",), ("document",), "content-save-outline"),
     Spec("file.save_as", "Save &As...", "Save under another name", ("Ctrl+Shift+S",), ("document",)),
     Spec(
@@ -153,6 +162,15 @@ ACTIONS = (
         "export-variant",
     ),
     Spec("export.onnx", "&ONNX Model...", "Write the network with its weights", (), ("document", "layers", "valid")),
+    Spec(
+        "export.picture",
+        "&Picture...",
+        "The network as PNG at any size, as SVG or as PDF",
+        ("Ctrl+Shift+E",),
+        ("document", "layers"),
+        "image-outline",
+    ),
+    Spec("file.print", "P&rint to PDF...", "The network on a page of paper", (), ("document", "layers")),
     Spec("file.quit", "&Quit", "Close the program", ("Ctrl+Q",), icon="power"),
     Spec("edit.undo", "&Undo", "Take back the last change", ("Ctrl+Z",), ("document", "undo"), "undo"),
     Spec("edit.redo", "&Redo", "Do the undone change again", ("Ctrl+Shift+Z", "Ctrl+Y"), ("document", "redo"), "redo"),

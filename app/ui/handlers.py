@@ -10,6 +10,7 @@ from app.ui.actions import VIEWS
 from app.ui.canvas.walking import Way
 from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
 from app.ui.side.opening import open_side
+from app.ui.windows import quit_all
 
 if TYPE_CHECKING:
     from app.ui.window import MainWindow
@@ -26,7 +27,14 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "file.save": files.save,
         "file.save_as": files.save_as,
         "file.compare": lambda: docks.show("differences"),
-        "file.quit": window.close,
+        "export.picture": lambda: open_picture(window, ".png"),
+        "file.print": lambda: open_picture(window, ".pdf"),
+        "file.new_window": window.new_window,
+        "file.close": files.close,
+        "file.reopen": files.reopen,
+        "tab.next": lambda: window.tabs.step(1),
+        "tab.previous": lambda: window.tabs.step(-1),
+        "file.quit": quit_all,
         "export.pytorch": window.export_pytorch,
         "export.onnx": window.export_onnx,
         "edit.undo": window.undo,
@@ -99,3 +107,10 @@ def _numbered(window: MainWindow) -> dict[str, Callable[[], object]]:
         found[f"view.recall_{number}"] = partial(views.recall, number)
         found[f"view.store_{number}"] = partial(views.store, number)
     return found
+
+
+def open_picture(window: MainWindow, ending: str) -> None:
+    """Ask for a picture of what is shown."""
+    from app.ui.dialogs.export_picture import PictureDialog
+
+    PictureDialog(window.context, window.canvas.viewer.seen(), ending, window).open()

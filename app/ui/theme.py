@@ -5,6 +5,8 @@ Every role keeps its contrast on the grounds it is used on (4.5:1 for text, 3:1 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -196,6 +198,16 @@ def changes() -> Changes:
 
 def is_dark() -> bool:
     return _state.dark
+
+
+@contextmanager
+def as_if(*, dark: bool) -> Iterator[None]:
+    """Paint in the colours of a theme whichever is on, for a picture that goes elsewhere. Nobody is told."""
+    before, _state.dark = _state.dark, dark
+    try:
+        yield
+    finally:
+        _state.dark = before
 
 
 def color(role: RoleName) -> QColor:

@@ -63,15 +63,18 @@ def _wide(metrics: Fonts, name: str, text: str) -> float:
 
 @lru_cache(maxsize=4)
 def _fonts(key: str) -> Fonts:
+    """In pixels, that is canvas units: points would be other sizes in a PDF or SVG than on the screen."""
     base = QFont()
     base.fromString(key)
-    size = base.pointSizeF() if base.pointSizeF() > 0 else 10.0
+    screen = QGuiApplication.primaryScreen()
+    dots = screen.logicalDotsPerInch() if screen is not None else 96.0
+    size = base.pointSizeF() * dots / 72 if base.pointSizeF() > 0 else float(max(base.pixelSize(), 9))
     name, small = QFont(base), QFont(base)
-    name.setPointSizeF(size * 1.1)
+    name.setPixelSize(round(size * 1.1))
     name.setWeight(QFont.Weight.DemiBold)
-    small.setPointSizeF(size * 0.85)
+    small.setPixelSize(round(size * 0.85))
     mono = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-    mono.setPointSizeF(size * 0.85)
+    mono.setPixelSize(round(size * 0.85))
     return Fonts(name, small, mono)
 
 

@@ -1,0 +1,196 @@
+"""The network as a picture: PNG at any size, SVG, or a PDF for printing. It is painted by the same items as the canvas."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
+from PySide6.QtWidgets import QGraphicsItem
+
+from app.ui import theme
+from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.node import LayerItem
+from app.ui.canvas.projection import Projection
+from app.ui.canvas.viewer import LayerViewer
+from app.ui.document import Document
+from app.ui.texts import tr
+from designer.files.atomic import write_atomic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+Page = Literal["drawing", "A4", "A3", "Letter"]
+ENDINGS = (".png", ".svg", ".pdf")
+MARGIN = 32.0  # canvas units round the network
+PAPER_MARGIN = 12.0  # mm
+MAX_PIXELS = 200_000_000
+MAX_SIDE = 32_000
+UNITS_PER_INCH = 96.0  # of a page that is as large as the drawing
+_PAPER = {"A4": QPageSize.PageSizeId.A4, "A3": QPageSize.PageSizeId.A3, "Letter": QPageSize.PageSizeId.Letter}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How the picture looks. `names`: only these layers; `area`: only this part of the canvas; `scale`: pixels a unit (PNG)."""
+
+    dark: bool = False
+    transparent: bool = False
+    scale: float = 2.0
+    page: Page = "A4"
+    names: Collection[str] = ()
+    area: QRectF | None = None
+
+
+class Picture:
+    """A document drawn on a canvas of its own, without selection, marks and grid. `area` is what is painted, in units."""
+
+    def __init__(self, viewer: LayerViewer, projection: Projection, look: Look) -> None:
+        self._viewer, self._projection, self.look = viewer, projection, look
+        projection.need(projection.extent())
+        for item in viewer.scene().items():
+            item.setCacheMode(QGraphicsItem.CacheMode.NoCache)  # the library keeps pixels, which would be in the PDF
+        if look.names:
+            for item in viewer.scene().items():
+                if isinstance(item, LayerItem):
+                    item.setVisible(item.layer in look.names)
+                elif isinstance(item, FrameItem):
+                    item.hide()
+            for name in look.names:
+                projection[name].setVisible(True)
+        rects = [projection.spot(name).area() for name in look.names or projection.layers]
+        if not look.names:
+            rects += [item.sceneBoundingRect() for item in viewer.scene().items() if isinstance(item, FrameItem)]
+        whole = QRectF()
+        for rect in rects:
+            whole = whole.united(rect)
+        self.area = look.area or whole.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+
+    def pixels(self) -> QSize:
+        """The size of the PNG."""
+        return QSize(
+            max(1, round(self.area.width() * self.look.scale)), max(1, round(self.area.height() * self.look.scale))
+        )
+
+    def png(self) -> bytes:
+        size = self.pixels()
+        if max(size.width(), size.height()) > MAX_SIDE or size.width() * size.height() > MAX_PIXELS:
+            raise DiagnosticError(
+                Diagnostic(
+                    "picture-too-large",
+                    f"a picture of {size.width():,} x {size.height():,} pixels is too large: at most {MAX_SIDE:,} a side "
+                    f"and {MAX_PIXELS // 1_000_000} million in all",
+                    remedy="choose a smaller scale, or SVG or PDF, which have no pixels",
+                )
+            )
+        image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+        image.fill(QColor(Qt.GlobalColor.transparent))
+        ratio = max(1.0, self.look.scale)  # lines grow with the picture; below natural size they stay visible
+        image.setDevicePixelRatio(ratio)
+        painter = QPainter(image)
+        self._paint(painter, QRectF(0, 0, size.width() / ratio, size.height() / ratio))
+        painter.end()
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        image.save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs want bytes, the call a text
+        return bytes(buffer.data().data())
+
+    def svg(self) -> bytes:
+        from PySide6.QtSvg import QSvgGenerator
+
+        buffer = QBuffer()
+        generator = QSvgGenerator()
+        generator.setOutputDevice(buffer)
+        size = self.area.size().toSize()
+        generator.setSize(size)
+        generator.setViewBox(QRectF(0, 0, size.width(), size.height()))
+        generator.setTitle(self._title())
+        painter = QPainter(generator)
+        self._paint(painter, QRectF(0, 0, size.width(), size.height()))
+        painter.end()
+        return bytes(buffer.data().data())
+
+    def pdf(self) -> bytes:
+        """One page: as large as the drawing, or paper on its better side that the drawing is fitted to."""
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        writer = QPdfWriter(buffer)
+        writer.setTitle(self._title())
+        writer.setCreator("Layerwright")
+        area = self.area.size()
+        if self.look.page == "drawing":
+            inches = area / UNITS_PER_INCH
+            writer.setPageSize(QPageSize(inches, QPageSize.Unit.Inch, "", QPageSize.SizeMatchPolicy.ExactMatch))
+            writer.setPageMargins(QMarginsF())
+            room = inches
+        else:
+            writer.setPageSize(QPageSize(_PAPER[self.look.page]))
+            lying = area.width() > area.height()
+            writer.setPageOrientation(QPageLayout.Orientation.Landscape if lying else QPageLayout.Orientation.Portrait)
+            margin = PAPER_MARGIN
+            writer.setPageMargins(QMarginsF(margin, margin, margin, margin), QPageLayout.Unit.Millimeter)
+            room = writer.pageLayout().paintRect(QPageLayout.Unit.Inch).size()
+        # One dot a canvas unit, so that lines of a constant width are as thick as on the canvas at natural size.
+        dots = max(area.width() / room.width(), area.height() / room.height(), UNITS_PER_INCH)
+        writer.setResolution(round(dots))
+        painter = QPainter(writer)
+        page = QRectF(0, 0, writer.width(), writer.height())
+        scale = min(page.width() / area.width(), page.height() / area.height(), writer.resolution() / UNITS_PER_INCH)
+        target = QRectF(0, 0, area.width() * scale, area.height() * scale)
+        target.moveCenter(page.center())
+        if self.look.dark and not self.look.transparent:
+            painter.fillRect(page, theme.color("sunken"))  # paper is white enough for the light colours
+        self._render(painter, target)
+        painter.end()
+        return bytes(buffer.data().data())
+
+    def _title(self) -> str:
+        document = self._projection.document
+        return document.graph.name if document is not None else ""
+
+    def _paint(self, painter: QPainter, target: QRectF) -> None:
+        if not self.look.transparent:
+            painter.fillRect(target, theme.color("sunken"))
+        self._render(painter, target)
+
+    def _render(self, painter: QPainter, target: QRectF) -> None:
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
+        scene = self._viewer.scene()
+        scene.drawBackground = lambda *_: None  # the library would paint its own grid
+        scene.render(painter, target, self.area, Qt.AspectRatioMode.IgnoreAspectRatio)
+
+
+@contextmanager
+def drawn(document: Document, look: Look) -> Iterator[Picture]:
+    """The picture of what `document` holds. Raises DiagnosticError ("nothing-to-draw") when that is nothing."""
+    if not len(document.graph):
+        raise DiagnosticError(
+            Diagnostic("nothing-to-draw", tr("the network has no layers"), remedy=tr("add some, then draw it"))
+        )
+    viewer = LayerViewer()
+    try:
+        with theme.as_if(dark=look.dark):
+            projection = Projection(viewer)
+            projection.show(document)
+            yield Picture(viewer, projection, look)
+            projection.show(None)
+    finally:
+        viewer.deleteLater()
+
+
+def save(document: Document, path: Path, look: Look) -> None:
+    """Write a picture; the ending says of which kind. DiagnosticError: why it was not written."""
+    kind = path.suffix.lower()
+    if kind not in ENDINGS:
+        raise DiagnosticError(
+            Diagnostic(
+                "picture-kind",
+                f"'{path.name}' ends with no known kind of picture",
+                remedy=f"choose one of {', '.join(ENDINGS)}",
+            )
+        )
+    with drawn(document, look) as picture:
+        data = {".png": picture.png, ".svg": picture.svg, ".pdf": picture.pdf}[kind]()
+    write_atomic(path, data)

@@ -1,0 +1,119 @@
+"""The network as a picture: PNG, SVG and PDF, of everything or a part, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+
+from xml.etree import ElementTree
+
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+import samples
+from app.ui import theme
+from app.ui.canvas.picture import Look, drawn, save
+from app.ui.dialogs.export_picture import PictureDialog
+from app.ui.document import Document
+from app.ui.window import MainWindow
+from designer.files.document import read_document
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+
+
+@pytest.fixture
+def document(qapp) -> Document:
+    graph = read_document(samples.path("residual_blocks.xml")).graph
+    assert graph is not None
+    return Document(graph, default_registry())
+
+
+def colours(image: QImage) -> set[str]:
+    step = max(1, image.width() // 400)
+    return {image.pixelColor(x, y).name() for x in range(0, image.width(), step) for y in range(0, image.height(), 2)}
+
+
+def test_a_png_has_the_scale_and_the_colours_that_were_asked_for(document, tmp_path):
+    theme_before = theme.is_dark()
+    for dark, ground in ((False, "#fafbfc"), (True, "#161719")):
+        save(document, tmp_path / "a.png", Look(dark=dark, scale=1.0))
+        small = QImage(str(tmp_path / "a.png"))
+        assert small.pixelColor(1, 1).name() == ground
+        assert len(colours(small)) > 5
+    save(document, tmp_path / "b.png", Look(scale=3.0, transparent=True))
+    large = QImage(str(tmp_path / "b.png"))
+    assert abs(large.width() - 3 * small.width()) <= 3
+    assert large.pixelColor(1, 1).alpha() == 0
+    assert theme.is_dark() == theme_before
+
+
+def test_an_svg_has_every_name_as_text(document, tmp_path):
+    save(document, tmp_path / "a.svg", Look())
+    root = ElementTree.parse(tmp_path / "a.svg").getroot()
+    texts = {"".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("text")}
+    assert set(document.graph.layers) <= texts
+    assert not [e for e in root.iter() if e.tag.endswith("image")]
+
+
+@pytest.mark.parametrize("page", ["A4", "drawing"])
+def test_a_pdf_is_one_page_without_pixels(document, tmp_path, page):
+    save(document, tmp_path / "a.pdf", Look(page=page))
+    data = (tmp_path / "a.pdf").read_bytes()
+    assert data.startswith(b"%PDF")
+    assert data.count(b"/Type /Page\n") == 1
+    assert b"/Subtype /Image" not in data
+
+
+def test_only_a_part(document):
+    names = list(document.graph.layers)[:2]
+    with drawn(document, Look()) as whole, drawn(document, Look(names=names)) as part:
+        assert part.area.width() < whole.area.width()
+
+
+@pytest.mark.parametrize(
+    ("name", "look", "code"),
+    [
+        ("a.png", Look(scale=2000.0), "picture-too-large"),
+        ("a.bmp", Look(), "picture-kind"),
+        ("no/a.png", Look(), "cannot-save"),
+    ],
+)
+def test_what_cannot_be_written_says_why_and_leaves_nothing(document, tmp_path, name, look, code):
+    with pytest.raises(DiagnosticError) as caught:
+        save(document, tmp_path / name, look)
+    assert caught.value.diagnostics[0].code == code
+    assert caught.value.diagnostics[0].remedy
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_network_has_no_picture(qapp, tmp_path):
+    with pytest.raises(DiagnosticError, match="no layers"):
+        save(Document(Graph(), default_registry()), tmp_path / "a.png", Look())
+
+
+def test_from_the_menu_with_keys(qtbot, tmp_path):
+    window = MainWindow(default_registry(), QSettings(str(tmp_path / "w.ini"), QSettings.Format.IniFormat))
+    qtbot.addWidget(window)
+    window.resize(1200, 700)
+    window.show()
+    qtbot.waitExposed(window)
+    assert window.files.open(samples.path("denoiser.xml"))
+    window.canvas.select_all()
+    qtbot.waitUntil(lambda: window.actions_["export.picture"].isEnabled())
+    QTest.keySequence(window, "Ctrl+Shift+E")
+    dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, PictureDialog))
+    assert "pixels" in dialog.pixels.text()
+    dialog.file.setText(str(tmp_path / "net.txt"))
+    assert not dialog.export.isEnabled()
+    dialog.file.setText(str(tmp_path / "net.svg"))
+    dialog.part.setCurrentIndex(dialog.part.findData("selection"))
+    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+    assert dialog.message.text().startswith("Written")
+    assert (tmp_path / "net.svg").stat().st_size > 1000
+    dialog.close()
