@@ -10,7 +10,9 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ui.analysis.changes import Changes
-from app.ui.analysis.inputs import default_picture, layers_of
+from app.ui.analysis.feeding import Findings, InputFeeding
+from app.ui.analysis.haste import Haste
+from app.ui.analysis.playback import Playback
 from app.ui.analysis.requests import OF_WEIGHT_FILES, blocked, difference, open_params, runnable
 from app.ui.analysis.result import AnalysisResult, Phase, result_of
 from app.ui.context import Context
@@ -19,18 +21,15 @@ from app.ui.jobs.engine import EngineClient
 from app.ui.jobs.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
 from designer.files.settings import Settings
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
-from designer.operators.api import Role
 
 DIM_AFTER = 100  # ms without a fresh result after which the old one is shown dimmed
 EDIT_REST = 60  # ms of rest after which an edit of the network is sent
 
-Findings = tuple[Diagnostic, ...]
 
-
-class AnalysisController(QObject):
+class AnalysisController(InputFeeding):
     """Launches the analysis and follows edits, parameters, pictures and the inspected layer.
 
     Wishes are gathered in fields (`_changes`, `_dirty_inputs`, `_wanted`) and sent as one batch ending with `run`
@@ -40,7 +39,6 @@ class AnalysisController(QObject):
     phase_changed = Signal(str)
     result_changed = Signal()  # `result` is another one; None when another document is shown
     stale_changed = Signal(bool)  # whether the result shown is older than what is set
-    inputs_changed = Signal()
 
     def __init__(self, context: Context, parent: QObject | None = None) -> None:
         super().__init__(parent if parent is not None else context)
@@ -49,8 +47,6 @@ class AnalysisController(QObject):
         self.message = ""  # one sentence to the phase, with its remedy
         self.result: AnalysisResult | None = None
         self.stale = False
-        self.input_errors: dict[str, str] = {}
-        self.input_shapes: dict[str, tuple[int, ...]] = {}  # of what was fed
         self._settings: Settings | None = None  # those that the engine was opened with
         self._active = False
         self._in_flight = False
@@ -60,16 +56,15 @@ class AnalysisController(QObject):
         self._session = -1  # the engine's session that holds our network
         self._changes = Changes()
         self._inputs: frozenset[str] = frozenset()  # the input layers; one that only losses read comes and goes
-        self._dirty_inputs: set[str] = set()
         self._wanted = False
         self._since = 0.0
         self.capture = ""
         self.also: tuple[str, ...] = ()  # tensors brought beside it, for values at the same place
-        self._batch_errors: list[Diagnostic] = []
         self._connected: EngineClient | None = None
-        self._document: Document | None = None
         self._dim = QTimer(self, singleShot=True, interval=DIM_AFTER, timeout=lambda: self._set_stale(True))
+        self._haste = Haste(self, self._refine)
         self._rest = QTimer(self, singleShot=True, interval=EDIT_REST, timeout=self._pump)
+        self.playback = Playback(self)
         context.root_changed.connect(self._on_document)
         context.analysis_requested.connect(self.launch)
         if context.has_document:
@@ -129,40 +124,10 @@ class AnalysisController(QObject):
     def _halt(self, phase: Phase, message: str) -> None:
         """Follow nothing until the next launch; what is shown stays, dimmed."""
         self._active = self._in_flight = False
+        self._haste.drop()
         self._dim.stop()
         self._set_stale(self.result is not None)
         self._set_phase(phase, message)
-
-    def set_input(self, layer: str, path: Path) -> None:
-        """Feed a picture or an `.npy` file to an input layer."""
-        if self._document is None:
-            return
-        self.input_errors.pop(layer, None)
-        files = self._document.settings.input_files
-        if files.get(layer) == str(path):  # perhaps the file itself is another now
-            self._feed({layer})
-        else:
-            self._document.change_settings(input_files={**files, layer: str(path)})
-
-    def _feed(self, layers: set[str]) -> None:
-        self._dirty_inputs |= layers
-        self.inputs_changed.emit()
-        self.again()
-
-    def input_layers(self) -> tuple[str, ...]:
-        document = self._document
-        return layers_of(document.graph, document.registry, Role.INPUT) if document is not None else ()
-
-    def output_layers(self) -> tuple[str, ...]:
-        document = self._document
-        return layers_of(document.graph, document.registry, Role.OUTPUT) if document is not None else ()
-
-    def input_path(self, layer: str) -> Path | None:
-        """The chosen file, else the sample photograph that stands in."""
-        if self._document is None or layer not in self._document.graph:
-            return None
-        chosen = self._document.settings.input_files.get(layer)
-        return Path(chosen) if chosen else default_picture(self._document.graph, layer)
 
     def set_capture(self, source: str, also: tuple[str, ...] = ()) -> None:
         """Bring this tensor (`layer` or `layer:port`) with every run, and `also` those; empty: none."""
@@ -185,6 +150,7 @@ class AnalysisController(QObject):
         self._settings = document.settings
         self._epoch += 1
         self._active = self._wanted = self._in_flight = False
+        self._haste.drop()
         self._dim.stop()
         self._session = -1
         self.capture, self.also = "", ()
@@ -227,18 +193,29 @@ class AnalysisController(QObject):
             self.inputs_changed.emit()
         if not self._active or not computed:
             return
-        self._wish()
+        refining = self._in_flight and self._haste.refining
+        self._wish(moving=only_values)
+        if refining:  # what it computes is old already; its answer comes at once
+            self.engine.request("interrupt")
         (self._pump if only_values else self._rest.start)()
 
     # --- the batch ---------------------------------------------------------------------------------------------
 
-    def _wish(self) -> None:
-        """Something is to be computed: from now the shown result counts as old."""
+    def _wish(self, moving: bool = False) -> None:
+        """Something is to be computed: from now the shown result counts as old. `moving`: by a slider, say."""
+        self._haste.asked(moving, self._wanted)
         if not self._wanted:
             self._since = perf_counter()
         self._wanted = True
-        if not self._dim.isActive() and not self.stale:
+        if not self._dim.isActive() and not self.stale and not self.playback.playing:
             self._dim.start()
+
+    def _refine(self) -> None:
+        """The values rest: the full picture for the coarse one that is shown."""
+        if self._active and not self._in_flight and not self._wanted:
+            self._haste.refine()
+            self._wanted = True
+            self._pump()
 
     def _pump(self) -> None:
         if not self._active or self._in_flight or not self._wanted or self._document is None:
@@ -291,32 +268,17 @@ class AnalysisController(QObject):
         self._dirty_inputs.clear()
         self._wanted = False
         since = self._since
+        number, budget = self._haste.sent()
         capture = runnable(document, (self.capture, *self.also) if self.capture else ())
         have = [name for name in capture if self.result is not None and name in self.result.captures and self._fresh]
         engine.request(
             "run",
-            {"capture": capture, "have": have},
-            lambda r: self._done(epoch, since, r),
+            {"capture": capture, "have": have, "budget": budget},
+            lambda r: self._done(epoch, number, since, r),
             lambda e: self._failed(epoch, e),
         )
 
-    def _send_input(self, layer: str, path: Path) -> None:
-        def fed(reply: Mapping[str, Any]) -> None:
-            self.input_shapes[layer] = tuple(reply.get("shape", ()))
-            if self.input_errors.pop(layer, None) is not None:
-                self.inputs_changed.emit()
-
-        def refused(found: Findings) -> None:
-            self._batch_errors.extend(found)
-            self._dirty_inputs.add(layer)
-            if found[0].code in ("engine-crashed", "cancelled"):
-                return
-            self.input_errors[layer] = placed_text(found[0])
-            self.inputs_changed.emit()
-
-        self.engine.request("set_input", {"layer": layer, "path": str(path)}, fed, refused)
-
-    def _done(self, epoch: int, since: float, reply: Mapping[str, Any]) -> None:
+    def _done(self, epoch: int, number: int, since: float, reply: Mapping[str, Any]) -> None:
         if reply.get("superseded"):
             if epoch == self._epoch:
                 self._in_flight, self._wanted = False, True
@@ -329,17 +291,20 @@ class AnalysisController(QObject):
             self._failed(epoch, tuple(self._batch_errors))
             return
         self._in_flight, self._fresh = False, True
-        self.result = result
-        self._dim.stop()
-        if self._wanted:
-            self._dim.start()
-        self._set_stale(False)
-        self.result_changed.emit()
+        if self._haste.arrived(number, bool(result.coarse), self._wanted):
+            self.result = result
+            self._dim.stop()
+            if self._wanted:
+                self._dim.start()
+            self._set_stale(False)
+            self.result_changed.emit()
         if self._wanted and self._active:
             if not self._rest.isActive():
                 self._pump()
+        elif result.coarse:
+            self._set_phase(Phase.RUNNING, result.summary())
         else:
-            self._set_phase(Phase.READY, self.result.summary())
+            self._set_phase(Phase.READY, result.summary())
 
     # --- what goes wrong ---------------------------------------------------------------------------------------
 

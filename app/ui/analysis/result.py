@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.ui.analysis.render import duration
+from app.ui.texts import tr
 
 Array = NDArray[np.float32]
 
@@ -47,6 +48,8 @@ class AnalysisResult:
     milliseconds: float = 0.0  # in the engine
     latency: float = 0.0  # milliseconds from the wish to here
     note: str = ""  # where the weights come from when not from a file
+    coarse: int = 0  # not 0: computed at 1 / `coarse` of the width and height; the full result follows
+    nonfinite: Mapping[str, float] = field(default_factory=dict)  # share of values that are no numbers, where there are
 
     def summary(self) -> str:
         """One line: time, and what was run again."""
@@ -60,7 +63,10 @@ class AnalysisResult:
             what = f"re-ran {', '.join(ran)}"
         else:
             what = f"re-ran {len(ran)} of {total} layers"
-        return f"{duration(self.milliseconds)} · {what}"
+        preview = (
+            tr("preview at 1/{factor}, the full picture follows", factor=self.coarse) + " · " if self.coarse else ""
+        )
+        return f"{preview}{duration(self.milliseconds)} · {what}"
 
 
 def result_of(
@@ -75,7 +81,9 @@ def result_of(
     if before is not None:
         captures |= {name: before.captures[name] for name in reply.get("same") or ()}
     spent, note = float(reply.get("milliseconds", 0.0)), str(reply.get("note") or "")
-    return AnalysisResult(outputs, captures, steps_of(reply.get("steps")), spent, latency, note)
+    broken = {str(name): float(found.get("share", 0.0)) for name, found in (reply.get("nonfinite") or {}).items()}
+    coarse = int(reply.get("coarse") or 0)
+    return AnalysisResult(outputs, captures, steps_of(reply.get("steps")), spent, latency, note, coarse, broken)
 
 
 def steps_of(found: Any) -> tuple[RunStep, ...]:
