@@ -21,6 +21,7 @@ from designer.operators.inside import InsideInference, feeds_of
 from designer.operators.training_branch import training_branch
 
 T = TypeVar("T")
+PREFIX = f"{INSTANCE}:"  # begins what palette and search call an operator and is an instance of a template
 
 
 class Step(NamedTuple):

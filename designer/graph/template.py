@@ -6,10 +6,15 @@ are in the order of their parameter `index`, then of their names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from designer.graph.model import Foreign, Frame, Layer, check_layer_name
+
+if TYPE_CHECKING:
+    from designer.graph.graph import Graph
 
 INSTANCE = "template"
 INPUT = "template_input"
@@ -57,6 +62,20 @@ def _ports(layers: tuple[Layer, ...], kind: str) -> tuple[str, ...]:
 def _index(layer: Layer) -> int:
     text = layer.params.get("index", "0").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def instances(graph: Graph) -> Counter[str]:
+    """How many instances of each template a network has; those inside of templates are counted once each."""
+    found = Counter(layer.params.get(PARAMETER, "") for layer in graph if layer.type == INSTANCE)
+    for template in graph.templates.values():
+        found.update(template.uses())
+    return found
+
+
+def would_recur(templates: Mapping[str, Template], around: Iterable[str], wanted: str) -> str:
+    """The template of `around` that would use itself if an instance of `wanted` stood inside of all of them; empty for none."""
+    used = closure(templates, wanted)
+    return next((name for name in around if name in used), "")
 
 
 def closure(templates: Mapping[str, Template], name: str) -> list[str]:

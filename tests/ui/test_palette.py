@@ -14,9 +14,11 @@ from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.panels.palette import MIME_TYPE, PalettePanel
 from app.ui.widgets.operator_search import search
+from designer.graph import commands
 from designer.graph.commands import add_layer
 from designer.graph.graph import Graph
-from designer.graph.model import Layer
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import default_registry
 
 
@@ -126,3 +128,22 @@ def test_the_tooltip_is_the_description(palette):
     tree = tree_of(palette)
     conv = next(t for t in [tree.topLevelItem(i) for i in range(9)] if t.text(0) == "Convolution").child(0)
     assert "Slide learned filters" in conv.toolTip(0)
+
+
+def test_templates_of_the_document_stand_first_with_their_number_of_instances(qtbot, palette, context):
+    block = Template("block", (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),))))
+    graph = Graph((Layer("a", "template", params={"template": "block"}),), templates=(block,))
+    context.set_document(Document(graph, context.registry, parent=context))
+    tree = tree_of(palette)
+    head = tree.topLevelItem(0)
+    assert head.text(0) == "Templates of This Document"
+    assert head.child(0).data(0, Qt.ItemDataRole.AccessibleTextRole) == "block, a template, 1 instance"
+    with qtbot.waitSignal(context.add_requested) as asked:
+        tree.itemActivated.emit(head.child(0), 0)
+    assert asked.args == ["template:block"]
+    context.document.do(lambda g: commands.paste(g, [g["a"]]))
+    assert "2 instances" in tree.topLevelItem(0).child(0).toolTip(0)
+    context.enter("block")
+    inside = tree.topLevelItem(0).child(0)
+    assert inside.isDisabled()
+    assert "would use itself" in inside.toolTip(0)

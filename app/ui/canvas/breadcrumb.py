@@ -13,7 +13,7 @@ from app.ui.scope import Step
 from app.ui.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
-from designer.graph.template import INSTANCE, PARAMETER
+from designer.graph.template import instances
 
 LONGEST = 32  # characters of one part
 
@@ -134,16 +134,10 @@ def _text(step: Step) -> str:
     return f"{step.instance} ({step.template})" if step.instance else step.template
 
 
-def uses(graph: Graph, template: str) -> int:
-    """How many instances of a template the document has, those inside of templates counted once each."""
-    layers = [*graph, *(layer for item in graph.templates.values() for layer in item.layers)]
-    return sum(1 for layer in layers if layer.type == INSTANCE and layer.params.get(PARAMETER) == template)
-
-
 def _note(graph: Graph, scope: tuple[Step, ...]) -> str:
     if not scope:
         return ""
-    count = uses(graph, scope[-1].template)
+    count = instances(graph)[scope[-1].template]
     if count > 1:
         return tr("An edit here changes all {count} instances.", count=count)
     if not scope[-1].instance:

@@ -18,7 +18,6 @@ from app.ui.canvas.places import Places
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
 from app.ui.canvas.renaming import ask_name, ask_title
-from app.ui.canvas.template_wishes import would_recur
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.context import Context
 from app.ui.document import Document
@@ -27,7 +26,7 @@ from designer.graph import commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.model import GRID, Layer, check_layer_name
-from designer.graph.template import INSTANCE, Template
+from designer.graph.template import INSTANCE, Template, would_recur
 from designer.graph.template_commands import paste_with_templates
 from designer.operators.api import Operator
 
@@ -377,8 +376,9 @@ class Canvas(QWidget):
         document = self._document
         if document is None:
             return []
-        around = [step.template for step in self._context.scope]
-        return [(name, would_recur(document, around, name)) for name in sorted(document.graph.templates)]
+        around, templates = [step.template for step in self._context.scope], document.graph.templates
+        clash = {name: would_recur(templates, around, name) for name in sorted(templates)}
+        return [(name, tr("the template '{name}' would use itself", name=n) if n else "") for name, n in clash.items()]
 
     def _on_chosen(self, type_name: str) -> None:
         self._add(type_name, self._place, self._join)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
 from app.ui import theme
-from app.ui.canvas.template_wishes import PREFIX
+from app.ui.scope import PREFIX
 from app.ui.texts import tr
 from app.ui.widgets.operator_search import search
 from app.ui.widgets.search_popup import Found, SearchPopup

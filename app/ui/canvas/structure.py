@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QBoxLayout
 
 from app.ui.canvas import template_wishes
-from app.ui.canvas.breadcrumb import Breadcrumb, uses
+from app.ui.canvas.breadcrumb import Breadcrumb
 from app.ui.canvas.canvas import Canvas
 from app.ui.context import Context
 from app.ui.document import Document
@@ -15,6 +15,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.model import Layer
 from designer.graph.template import INSTANCE, PARAMETER, check_template_name
+from designer.graph.template import instances as instances_of
 
 
 class Structure:
@@ -113,7 +114,7 @@ class Structure:
         if not template:
             return
         root = self._context.root
-        count = uses(root.graph, template)
+        count = instances_of(root.graph)[template]
         text = (
             tr("{count} instances follow. Shared weights are found by this name.", count=count)
             if count != 1

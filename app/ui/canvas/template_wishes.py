@@ -12,10 +12,8 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
 from designer.graph.naming import unique_name
-from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, closure
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template
 from designer.operators.api import Role
-
-PREFIX = f"{INSTANCE}:"  # begins the type of an operator in palette and search that stands for a template's instance
 
 
 def make_template(document: Document, names: Sequence[str], name: str) -> Edit:
@@ -72,13 +70,6 @@ def move_port(document: Document, name: str, step: int) -> Edit:
     if goal == place or not texts:
         return Edit("Move port")
     return replace(commands.set_params(graph, texts), title=f"Move port {name} {'up' if step < 0 else 'down'}")
-
-
-def would_recur(document: Document, templates: Sequence[str], wanted: str) -> str:
-    """Why no instance of `wanted` can stand where `templates` are around; empty when it can."""
-    used = closure(document.graph.templates, wanted)
-    around = next((name for name in templates if name in used), None)
-    return f"the template '{around}' would use itself" if around is not None else ""
 
 
 def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str]) -> Edit:

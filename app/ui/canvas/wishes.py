@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from app.ui.canvas import template_wishes
 from app.ui.document import Document
+from app.ui.scope import PREFIX
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
@@ -30,8 +31,8 @@ def new_layer(document: Document, type_name: str, place: Place) -> Layer | None:
 
     `template:<name>` is an instance of that template of the document.
     """
-    if type_name.startswith(template_wishes.PREFIX):
-        template = type_name.removeprefix(template_wishes.PREFIX)
+    if type_name.startswith(PREFIX):
+        template = type_name.removeprefix(PREFIX)
         known = template in document.graph.templates
         return template_wishes.instance(document.graph, template, place) if known else None
     cls = document.registry.get(type_name)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from PySide6.QtCore import QMimeData, QSize, Qt
+from PySide6.QtCore import QMimeData, QPoint, QSize, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QLineEdit,
+    QMenu,
     QStackedWidget,
     QTreeWidget,
     QTreeWidgetItem,
@@ -20,9 +21,13 @@ from PySide6.QtWidgets import (
 from app.ui import theme
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.scope import PREFIX
+from app.ui.texts import tr
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.operator_search import search
 from designer.graph.edits import ChangeSet
+from designer.graph.template import INSTANCE, instances, would_recur
+from designer.graph.template_commands import remove_template
 from designer.operators.api import Category, Operator
 
 MIME_TYPE = "application/x-layerwright-operator"
@@ -66,6 +71,7 @@ class PalettePanel(QWidget):
         self._recent: list[str] = []
         self._document: Document | None = None
         self._closed: set[str] = set()
+        self._counted: dict[str, int] = {}  # how many instances each template of the document has, as it is shown
 
         self._search = _SearchField()
         self._search.setObjectName("palette.search")
@@ -82,6 +88,8 @@ class PalettePanel(QWidget):
         beside = 2 * self._tree.indentation() + self._tree.verticalScrollBar().sizeHint().width() + 32
         self._tree.setMinimumWidth(min(widest + beside, 320))  # no name is cut
         self._tree.itemActivated.connect(self._activate)
+        self._tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self._tree.customContextMenuRequested.connect(self._show_menu)
         self._tree.itemCollapsed.connect(lambda item: self._closed.add(item.text(0)))
         self._tree.itemExpanded.connect(lambda item: self._closed.discard(item.text(0)))
         self._empty = EmptyState("palette", "magnify", "")
@@ -109,12 +117,15 @@ class PalettePanel(QWidget):
         if isinstance(document, Document):
             self._document = document
             document.changed.connect(self._on_change)
+            self._fill()
 
     def _on_change(self, change: object) -> None:
+        if isinstance(change, ChangeSet) and (change.templates or self._counts() != self._counted):
+            self._fill()
         if not isinstance(change, ChangeSet) or not change.added or self._document is None:
             return
         new = change.added - set(change.renamed.values())
-        types = {self._document.graph[name].type for name in new if name in self._document.graph}
+        types = {self._document.graph[name].type for name in new if name in self._document.graph} - {INSTANCE}
         if len(types) == 1:  # one gesture added it; a paste or an import says nothing about what is used often
             self._remember(types.pop())
 
@@ -127,9 +138,12 @@ class PalettePanel(QWidget):
         query = self._search.text().strip()
         registry = self._context.registry
         self._tree.clear()
+        self._counted = self._counts()
+        templates = self._templates(query.casefold().split())
         if query:
             found = search(registry, query, self._recent)
             self._tree.setRootIsDecorated(False)
+            self._tree.addTopLevelItems(templates)
             self._tree.addTopLevelItems([_item(cls, self._row) for cls in found])
             first = self._tree.topLevelItem(0)
             if first is not None:
@@ -139,6 +153,11 @@ class PalettePanel(QWidget):
             found = list(registry)
             self._tree.setRootIsDecorated(True)
             recent = [cls for cls in (registry.get(t) for t in self._recent) if cls is not None]
+            if templates:
+                head = self._head(tr("Templates of This Document"), "group")
+                head.addChildren(templates)
+                self._tree.addTopLevelItem(head)
+                head.setExpanded(head.text(0) not in self._closed)
             if recent:
                 self._group("Recent", recent)
             for category in Category:
@@ -146,20 +165,76 @@ class PalettePanel(QWidget):
                 if members:
                     self._group(category.value, members, category)
             self._empty.show_text("No operators are installed. Reinstall the program to get its library back.")
-        self._stack.setCurrentWidget(self._tree if found else self._empty)
+        self._stack.setCurrentWidget(self._tree if found or templates else self._empty)
 
     def _group(self, title: str, members: Iterable[type[Operator]], category: Category | None = None) -> None:
+        head = self._head(title, "history" if category is None else "")
+        head.addChildren([_item(cls, self._row) for cls in members])
+        self._tree.addTopLevelItem(head)
+        head.setExpanded(title not in self._closed)
+
+    def _head(self, title: str, icon: str) -> QTreeWidgetItem:
+        """The line above a group."""
         head = QTreeWidgetItem([title])
         head.setSizeHint(0, self._row)
         head.setFlags(Qt.ItemFlag.ItemIsEnabled)
         font = self.font()
         font.setBold(True)
         head.setFont(0, font)
-        if category is None:
-            head.setIcon(0, theme.icon("history", "muted"))
-        head.addChildren([_item(cls, self._row) for cls in members])
-        self._tree.addTopLevelItem(head)
-        head.setExpanded(title not in self._closed)
+        if icon:
+            head.setIcon(0, theme.icon(icon, "muted"))
+        return head
+
+    # --- templates of the document -----------------------------------------------------------------------------
+
+    def _counts(self) -> dict[str, int]:
+        graph = self._document.root.graph if self._document is not None else None
+        if graph is None or not graph.templates:
+            return {}
+        counts = instances(graph)
+        return {name: counts[name] for name in sorted(graph.templates)}
+
+    def _templates(self, words: Iterable[str]) -> list[QTreeWidgetItem]:
+        """A line for each template of the document whose name holds the words."""
+        around = [step.template for step in self._context.scope] if self._document is not None else []
+        made = []
+        for name, count in self._counted.items():
+            if self._document is None or not all(word in f"{name.casefold()} template instance" for word in words):
+                continue
+            clash = would_recur(self._document.graph.templates, around, name)
+            why = tr("the template '{name}' would use itself", name=clash) if clash else ""
+            item = QTreeWidgetItem([name])
+            item.setSizeHint(0, self._row)
+            item.setIcon(0, theme.category_icon(Category.DEVELOPMENT))
+            item.setData(0, _TYPE_ROLE, f"{PREFIX}{name}")
+            shared = tr("{count} instances", count=count) if count != 1 else tr("1 instance")
+            item.setData(
+                0, Qt.ItemDataRole.AccessibleTextRole, tr("{name}, a template, {shared}", name=name, shared=shared)
+            )
+            tip = tr("Not here: {why}", why=why) if why else tr("Drag it or press Enter to add another instance.")
+            item.setToolTip(0, f"<b>{html.escape(name)}</b> ({shared})<p>{html.escape(tip)}</p>")
+            item.setDisabled(bool(why))
+            made.append(item)
+        return made
+
+    def _show_menu(self, place: QPoint) -> None:
+        """What can be done with a template: open it, or take it out of the document."""
+        item = self._tree.itemAt(place)
+        kind = str(item.data(0, _TYPE_ROLE) or "") if item is not None else ""
+        if not kind.startswith(PREFIX) or self._document is None:
+            return
+        name, root = kind.removeprefix(PREFIX), self._document.root
+        menu = QMenu(self)
+        menu.setObjectName("palette.menu")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.setToolTipsVisible(True)
+        menu.addAction(tr("Open Template")).triggered.connect(lambda: self._context.enter(name))
+        remove = menu.addAction(tr("Delete Template"))
+        remove.triggered.connect(lambda: root.do(lambda g: remove_template(g, name)))
+        if self._counted.get(name):
+            remove.setEnabled(False)
+            remove.setToolTip(tr("Not now: {count} instances use it", count=self._counted[name]))
+        menu.popup(self._tree.viewport().mapToGlobal(place))
 
     def _add_current(self) -> None:
         item = self._tree.currentItem()
