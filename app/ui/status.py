@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -10,6 +11,7 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from app.ui import theme
+from app.ui.texts import tr
 from designer.graph.diagnostics import Diagnostic, Severity
 
 INFO_MS, WARNING_MS = 6_000, 20_000
@@ -55,7 +57,11 @@ class StatusBar(QStatusBar):
         self._engine = QLabel("Engine idle")
         self._engine.setObjectName("status.engine")
         self._engine.setAccessibleName("Engine")
-        for widget in (self._progress, self._stop, self._engine, self.problems):
+        self._totals = QLabel()
+        self._totals.setObjectName("status.totals")
+        self._totals.setAccessibleName(tr("Work, parameters and memory"))
+        self._totals.hide()
+        for widget in (self._progress, self._stop, self._totals, self._engine, self.problems):
             self.addPermanentWidget(widget)
         self.busy = False  # as it is shown
         self._working = QTimer(self, singleShot=True, interval=BUSY_AFTER, timeout=lambda: self._show_busy(True))
@@ -93,6 +99,13 @@ class StatusBar(QStatusBar):
             self.problems.setIcon(theme.icon("alert", "warning"))
         else:
             self.problems.setIcon(theme.icon("check-circle-outline", "positive"))
+
+    def show_totals(self, text: str, explanation: str) -> None:
+        """The figures of the whole network; empty: none."""
+        self._totals.setText(text)
+        self._totals.setToolTip(f"<p>{escape(explanation).replace(chr(10), '</p><p>')}</p>" if explanation else "")
+        self._totals.setAccessibleDescription(explanation)
+        self._totals.setVisible(bool(text))
 
     def show_busy(self, busy: bool) -> None:
         """The engine works, or waits."""

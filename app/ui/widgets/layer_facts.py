@@ -10,13 +10,15 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.ui import theme
 from app.ui.document import Document
+from app.ui.texts import tr
 from app.ui.widgets.message import Message
-from app.ui.widgets.numbers import si
+from app.ui.widgets.numbers import binary, si
 from app.ui.widgets.sentences import finding_text
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.api import Operator
+from designer.operators.live_cost import LiveCost
 from designer.operators.registry import Read
 
 UNKNOWN = "unknown"
@@ -54,7 +56,7 @@ class LayerFacts(QWidget):
     def show_layers(self, document: Document, names: Sequence[str], told: Collection[str] = ()) -> None:
         """Show one layer in full, of several the sums. Findings about the parameters `told` stand at their fields already."""
         states = {n: document.inference.states.get(n, LayerState()) for n in names}
-        work = [layer_cost(cast(Read, document.inference.read(n)), s) for n, s in states.items()]
+        work = LiveCost(document.inference)
         facts: list[tuple[str, str]] = []
         training = [n for n in names if n in document.training]
         if training:
@@ -63,10 +65,14 @@ class LayerFacts(QWidget):
         if len(names) == 1:
             layer, state = document.graph[names[0]], states[names[0]]
             facts += _shapes(cast(Read, document.inference.read(names[0])).operator, layer, state)
-        known = [w for w in work if w is not None]
-        if len(known) == len(work):
-            facts.append(("Learned values", si(sum(p for p, _ in known))))
-            facts.append(("Work, batch of 1", si(sum(f for _, f in known), "FLOP")))
+        if all(work.of(n) is not None for n in names):
+            total = work.total(names=names)
+            facts.append(("Learned values", si(total.learned)))
+            facts.append(("Work, batch of 1", si(total.flops, "FLOP")))
+            memory = tr(
+                "{weights} weights, {outputs} outputs", weights=binary(total.weights), outputs=binary(total.outputs)
+            )
+            facts.append((tr("Memory, FP32"), memory))
         else:
             facts += [("Learned values", UNKNOWN), ("Work, batch of 1", UNKNOWN)]
         self._show(facts)
@@ -111,21 +117,6 @@ class LayerFacts(QWidget):
                 message.tell("")
                 continue
             message.tell(finding_text(found[index]), found[index].severity.value)
-
-
-def layer_cost(read: Read, state: LayerState) -> tuple[int, int] | None:
-    """Learned values and FLOPs of a layer with its attached activation; None while shapes are unknown."""
-    if read.operator is None or state.outputs is None:
-        return None
-    before = state.outputs
-    if read.activation is not None and state.before_activation is not None:
-        before = (state.before_activation, *state.outputs[1:])
-    cost = read.operator.cost(state.inputs, before)
-    parameters, flops = cost.parameters, cost.flops
-    if read.activation is not None and before:
-        extra = read.activation.cost(before[:1], state.outputs[:1])
-        parameters, flops = parameters + extra.parameters, flops + extra.flops
-    return parameters, flops
 
 
 def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[tuple[str, str]]:

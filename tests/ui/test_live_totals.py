@@ -1,0 +1,77 @@
+"""Work, parameters and memory in the status bar, at the layer and on the canvas, live."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtWidgets import QLabel
+
+import samples
+from app.ui.document import Document
+from app.ui.live_totals import LiveTotals, explanation, short_text
+from app.ui.widgets.layer_facts import LayerFacts
+from designer.files.document import read_document
+from designer.graph import commands
+from designer.operators.live_cost import LiveCost, Total
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    window.context.set_document(Document(kit.small_graph(), window.context.registry, parent=window.context))
+    return window
+
+
+def shown(window) -> QLabel:
+    return window.findChild(QLabel, "status.totals")
+
+
+def settled(window) -> bool:
+    return window.findChild(LiveTotals).total is not None
+
+
+def test_the_status_bar_follows_an_edit_and_its_undo(qtbot, window):
+    label, document = shown(window), window.context.document
+    qtbot.waitUntil(lambda: label.isVisible() and settled(window))
+    first = label.text()
+    pixels = 64 * 48
+    assert first.startswith("~1.33 MFLOP · 224 parameters · ~")  # 2 * pixels * 8 * 27, 8 * 27 + 8
+    assert 2 * pixels * 8 * 27 == 1_327_104
+    document.do(lambda g: commands.set_params(g, {"conv": {"features": "16"}}))
+    qtbot.waitUntil(lambda: "448 parameters" in label.text())
+    assert label.text().startswith("~2.65 MFLOP")
+    document.undo()
+    qtbot.waitUntil(lambda: label.text() == first)
+    assert "Two for each multiply-add" in label.toolTip()
+    assert "Without 1 layers whose shapes are not known" in label.toolTip()  # `free` reads nothing
+
+
+def test_another_document_has_its_own_figures(qtbot, window):
+    graph = read_document(samples.path("denoiser.xml")).graph
+    document = Document(graph, window.context.registry, parent=window.context)
+    window.context.set_document(document)
+    qtbot.waitUntil(lambda: settled(window))
+    total = window.findChild(LiveTotals).total
+    live = LiveCost(document.inference)
+    live.count()
+    assert total == live.total(document.training)
+    assert shown(window).text() == short_text(total)
+
+
+def test_the_training_branch_and_templates_are_explained():
+    text = explanation(Total(flops=2_000, learned=1_234_567, weights=4096, outputs=4096, layers=3), 2)
+    assert "1 234 567 parameters" in text
+    assert "8.00 KiB: 4.00 KiB of weights and 4.00 KiB" in text
+    assert "training branch (2 layers) is left out" in text
+    assert short_text(Total()) == ""
+
+
+def test_memory_of_the_selected_layers_is_shown(qtbot, window):
+    window.context.select(("conv",))
+    facts = window.findChild(LayerFacts, "parameters.facts") or window.findChild(LayerFacts)
+    assert facts.facts()["Learned values"] == "224"
+    assert facts.facts()["Memory, FP32"] == "896 B weights, 96.0 KiB outputs"
