@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.image_view import ImageView
 from app.ui.analysis.inspector_bar import tool_button
+from app.ui.analysis.look import Fit, Look, pixels
+from app.ui.analysis.render import Floats, to_image
 from app.ui.texts import tr
 
 
@@ -36,6 +39,7 @@ class EnlargedPage(QWidget):
         self.title = ElidedLabel()
         self.title.setObjectName("channel_inspector.large_title")
         row.addWidget(self.title, 1)
+        self._size: tuple[int, ...] | None = None  # height and width of the last plane that was computed in full
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -45,3 +49,13 @@ class EnlargedPage(QWidget):
         self.view.add_key(Qt.Key.Key_Backspace, self.left.emit)
         self.view.add_key(Qt.Key.Key_Left, lambda: self.walked.emit(-1))
         self.view.add_key(Qt.Key.Key_Right, lambda: self.walked.emit(1))
+
+    def show_plane(self, plane: Floats, look: Look, own: Fit | None, coarse: bool) -> None:
+        """A channel H x W. A coarse one is drawn at the size of the full one before it, so that zoom and place stay."""
+        found = pixels(plane, look, own)
+        if not coarse:
+            self._size = plane.shape
+        elif self._size is not None and self._size != plane.shape:
+            rows, columns = (np.arange(n) * m // n for n, m in zip(self._size, plane.shape, strict=True))
+            found = found[rows[:, None], columns]
+        self.view.show_image(to_image(found))

@@ -72,7 +72,7 @@ class InputPane(QWidget):
         if self._field.box is not None:
             marks.insert(0, Box(*self._field.box))
         self.view.set_overlays(marks)
-        self.words.setText(tr("depends on {what}", what=self._field.text) if self._field.text else "")
+        self.words.setText(self._field.text)
 
     def _told(self, place: Any) -> Any:
         return (place, self.size_of_picture) if place is not None and self.size_of_picture is not None else None

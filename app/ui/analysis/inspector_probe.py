@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
+from PySide6.QtWidgets import QVBoxLayout
 
 from app.ui import theme
 from app.ui.analysis.controller import AnalysisController
@@ -65,15 +65,12 @@ class InspectorProbe(QObject):
         panel.features.probed.connect(self._probe_feature)
 
     def lines(self, font: QFont) -> QVBoxLayout:
-        """The two lines of text with their buttons."""
-        column, first = QVBoxLayout(), QHBoxLayout()
+        """The two lines of text."""
+        column = QVBoxLayout()
         column.setSpacing(0)
         for label in (self.status, self.same):
             label.setFont(font)
-        for widget in (self.status, self.unpin_button, self.show_input):
-            first.addWidget(widget, int(widget is self.status))
-        column.addLayout(first)
-        column.addWidget(self.same)
+            column.addWidget(label)
         return column
 
     # --- what the panel tells ------------------------------------------------------------------------------------
@@ -92,7 +89,7 @@ class InspectorProbe(QObject):
         result = self._analysis.result
         layer = self._input()
         array = result.captures.get(layer) if result is not None else None
-        if self.pane.isVisible() or self.show_input.isChecked():
+        if self.show_input.isChecked() and not (result is not None and result.coarse and self.pane.size_of_picture):
             self.pane.show_input(layer, array, item)
         if result is None:
             self._page = None

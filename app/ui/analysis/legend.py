@@ -35,11 +35,13 @@ class Legend(QWidget):
 
     def texts(self) -> list[str]:
         """What stands under the left end, the middle and the right end."""
+        if self._look.each:
+            return [tr("low"), tr("of each channel"), tr("high")]
         found = [number(value_at(place, self._look)) for place in (-1.0, 0.0, 1.0)]
         return [f"≤ {found[0]}", "0" if found[1] in ("-0", "0") else found[1], f"≥ {found[2]}"]
 
     def sizeHint(self) -> QSize:
-        return QSize(220, BAR + 2 + self.fontMetrics().height())
+        return QSize(190, BAR + 2 + self.fontMetrics().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -52,8 +54,6 @@ class Legend(QWidget):
         left, middle, right = self.texts()
         if not self._look.each and self._unit:
             middle = f"{middle}  {self._unit}"
-        elif self._look.each:
-            middle = f"{middle}  {tr('of each range')}"
         flags = Qt.AlignmentFlag
         for place, words in ((flags.AlignLeft, left), (flags.AlignHCenter, middle), (flags.AlignRight, right)):
             painter.drawText(text, place, words)

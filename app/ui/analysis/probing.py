@@ -46,16 +46,16 @@ def reading(name: str, array: NDArray[Any], place: tuple[int, int], here: tuple[
         return ""
     x, y = scaled(place, here, (array.shape[3], array.shape[2]))
     values = array[min(item, len(array) - 1), :, y, x]
-    texts = "  ".join(number(float(v)) for v in values[:SHOWN])
+    texts = " ".join(number(float(v)) for v in values[:SHOWN])
     more = " …" if len(values) > SHOWN else ""
-    return f"{name}  x {x}  y {y}   {texts}{more}"
+    return f"{name} ({x}, {y})  {texts}{more}"
 
 
 def readings(
     tensors: Iterable[tuple[str, NDArray[Any]]], place: tuple[int, int], here: tuple[int, int], item: int = 0
 ) -> str:
     """One line about several tensors."""
-    return "   ·   ".join(text for name, array in tensors if (text := reading(name, array, place, here, item)))
+    return "  ·  ".join(text for name, array in tensors if (text := reading(name, array, place, here, item)))
 
 
 class Field(QObject):
@@ -101,9 +101,9 @@ class Field(QObject):
         if self._asked == self._wish and self._wish is not None:
             left, top, right, bottom = (int(v) for v in reply.get("box", (0, 0, 0, 0)))
             self.box = (left, top, right, bottom) if right > left and bottom > top else None
-            size = tr("{width} x {height} pixels", width=right - left, height=bottom - top)
+            size = tr("field {width} x {height}", width=right - left, height=bottom - top)
             words = tr("measured") if reply.get("source") == "measured" else tr("computed")
-            self.text = ", ".join(t for t in (f"{size} ({words})", str(reply.get("note") or "")) if t)
+            self.text = ", ".join(t for t in (size, words, str(reply.get("note") or "")) if t)
             self.changed.emit()
         self._ask()
 

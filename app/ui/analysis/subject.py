@@ -62,6 +62,16 @@ class Subject(QObject):
             return f"{self.layer} {self.tensor}".strip()
         return f"{self.source} gradient" if self.kind is Kind.GRADIENT else self.source
 
+    @property
+    def title(self) -> str:
+        """The same in words."""
+        if self.kind is not Kind.GRADIENT:
+            return self.key
+        if self.at is None:
+            return tr("gradient of the sum of {tensor}", tensor=self.source)
+        channel, y, x = self.at
+        return tr("gradient of {tensor}  channel {c}  x {x}  y {y}", tensor=self.source, c=channel, x=x, y=y)
+
     def set_active(self, active: bool) -> None:
         """Whether somebody looks: only then anything is asked for."""
         if active != self._active:
@@ -135,6 +145,8 @@ class Subject(QObject):
 
     def _on_result(self) -> None:
         result = self._analysis.result
+        if self.kind is not Kind.OUTPUT and result is not None and result.coarse:
+            return  # the full one follows at once
         if self.kind is Kind.OUTPUT:
             found = result.captures.get(self.source) if result is not None else None
             if found is not None or result is None:
@@ -154,23 +166,26 @@ class Subject(QObject):
         analysis = self._analysis
         if not (self._active and self.source) or self._flying or analysis.result is None:
             return
-        if analysis.phase not in (Phase.READY, Phase.RUNNING):
+        if analysis.phase not in (Phase.READY, Phase.RUNNING) or self.kind is Kind.OUTPUT:
             return
         if self.kind is Kind.WEIGHTS:
-            key: tuple[object, ...] = (Kind.WEIGHTS, self.layer, analysis.engine.session, self._params())
             params: dict[str, Any] = {"layer": self.layer}
-        elif self.kind is Kind.GRADIENT:
+        else:
             inputs = analysis.input_layers()
             self.tensor = self.tensor if self.tensor in inputs else inputs[0] if inputs else ""
-            key = (Kind.GRADIENT, self.source, self.tensor, self.at, id(analysis.result))
             params = {"of": self.source, "at": list(self.at) if self.at else None, "input": self.tensor}
-        else:
-            return
+        key = self._question()
         if key == self._asked:
             return
         self._asked, self._flying = key, True
         method = "weights_of" if self.kind is Kind.WEIGHTS else "gradient"
         analysis.engine.request(method, params, lambda r: self._came(key, r), lambda e: self._refused(key, e))
+
+    def _question(self) -> tuple[object, ...]:
+        """What would be asked now: the answer to another question is of no use any more."""
+        if self.kind is Kind.WEIGHTS:
+            return self.kind, self.layer, self._analysis.engine.session, self._params()
+        return self.kind, self.source, self.tensor, self.at, id(self._analysis.result)
 
     def _params(self) -> tuple[tuple[str, str], ...]:
         context = self._analysis.context
@@ -182,7 +197,7 @@ class Subject(QObject):
         take = self._analysis.engine.take
         tensors = {name: take(handle) for name, handle in (reply.get("tensors") or {}).items()}
         gradient = take(reply["gradient"]) if reply.get("gradient") else None
-        if key != self._asked:  # something else is looked at by now
+        if key[:-1] != self._question()[:-1]:  # something else is looked at by now
             self._ask()
             return
         if self.kind is Kind.WEIGHTS:
@@ -195,10 +210,12 @@ class Subject(QObject):
             self.value = gradient
             self.note = str(reply.get("note") or "")
         self.changed.emit()
+        if key != self._question():  # another run has come since
+            self._rest.start()
 
     def _refused(self, key: tuple[object, ...], found: tuple[Diagnostic, ...]) -> None:
         self._flying = False
-        if key != self._asked:
+        if key[:-1] != self._question()[:-1]:
             self._ask()
             return
         self.value = None

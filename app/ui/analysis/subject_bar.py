@@ -85,6 +85,12 @@ class SubjectBar(QWidget):
             row.addWidget(widget)
         row.addStretch(1)
         row.addWidget(self.export)
+        self._row = row
+
+    def add_buttons(self, *buttons: QWidget) -> None:
+        """More of them, before the one to export."""
+        for button in buttons:
+            self._row.insertWidget(self._row.count() - 1, button)
 
     def show_document(self, document: Document) -> None:
         """List the tensors in running order."""

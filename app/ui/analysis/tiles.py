@@ -91,7 +91,7 @@ class Tiles:
             means = block_mean(self._data[start:end], block)
             for offset in range(end - start):
                 self._small[start + offset] = means[offset]
-        gap = np.uint32(theme.color("outline").rgb()) if self._gaps is not None and block == 1 else None
+        gap = np.uint32(theme.color("border").rgb()) if self._gaps is not None and block == 1 else None
         for channel in channels:
             found = pixels(self._small[channel], self._look, self.fit_of(channel) if self._look.each else None)
             if gap is not None:

@@ -21,11 +21,11 @@ from app.ui.analysis.inspector_look import Ranges
 from app.ui.analysis.inspector_probe import InspectorProbe
 from app.ui.analysis.labels import labels_of
 from app.ui.analysis.legend import Legend
-from app.ui.analysis.look import Look, pixels
+from app.ui.analysis.look import Look
 from app.ui.analysis.matrix_view import MatrixView
 from app.ui.analysis.ordering import Order, Sorter
 from app.ui.analysis.pages import Form, Page, page_of
-from app.ui.analysis.render import Floats, number, to_image
+from app.ui.analysis.render import Floats, number
 from app.ui.analysis.result import Phase
 from app.ui.analysis.subject import Kind, Subject
 from app.ui.analysis.subject_bar import SubjectBar
@@ -101,6 +101,7 @@ class ChannelInspectorPanel(QWidget):
             self._stack.addWidget(page)
         self.probe = InspectorProbe(self._analysis, self)
         self.probe.changed.connect(self._show_figures)
+        self.subjects.add_buttons(self.probe.unpin_button, self.probe.show_input)
         self._histogram = HistogramStrip()
         self.legend = Legend()
         self.exporter = Exporter(self)
@@ -110,8 +111,7 @@ class ChannelInspectorPanel(QWidget):
         middle.setChildrenCollapsible(False)
         middle.addWidget(self._stack)
         middle.addWidget(self.probe.pane)
-        middle.setStretchFactor(0, 3)
-        middle.setStretchFactor(1, 1)
+        middle.setSizes([700, 300])  # shares, until the person moves the line between them
         line = QHBoxLayout()
         line.addWidget(self._histogram)
         line.addLayout(self.probe.lines(theme.mono_font()), 1)
@@ -332,7 +332,6 @@ class ChannelInspectorPanel(QWidget):
         if self.page is None or self.page.form is not Form.CHANNELS or not 0 <= channel < len(self.page.data):
             return
         self._large = channel
-        self.view.show_image(None)  # another channel is fitted anew only when its size differs
         self._show_large()
         self._show_page()
         self.view.setFocus()
@@ -355,11 +354,13 @@ class ChannelInspectorPanel(QWidget):
         if self._large is None or self.page is None:
             return
         own = self.grid.fit_of(self._large) if self._look.each else None
-        self.view.show_image(to_image(pixels(self.page.data[self._large], self._look, own)))
+        result = self._analysis.result
+        coarse = self.subject.kind is Kind.OUTPUT and result is not None and bool(result.coarse)
+        self.enlarged.show_plane(self.page.data[self._large], self._look, own, coarse)
         count = len(self.page.data)
         channel = self._channel_name(self._large)
         self.enlarged.title.setText(
-            tr("{tensor}  ·  channel {channel} of {count}", tensor=self.subject.key, channel=channel, count=count)
+            tr("{tensor}  ·  channel {channel} of {count}", tensor=self.subject.title, channel=channel, count=count)
         )
         self._show_figures()
 
@@ -390,7 +391,7 @@ class ChannelInspectorPanel(QWidget):
             return tr("channel {channel}   {figures}", channel=self._large, figures=figures.text())
         flags = "".join(f"   {count} {flag}" for flag, count in sorted(self.figures.flagged().items()))
         shape = " x ".join(str(d) for d in self._tensor.shape) or number(float(self._tensor))
-        return f"{self.subject.key}   {shape}{flags}"
+        return f"{self.subject.title}   {shape}{flags}"
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
