@@ -39,7 +39,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A picture for a page: the whole and the region where the variants are worst, enlarged, as PNG."""
+    """A picture for a page: the whole and the region where the variants are worst, enlarged, as PNG; empty: it failed."""
 
     name: str
     whole: bytes
@@ -134,20 +134,26 @@ def measured(
     noise: str,
     clean: Picture,
     noisy: Picture,
-    results: Sequence[Picture],
+    results: Sequence[Picture | None],
     times: Sequence[float],
     titles: Sequence[str] = (),
 ) -> Row:
-    """The figures of one picture; with `titles` (of what went in, then of the variants) its pictures for a page too."""
+    """The figures of one picture; with `titles` (of what went in, then of the variants) its pictures for a page too.
+
+    A variant that failed has None among the results, and figures that are nan.
+    """
     from designer.runtime.metrics import worst_region
 
-    found = (figures(clean, noisy), *(figures(clean, r, t) for r, t in zip(results, times, strict=True)))
-    worst = worst_region(squared_error(clean, results), CROP)
+    made = [result for result in results if result is not None]
+    found = [figures(clean, noisy)]
+    for result, spent in zip(results, times, strict=True):
+        found.append(figures(clean, result, spent) if result is not None else Figures(nan, nan))
+    worst = worst_region(squared_error(clean, made or [noisy]), CROP)
     shown: tuple[Shown, ...] = ()
     if titles:
         pictures = (clean, noisy, *results)
         shown = tuple(_shown(n, p, worst) for n, p in zip(("clean", *titles), pictures, strict=True))
-    return Row(name, noise, found, worst, shown)
+    return Row(name, noise, tuple(found), worst, shown)
 
 
 def headings(columns: Sequence[str], rows: Sequence[Row], *, times: bool = True) -> list[str]:
@@ -217,9 +223,18 @@ def psnr_text(value: float) -> str:
     return f"{value:.2f}" if isfinite(value) else "-" if value != value else "inf"
 
 
+def ssim_text(value: float) -> str:
+    return f"{value:.4f}" if isfinite(value) else "-"
+
+
+def ms_text(value: float) -> str:
+    """Three significant digits, never an exponent."""
+    return "-" if not isfinite(value) else f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
+
+
 def _texts(found: Sequence[Figures], times: bool) -> list[str]:
-    pairs = [text for f in found for text in (psnr_text(f.psnr), f"{f.ssim:.4f}")]
-    return [*pairs, *(f"{f.milliseconds:.3g}" if isfinite(f.milliseconds) else "-" for f in found[1:] if times)]
+    pairs = [text for f in found for text in (psnr_text(f.psnr), ssim_text(f.ssim))]
+    return [*pairs, *(ms_text(f.milliseconds) for f in found[1:] if times)]
 
 
 def _several(rows: Sequence[Row]) -> bool:
@@ -240,7 +255,9 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _shown(name: str, picture: Picture, worst: tuple[int, int]) -> Shown:
+def _shown(name: str, picture: Picture | None, worst: tuple[int, int]) -> Shown:
+    if picture is None:
+        return Shown(name, b"", b"")
     row, column = worst
     part = picture[..., row : row + CROP, column : column + CROP].repeat(ENLARGED, -1).repeat(ENLARGED, -2)
     return Shown(name, encoded(picture), encoded(part))

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
-from app.comparison import Row, deviations, headings, means, psnr_text, summary
+from app.comparison import Row, deviations, headings, means, psnr_text, ssim_text, summary
 from app.page import Page
 
 MARKERS = "osD^v"
@@ -56,13 +56,17 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
     for row in rows:
         page.heading(f"{row.name} {row.noise}".strip())
         for item, figure in zip(row.shown, (None, *row.figures), strict=bool(row.shown)):
-            caption = "" if figure is None else f": {psnr_text(figure.psnr)} dB, SSIM {figure.ssim:.4f}"
-            page.picture_inside(item.whole, f"{item.name}{caption}")
+            caption = "" if figure is None else f": {psnr_text(figure.psnr)} dB, SSIM {ssim_text(figure.ssim)}"
+            if item.whole:
+                page.picture_inside(item.whole, f"{item.name}{caption}")
+            else:
+                page.text(f"{item.name} failed.")
         if row.shown:
             y, x = row.worst
             page.text(f"The region where the variants are farthest from the clean picture begins at x {x}, y {y}:")
         for item in row.shown:
-            page.picture_inside(item.part, item.name)
+            if item.part:
+                page.picture_inside(item.part, item.name)
 
 
 def plot(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.comparison import LETTERS, psnr_text
+from app.comparison import LETTERS, ms_text, psnr_text
 from app.ui import theme
 from app.ui.analysis.render import number
 from app.ui.side.model import CLEAN, INPUT, SideModel, region_psnr
@@ -49,6 +48,7 @@ class FiguresView(QWidget):
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.verticalHeader().hide()
+        self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
         self.table.setShowGrid(False)
         self.table.setWordWrap(False)
         header = self.table.horizontalHeader()
@@ -140,7 +140,7 @@ class FiguresView(QWidget):
             model.title(key),
             f"{stars['psnr']}{psnr_text(found.psnr)}",
             f"{stars['ssim']}{found.ssim:.4f}",
-            f"{found.milliseconds:.3g}" if isfinite(found.milliseconds) else "-",
+            ms_text(found.milliseconds),
             worst,
             self._values(key),
         ]

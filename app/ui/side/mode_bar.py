@@ -80,6 +80,11 @@ class ModeBar(QWidget):
 
     def set_mode(self, mode: Mode) -> None:
         self.modes[mode].setChecked(True)
+        for each, button in self.modes.items():  # Fusion's pressed look is faint in dark colours
+            font = button.font()
+            font.setBold(each is mode)
+            font.setUnderline(each is mode)
+            button.setFont(font)
         self._options.setCurrentWidget(self._pages[mode])
         self._pictures.set_mode(mode)
         self._turning(self.automatic.isChecked() and mode is Mode.TURNS)
@@ -111,7 +116,7 @@ class ModeBar(QWidget):
         first, second = self._pictures.pair
         for box, present in ((self.first, first), (self.second, second)):
             _fill(box, [(self._model.title(k), k) for k in keys], present)
-        choices = [(tr("what is measured against"), ""), *((self._model.title(k), k) for k in keys)]
+        choices = [(tr("reference"), ""), *((self._model.title(k), k) for k in keys)]
         _fill(self.against, choices, self._pictures.against)
         self._on_pair()
 

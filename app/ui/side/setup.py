@@ -79,6 +79,7 @@ class Setup(QScrollArea):
         main.addLayout(self._make_picture())
         main.addStretch(1)
         self.setWidget(inside)
+        self.setMinimumWidth(inside.minimumSizeHint().width() + self.verticalScrollBar().sizeHint().width() + 4)
         model.status_changed.connect(self._show_status)
         model.finished.connect(self._show_all)
         model.started.connect(self._show_all)

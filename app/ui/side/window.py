@@ -28,15 +28,21 @@ from app.ui.analysis.inputs import default_picture, layers_of
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.side.figures import FiguresView
+from app.ui.side.folder_run import FolderRun
+from app.ui.side.folder_view import FolderView
 from app.ui.side.mode_bar import ModeBar
 from app.ui.side.model import CLEAN, INPUT, MOST, SideModel
 from app.ui.side.pictures import Mode, Pictures
 from app.ui.side.setup import Setup
 from app.ui.side.variants import VariantChoice
+from app.ui.side.vote_page import VotePage
+from app.ui.side.vote_view import VoteView
 from app.ui.texts import tr
 from designer.operators.api import Role
 
 SETUP_WIDTH = 300
+FIGURES_HEIGHT = 210
+FOLDER_SHARE = 0.46  # of the height, for the table and plot of a folder
 
 
 class SideWindow(QWidget):
@@ -59,6 +65,10 @@ class SideWindow(QWidget):
         self.bar = ModeBar(self.model, self.pictures)
         self.setup = Setup(self.model, self._documents)
         self.figures = FiguresView(self.model)
+        self.folder_run = FolderRun(self.model, self)
+        self.folder = FolderView(self.folder_run)
+        self.voting = VoteView(self.model, self.folder_run)
+        self.vote = VotePage()
         self._build()
         self._connect()
         self._keys()
@@ -88,6 +98,9 @@ class SideWindow(QWidget):
         self.tabs.setAccessibleName(tr("Figures, folder and vote"))
         self.tabs.setDocumentMode(True)
         self.tabs.addTab(self.figures, tr("Figures"))
+        self.tabs.addTab(self.folder, tr("Folder"))
+        self.tabs.addTab(self.voting, tr("Blind Vote"))
+        self.tabs.currentChanged.connect(self._give_room)
         above = QWidget()
         column = QVBoxLayout(above)
         column.setContentsMargins(0, 0, 0, 0)
@@ -100,7 +113,7 @@ class SideWindow(QWidget):
         self._upright.addWidget(above)
         self._upright.addWidget(self.tabs)
         self._upright.setStretchFactor(0, 1)
-        self._upright.setSizes([620, 190])
+        self._upright.setSizes([600, FIGURES_HEIGHT])
         self._level = QSplitter(Qt.Orientation.Horizontal)
         self._level.setObjectName("side.level")
         self._level.setChildrenCollapsible(False)
@@ -110,17 +123,29 @@ class SideWindow(QWidget):
         self._level.setSizes([SETUP_WIDTH, 1000])
         page = QWidget()
         main = QVBoxLayout(page)
-        main.setContentsMargins(8, 8, 8, 8)
+        main.setContentsMargins(0, 8, 8, 8)
         main.addWidget(self._level, 1)
         main.addLayout(foot)
         self.stack = QStackedWidget()
         self.stack.addWidget(page)
+        self.stack.addWidget(self.vote)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self.stack)
 
+    def _give_room(self, index: int) -> None:
+        """A table of pictures and a plot need more height than a few figures."""
+        total = sum(self._upright.sizes())
+        low = round(total * FOLDER_SHARE) if self.tabs.widget(index) is not self.figures else FIGURES_HEIGHT
+        self._upright.setSizes([total - low, low])
+
     def _connect(self) -> None:
         model = self.model
+        self.folder.picture_wanted.connect(self.setup.set_picture)
+        self.voting.begun.connect(self.begin_vote)
+        self.vote.ended.connect(self.end_vote)
+        self.folder_run.started.connect(self._show_status)
+        self.folder_run.finished.connect(self._show_status)
         self.setup.compare_wanted.connect(self.compare)
         self.setup.changed.connect(self.compare)
         self.pictures.probed.connect(self.figures.probe)
@@ -169,7 +194,26 @@ class SideWindow(QWidget):
         """Run what is chosen."""
         self.model.compare()
 
+    def begin_vote(self, trials: Any, pictures: Any) -> None:
+        """Hide everything that could tell which is which."""
+        for shortcut in self.shortcuts.values():
+            shortcut.setEnabled(False)
+        self.setWindowTitle(tr("Blind Vote - Layerwright"))
+        self.stack.setCurrentWidget(self.vote)
+        self.vote.begin(trials, pictures)
+
+    def end_vote(self) -> None:
+        """Back to the names, with the result of the vote."""
+        if self.stack.currentWidget() is not self.vote:
+            return
+        for shortcut in self.shortcuts.values():
+            shortcut.setEnabled(True)
+        self.setWindowTitle(tr("Side by Side - Layerwright"))
+        self.stack.setCurrentIndex(0)
+        self.voting.show_votes(self.vote.votes)
+
     def stop(self) -> None:
+        self.folder_run.cancel()
         self.model.stop()
 
     def _choose_first(self) -> None:
@@ -202,7 +246,7 @@ class SideWindow(QWidget):
 
     def _show_status(self) -> None:
         model = self.model
-        self.stop_button.setEnabled(model.busy)
+        self.stop_button.setEnabled(model.busy or self.folder_run.running)
         self.progress.setVisible(model.busy)
         if model.busy:
             done = len(model.made) + sum(1 for e in model.errors if e)
@@ -233,5 +277,6 @@ class SideWindow(QWidget):
         return tr("{noise}, seed {seed}", noise=noise.text, seed=noise.seed) if noise.kind else tr("no noise added")
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        self.folder_run.cancel()
         self.model.close()
         super().closeEvent(event)

@@ -1,0 +1,136 @@
+"""Blind votes between variants: who was seen where, what was preferred, and whether that may be chance."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from random import Random
+
+LEFT, RIGHT, EQUAL = "left", "right", "="
+TEST = "two-sided sign test (exact binomial), votes without a preference left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What stood left and right, by the variants' keys. `square` is (left, top, side) of the part shown; None: all."""
+
+    picture: int
+    left: str
+    right: str
+    square: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The answer to a trial: LEFT, RIGHT or EQUAL."""
+
+    trial: Trial
+    answer: str
+    seconds: float
+
+    @property
+    def preferred(self) -> str:
+        """The key of the variant that was preferred, empty for none."""
+        return {LEFT: self.trial.left, RIGHT: self.trial.right}.get(self.answer, "")
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """How often each of two variants was preferred, and the p-value of the sign test."""
+
+    a: str
+    b: str
+    wins_a: int
+    wins_b: int
+    ties: int
+    p: float
+
+
+def make_trials(
+    keys: Sequence[str], sizes: Sequence[tuple[int, int]], count: int, side: int, rng: Random
+) -> list[Trial]:
+    """`count` trials over pictures of these (width, height): every pair and picture as often as the others, in random
+    order, each pair in random order too. `side` > 0 shows a random square of that many pixels."""
+    pairs = list(combinations(keys, 2))
+    places = [(pair, picture) for picture in range(len(sizes)) for pair in pairs]
+    wanted: list[tuple[tuple[str, str], int]] = []
+    while len(wanted) < count:
+        turn = list(places)
+        rng.shuffle(turn)
+        wanted += turn
+    trials = []
+    for pair, picture in wanted[:count]:
+        left, right = rng.sample(pair, 2)
+        width, height = sizes[picture]
+        square = None
+        if side:
+            square = (rng.randint(0, max(0, width - side)), rng.randint(0, max(0, height - side)), side)
+        trials.append(Trial(picture, left, right, square))
+    return trials
+
+
+def sign_test(wins_a: int, wins_b: int) -> float:
+    """How likely a division at least this uneven is when nobody can tell them apart; 1 without votes."""
+    total, few = wins_a + wins_b, min(wins_a, wins_b)
+    return min(1.0, 2 * sum(comb(total, k) for k in range(few + 1)) / 2**total) if total else 1.0
+
+
+def results(votes: Sequence[Vote]) -> list[PairResult]:
+    """One for each pair that was voted on."""
+    found = []
+    pairs = sorted({tuple(sorted((v.trial.left, v.trial.right))) for v in votes})
+    for a, b in pairs:
+        mine = [v.preferred for v in votes if {v.trial.left, v.trial.right} == {a, b}]
+        wins_a, wins_b = mine.count(a), mine.count(b)
+        found.append(PairResult(a, b, wins_a, wins_b, mine.count(""), sign_test(wins_a, wins_b)))
+    return found
+
+
+def as_csv(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str]) -> str:
+    """A line a vote; `names` are those of the variants by key."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("trial", "picture", "x", "y", "side", "left", "right", "answer", "preferred", "seconds"))
+    for number, vote in enumerate(votes, 1):
+        trial = vote.trial
+        square = trial.square or ("", "", "")
+        shown = (names[trial.left], names[trial.right], vote.answer, names.get(vote.preferred, ""))
+        writer.writerow((number, pictures[trial.picture], *square, *shown, f"{vote.seconds:.2f}"))
+    return text.getvalue()
+
+
+def as_json(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str], seed: int) -> str:
+    """The votes and what follows from them."""
+    made = {
+        "seed": seed,
+        "test": TEST,
+        "pairs": [
+            {
+                "a": names[r.a],
+                "b": names[r.b],
+                "a_preferred": r.wins_a,
+                "b_preferred": r.wins_b,
+                "ties": r.ties,
+                "p": r.p,
+            }
+            for r in results(votes)
+        ],
+        "votes": [
+            {
+                "picture": pictures[v.trial.picture],
+                "square": list(v.trial.square) if v.trial.square else None,
+                "left": names[v.trial.left],
+                "right": names[v.trial.right],
+                "answer": v.answer,
+                "preferred": names.get(v.preferred),
+                "seconds": round(v.seconds, 2),
+            }
+            for v in votes
+        ],
+    }
+    return json.dumps(made, indent=2)

@@ -1,0 +1,58 @@
+"""Blind votes: fair trials, the sign test, and what is saved."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+
+from app.voting import EQUAL, LEFT, RIGHT, Trial, Vote, as_csv, as_json, make_trials, results, sign_test
+
+
+def test_pairs_and_pictures_come_equally_often_and_in_both_orders() -> None:
+    trials = make_trials("ABC", [(300, 200), (64, 48)], 60, 100, Random(1))
+    seen = [(frozenset((t.left, t.right)), t.picture) for t in trials]
+    assert len(trials) == 60
+    assert {seen.count(place) for place in set(seen)} == {10}  # 3 pairs x 2 pictures
+    assert {(t.left, t.right) for t in trials} == {(a, b) for a in "ABC" for b in "ABC" if a != b}
+    for trial in trials:
+        assert trial.square is not None
+        x, y, side = trial.square
+        width, height = ((300, 200), (64, 48))[trial.picture]
+        assert side == 100
+        assert 0 <= x <= max(0, width - side)
+        assert 0 <= y <= max(0, height - side)
+    assert make_trials("AB", [(8, 8)], 5, 0, Random(2))[0].square is None
+    assert make_trials("ABC", [(9, 9)], 9, 4, Random(3)) == make_trials("ABC", [(9, 9)], 9, 4, Random(3))
+
+
+def test_the_sign_test_is_the_exact_binomial_one() -> None:
+    assert sign_test(0, 0) == 1.0
+    assert sign_test(5, 5) == 1.0
+    assert sign_test(10, 0) == pytest.approx(2 / 2**10)
+    assert sign_test(9, 1) == pytest.approx(2 * (1 + 10) / 2**10)
+    assert sign_test(1, 9) == sign_test(9, 1)
+    assert sign_test(15, 5) == pytest.approx(0.04138947, abs=1e-7)
+
+
+def test_votes_count_for_the_variant_not_for_the_side() -> None:
+    votes = [
+        Vote(Trial(0, "A", "B"), LEFT, 1.0),
+        Vote(Trial(0, "B", "A"), RIGHT, 1.0),
+        Vote(Trial(1, "B", "A"), LEFT, 2.5),
+        Vote(Trial(1, "A", "B"), EQUAL, 1.0),
+        Vote(Trial(1, "C", "A", (3, 4, 5)), RIGHT, 1.0),
+    ]
+    first, second = results(votes)
+    assert (first.a, first.b, first.wins_a, first.wins_b, first.ties) == ("A", "B", 2, 1, 1)
+    assert (second.a, second.b, second.wins_a, second.wins_b, second.p) == ("A", "C", 1, 0, 1.0)
+    names = {"A": "A one", "B": 'B "two", again', "C": "C three"}
+    lines = as_csv(votes, ["p.png", "q.png"], names).splitlines()
+    assert lines[2].endswith('"B ""two"", again",A one,right,A one,1.00')
+    assert lines[5].startswith("5,q.png,3,4,5,C three,A one,right,A one")
+    found = json.loads(as_json(votes, ["p.png", "q.png"], names, 7))
+    assert "sign test" in found["test"]
+    assert found["seed"] == 7
+    assert found["pairs"][0]["a_preferred"] == 2
+    assert found["votes"][3]["preferred"] is None

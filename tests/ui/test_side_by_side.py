@@ -1,0 +1,320 @@
+"""Side by Side with real networks, engines and events."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.gui
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor
+from pytestqt.qtbot import QtBot
+from side_kit import WAIT, Side, network, photograph
+
+from app.ui.analysis.render import picture_pixels
+from app.ui.side.figures import BEST, PSNR, SSIM, TIME, VALUES
+from app.ui.side.model import CLEAN, INPUT, NoiseChoice
+from app.ui.side.pictures import Mode
+from app.ui.side.variants import VariantChoice
+from designer.graph.commands import set_params
+from designer.runtime.images import read_image
+from designer.runtime.metrics import psnr, ssim, worst_regions
+
+
+@pytest.fixture
+def side(qtbot: QtBot, tmp_path: Path) -> Iterator[Side]:
+    made = Side(qtbot, tmp_path)
+    yield made
+    made.window.close()
+    made.window.deleteLater()
+
+
+def test_variants_get_the_same_noisy_picture_and_are_measured_against_the_clean_one(side: Side) -> None:
+    side.begin()
+    model = side.model
+    clean = read_image(side.folder / "picture.png")
+    assert model.clean is not None
+    assert model.noisy is not None
+    assert np.array_equal(model.clean, clean)
+    assert np.std(model.noisy - clean) == pytest.approx(25 / 255, rel=0.05)
+    assert np.array_equal(model.made["A"].picture, model.noisy)  # A changes nothing
+    assert not np.array_equal(model.made["B"].picture, model.noisy)
+    found = model.measured.figures
+    assert found["B"].psnr == pytest.approx(psnr(clean, model.made["B"].picture))
+    assert found["B"].ssim == pytest.approx(ssim(clean, model.made["B"].picture))
+    assert model.measured.best("psnr") == {"B"}
+    keys = [INPUT, CLEAN, "A", "B"]
+    assert side.cell(keys.index("B"), PSNR) == f"{BEST}{found['B'].psnr:.2f}"
+    assert side.cell(keys.index("A"), SSIM) == f"{found['A'].ssim:.4f}"
+    assert float(side.cell(keys.index("A"), TIME)) > 0
+    assert model.runner._lanes[0].client.pid != model.runner._lanes[1].client.pid
+
+
+def test_one_that_fails_says_why_and_the_others_go_on(side: Side) -> None:
+    side.model.choices = [
+        VariantChoice(network(side.folder, "small", 2, 2)),
+        VariantChoice(side.document),
+        VariantChoice(side.folder / "nowhere.xml"),
+        VariantChoice(side.document, engine="torch", precision="fp16"),
+    ]
+    side.begin()
+    errors = side.model.errors
+    assert "not a picture like its input" in errors[0]
+    assert "nowhere.xml" in errors[2]
+    assert "fp16" in errors[3]
+    assert not errors[1]
+    assert list(side.model.made) == ["B"]
+    assert "3 of 4 variants failed" in side.window.status.text()
+    assert "not a picture like its input" in side.window.setup.rows[0].state
+
+
+def test_an_engine_that_dies_takes_nobody_along(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    lane = side.model.runner._lanes[0].client
+    with qtbot.waitSignal(lane.crashed):
+        import os
+        import signal
+
+        os.kill(lane.pid, signal.SIGKILL)
+    qtbot.keyClick(side.window, Qt.Key.Key_F5)
+    side.wait()
+    assert set(side.model.made) == {"A", "B"}
+
+
+def test_the_open_document_is_compared_as_it_is_now(side: Side) -> None:
+    side.begin()
+    before = side.model.made["A"].picture
+    edit = set_params(side.document.graph, {"mean": {"size": "5x5", "padding": "2x2"}})
+    assert side.document.do(edit)
+    side.window.compare()
+    side.wait()
+    assert not np.array_equal(side.model.made["A"].picture, before)
+
+
+def test_zoom_and_place_are_the_same_everywhere(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    panes = side.window.pictures.grid.panes
+    assert list(panes) == [INPUT, CLEAN, "A", "B"]
+    qtbot.keyClick(side.window, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+    assert {pane.zoom for pane in panes.values()} == {2.0}
+    assert side.window.bar.zoom_label.text() == "200 %"
+    start = panes["A"].rect().center()
+    qtbot.mousePress(panes["A"], Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mouseMove(panes["A"], start + QPoint(-30, 10))
+    qtbot.mouseRelease(panes["A"], Qt.MouseButton.LeftButton, pos=start + QPoint(-30, 10))
+    assert len({pane.view for pane in panes.values()}) == 1
+    qtbot.mouseClick(side.window.bar.modes[Mode.SPLIT], Qt.MouseButton.LeftButton)
+    assert side.window.pictures.split.view == panes["A"].view
+
+
+def test_pixels_are_exact_at_100_and_200_percent(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    pane = side.window.pictures.grid.panes["B"]
+    expected = picture_pixels(side.model.made["B"].picture[0])
+    ratio = pane.devicePixelRatioF()
+    for key, zoom in ((Qt.Key.Key_1, 1), (Qt.Key.Key_2, 2)):
+        qtbot.keyClick(side.window, key, Qt.KeyboardModifier.ControlModifier)
+        shown = pane.grab().toImage()
+        for x, y in ((40, 50), (41, 50), (60, 70)):
+            for inside in range(zoom):
+                place = pane.place_of(x, y) * ratio
+                got = shown.pixel(round(place.x()) + inside, round(place.y()) + inside)
+                assert QColor(got) == QColor(int(expected[y, x]))
+
+
+def test_the_pointer_tells_the_values_of_all(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    pane = side.window.pictures.grid.panes["B"]
+    qtbot.mouseMove(pane, pane.place_of(50.5, 60.5).toPoint())
+    for row, key in enumerate((INPUT, CLEAN, "A", "B")):
+        picture = side.model.pixels(key)
+        assert picture is not None
+        values = [float(t) for t in side.cell(row, VALUES).split()]
+        assert values == pytest.approx([float(v) for v in picture[0, :, 60, 50]], abs=0.002)
+    header = side.window.figures.table.horizontalHeaderItem(VALUES)
+    assert header is not None
+    assert "50, 60" in header.text()
+
+
+def test_the_split_line_is_dragged_and_quarters_stand_for_four(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    qtbot.keyClick(side.window, Qt.Key.Key_S)
+    split = side.window.pictures.split
+    assert split.isVisible()
+    a, b = (picture_pixels(side.model.made[k].picture[0]) for k in "AB")
+
+    def shows(x: int, y: int) -> QColor:
+        assert split.image is not None
+        return QColor(split.image.pixel(x, y))
+
+    assert shows(30, 40) == QColor(int(a[40, 30]))
+    assert shows(60, 40) == QColor(int(b[40, 60]))
+    on = split.place_of(48, 40).toPoint()
+    qtbot.mouseMove(split, on)
+    assert split.cursor().shape() is Qt.CursorShape.SplitHCursor
+    qtbot.mousePress(split, Qt.MouseButton.LeftButton, pos=on)
+    qtbot.mouseMove(split, split.place_of(24, 40).toPoint())
+    qtbot.mouseRelease(split, Qt.MouseButton.LeftButton, pos=split.place_of(24, 40).toPoint())
+    assert split.amounts[0] == pytest.approx(0.25, abs=0.02)
+    assert shows(30, 40) == QColor(int(b[40, 30]))
+    qtbot.keyClick(split, Qt.Key.Key_Right)
+    assert split.amounts[0] == pytest.approx(0.26, abs=0.02)
+    qtbot.mouseClick(side.window.setup.add, Qt.MouseButton.LeftButton)
+    side.wait()
+    qtbot.mouseClick(side.window.setup.add, Qt.MouseButton.LeftButton)
+    side.wait()
+    assert len(split.areas()) == 4
+    assert {label.text for label in split.labels()} == {side.model.title(k) for k in "ABCD"}
+    assert not side.window.setup.add.isEnabled()
+
+
+def test_flicker_by_key_and_by_itself(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    qtbot.keyClick(side.window, Qt.Key.Key_F)
+    pictures = side.window.pictures
+    assert pictures.alone == "A"
+    qtbot.keyClick(side.window, Qt.Key.Key_X)
+    assert pictures.alone == "B"
+    assert pictures.single.image is not None
+    expected = picture_pixels(side.model.made["B"].picture[0])
+    assert QColor(pictures.single.image.pixel(10, 10)) == QColor(int(expected[10, 10]))
+    side.window.bar.rate.box.setValue(3.0)
+    with qtbot.waitSignal(pictures.turned, timeout=WAIT):
+        qtbot.mouseClick(side.window.bar.automatic, Qt.MouseButton.LeftButton, pos=QPoint(8, 8))
+    assert pictures.turning
+    qtbot.keyClick(side.window, Qt.Key.Key_N)  # the input alone
+    assert pictures.alone == INPUT
+    qtbot.keyClick(side.window, Qt.Key.Key_G)
+    assert not pictures.turning
+
+
+def test_differences_are_amplified(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    side.window.bar.gain.box.setValue(4.0)
+    qtbot.keyClick(side.window, Qt.Key.Key_D)
+    pane = side.window.pictures.grid.panes["B"]
+    error = np.abs(np.clip(side.model.made["B"].picture, 0, 1) - side.model.clean)[0] * 4
+    expected = picture_pixels(error.astype(np.float32))
+    assert pane.image is not None
+    got = QColor(pane.image.pixel(33, 44))
+    for mine, theirs in zip(got.getRgb()[:3], QColor(int(expected[44, 33])).getRgb()[:3], strict=True):
+        assert abs(mine - theirs) <= 1
+    qtbot.mouseClick(side.window.bar.signed, Qt.MouseButton.LeftButton, pos=QPoint(8, 8))
+    assert pane.image is not None
+    assert QColor(pane.image.pixel(33, 44)).blue() == 0  # green or red
+
+
+def test_worst_regions_are_marked_and_jumped_to(side: Side, qtbot: QtBot) -> None:
+    side.model.picture = photograph(side.folder / "large.png", size=(300, 200))
+    side.begin()
+    model, panes = side.model, side.window.pictures.grid.panes
+    regions = model.measured.regions[""]
+    assert 1 < len(regions) <= 5
+    error = sum(np.square(np.clip(model.made[k].picture, 0, 1) - model.clean)[0].sum(0) for k in "AB")
+    assert regions[0][::-1] == worst_regions(np.asarray(error, np.float64), 64, 1)[0]
+    for number in (1, 2):
+        qtbot.keyClick(side.window, Qt.Key.Key_W)
+        x, y = regions[number - 1]
+        assert side.window.pictures.region == (x, y)
+        assert any(getattr(o, "left", None) == x and getattr(o, "top", None) == y for o in panes["B"].overlays)
+        middle = panes["B"].place_of(x + 32, y + 32).toPoint()
+        assert panes["B"].rect().contains(middle)
+    qtbot.mouseClick(side.window.figures.back, Qt.MouseButton.LeftButton)
+    assert side.window.pictures.region == regions[0]
+
+
+def test_without_noise_the_first_variant_is_the_measure(side: Side) -> None:
+    side.model.noise = NoiseChoice("")
+    side.begin()
+    assert side.model.measured.reference == "A"
+    assert side.model.measured.figures["A"].psnr == float("inf")
+    assert CLEAN not in side.window.pictures.grid.panes
+    assert "A same" in side.window.figures.note.text()
+
+
+def test_other_noise_by_the_controls(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    setup = side.window.setup
+    setup.kind.setCurrentIndex(setup.kind.findData("salt_and_pepper"))
+    setup.kind.activated.emit(setup.kind.currentIndex())
+    side.wait()
+    assert side.model.noise == replace(NoiseChoice(), kind="salt_and_pepper", strength=0.1)
+    assert "salt_and_pepper:0.1" in side.window.status.text()
+    assert setup.unit.text() == ""
+
+
+def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    photos = side.folder / "photos"
+    photos.mkdir()
+    for index in range(3):
+        photograph(photos / f"{index}.png", index)
+    (photos / "9.png").write_bytes(b"no picture")
+    window, view = side.window, side.window.folder
+    window.tabs.setCurrentWidget(view)
+    view.folder.setText(str(photos))
+    qtbot.mouseClick(view.start_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not window.folder_run.running, timeout=WAIT)
+    assert [row.name for row in window.folder_run.rows] == ["0.png", "1.png", "2.png"]
+    assert "9.png" in view.note.text()
+    qtbot.waitUntil(lambda: view.plot.image is not None, timeout=WAIT)
+    last = view.table.rowCount() - 1
+    mean, deviation = view.table.item(last - 1, 5), view.table.item(last, 5)
+    assert mean is not None
+    assert deviation is not None
+    values = [row.figures[2].psnr for row in window.folder_run.rows]
+    assert float(mean.text().removeprefix(BEST)) == pytest.approx(np.mean(values), abs=0.006)
+    assert float(deviation.text()) == pytest.approx(np.std(values), abs=0.006)
+    first = view.table.item(0, 5)
+    assert first is not None
+    assert first.text().startswith(BEST)
+    view.save(side.folder / "table.csv", "csv")
+    assert (side.folder / "table.csv").read_text().splitlines()[-1].startswith("deviation,")
+    view.save(side.folder / "page.html", "html")
+    qtbot.waitUntil((side.folder / "page.html").exists, timeout=WAIT)
+    assert (side.folder / "page.html").read_text().count("data:image/png") == 3 * 2 * 4 + 1
+    place = view.table.visualItemRect(view.table.item(1, 0)).center()
+    qtbot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    qtbot.mouseDClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    side.wait()
+    assert side.model.picture == photos / "1.png"
+    assert side.model.clean is not None
+    assert np.array_equal(side.model.clean, read_image(photos / "1.png"))
+
+
+def test_a_folder_can_be_cancelled_and_an_empty_one_says_so(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    photos = side.folder / "many"
+    photos.mkdir()
+    for index in range(20):
+        photograph(photos / f"{index:02}.png", index)
+    view, run = side.window.folder, side.window.folder_run
+    view.folder.setText(str(photos))
+    with qtbot.waitSignal(run.row_added, timeout=WAIT):
+        view.start()
+    side.window.tabs.setCurrentWidget(view)
+    qtbot.mouseClick(view.cancel_button, Qt.MouseButton.LeftButton)
+    assert not run.running
+    assert 0 < len(run.rows) < 20
+    (side.folder / "empty").mkdir()
+    view.folder.setText(str(side.folder / "empty"))
+    view.start()
+    assert "no pictures" in view.note.text()
+
+
+def test_escape_closes_and_ends_the_engines(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    clients = [lane.client for lane in side.model.runner._lanes]
+    assert all(client.running for client in clients)
+    qtbot.keyClick(side.window, Qt.Key.Key_Escape)
+    assert not side.window.isVisible()
+    assert not any(client.running for client in clients)
+    side.begin()  # and again
+    assert set(side.model.made) == {"A", "B"}
