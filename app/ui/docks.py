@@ -103,9 +103,17 @@ class Docks(QObject):
         self.fill(name)
         dock = self._docks[name]
         if self._window.dockWidgetArea(dock) is Qt.DockWidgetArea.NoDockWidgetArea:
-            self._window.addDockWidget(_AREAS[self._specs[name].area], dock)
+            area = _AREAS[self._specs[name].area]
+            beside = next((d for d in self._docks.values() if self._is_at(d, area)), None)
+            if beside is None:
+                self._window.addDockWidget(area, dock)
+            else:
+                self._window.tabifyDockWidget(beside, dock)  # beside it there would be room for neither
         dock.show()
         dock.raise_()
+
+    def _is_at(self, dock: QDockWidget, area: Qt.DockWidgetArea) -> bool:
+        return not dock.isHidden() and not dock.isFloating() and self._window.dockWidgetArea(dock) is area
 
     # --- workspaces ------------------------------------------------------------------------------------------
 

@@ -93,7 +93,6 @@ def test_sequences_that_hide_each_other_clash():
 
 def test_changed_in_the_dialog_by_keys_and_then_used(window, qtbot):
     window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "identity")))
-    window._refresh()
     dialog = ShortcutsDialog(window.actions_.shortcuts, window)
     qtbot.addWidget(dialog)
     dialog.open()
@@ -109,7 +108,7 @@ def test_changed_in_the_dialog_by_keys_and_then_used(window, qtbot):
     assert not dialog.add.isEnabled()
     dialog.close()
     window.context.select(("a",))
-    window._refresh()
+    qtbot.waitUntil(lambda: window.actions_["edit.rename"].isEnabled())
     window.canvas.viewer.setFocus()
     QTest.keySequence(window.canvas.viewer, "Ctrl+D")
     field = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "canvas.rename")

@@ -109,6 +109,7 @@ class Marking:
         self._projection = projection
         self.item = DifferenceMarks()
         viewer.scene().addItem(self.item)
+        viewer.overlays.append(self.item)
         self.item.hide()
         context.comparison.changed.connect(self.refresh)
         theme.changes().changed.connect(self.item.update)

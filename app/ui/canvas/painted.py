@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from NodeGraphQt.widgets.viewer import NodeViewer
 from PySide6.QtCore import QLineF, QPoint, QRect, QRectF, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QGraphicsView, QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsView, QStyleOptionGraphicsItem, QWidget
 
 from app.ui import theme
 from app.ui.canvas import gestures
@@ -45,6 +45,7 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
         super().__init__(parent)
         self._gesture: gestures.Gesture | None = None
         self.supply: Supply | None = None
+        self.overlays: list[QGraphicsItem] = []  # items that are painted from afar too
         self.far_below = NAMED  # the scale below which the network is painted in one go
         self.scene().selectionChanged.connect(self.far_marked)
 
@@ -117,6 +118,10 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
         far.paint(painter, self.zoom, self._names(self.supply, area) if self.zoom >= NAMED else ())
         if isinstance(self._gesture, gestures.Link) and self._gesture.live is not None:
             self._gesture.live.paint(painter, option)
+        option.exposedRect = area
+        for overlay in self.overlays:
+            if overlay.isVisible():
+                overlay.paint(painter, option)
         painter.end()
 
     def _names(self, supply: Supply, area: QRectF) -> Iterable[tuple[QRectF, str]]:
