@@ -6,13 +6,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from app.ui.window import MainWindow
 
 ENDINGS = (".xml", ".nv-neural-model")
 
@@ -21,18 +16,18 @@ def main() -> None:
     """Entry of the scripts `layerwright` and `layerwright-gui`."""
     arguments = sys.argv[1:]
     if opens_window(arguments):
-        raise SystemExit(run_window(Path(arguments[0]) if arguments else None))
+        raise SystemExit(run_window([Path(name) for name in arguments]))
     from app import cli
 
     cli.main()
 
 
 def opens_window(arguments: Sequence[str]) -> bool:
-    """Whether the command line asks for the window: no argument, or a document alone."""
-    return not arguments or (len(arguments) == 1 and arguments[0].lower().endswith(ENDINGS))
+    """Whether the command line asks for the window: no argument, or documents alone."""
+    return all(name.lower().endswith(ENDINGS) for name in arguments)
 
 
-def run_window(path: Path | None) -> int:
+def run_window(paths: Sequence[Path]) -> int:
     """Open the window and run it until it is closed; the process's exit status."""
     if sys.platform.startswith("linux") and not any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
@@ -60,16 +55,19 @@ def run_window(path: Path | None) -> int:
     window = MainWindow(default_registry(), settings)
     window.show()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program at once
-    sys.excepthook = partial(_tell, window)
-    QTimer.singleShot(0, window, lambda: window.begin(path))
+    sys.excepthook = _tell
+    QTimer.singleShot(0, window, lambda: window.begin(paths))
     return app.exec()
 
 
-def _tell(window: MainWindow, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Our own mistake must not pass in silence: the details go to the terminal, a sentence to the person."""
+    from app.ui.windows import shown_windows
+
     sys.__excepthook__(kind, error, trace)
     text = f"Something went wrong inside the program ({kind.__name__}: {error}). Save your work and report this."
-    window.context.message.emit("error", text)
+    for window in shown_windows():
+        window.context.message.emit("error", text)
 
 
 if __name__ == "__main__":

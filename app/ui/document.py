@@ -82,6 +82,16 @@ class Document(QObject):
         self.path_changed.emit()
         self._check_clean()
 
+    def mark_unsaved(self) -> None:
+        """What is open stands in no file, though nothing was done to it: it was recovered, or the file is another now."""
+        self.history.mark_unsaved()
+        self._check_clean()
+
+    def restore_settings(self, **values: Any) -> None:
+        """Put settings that were recovered: no step, for there is no other state to go back to."""
+        self.settings = replace(self.settings, **values)
+        self.settings_changed.emit()
+
     def change_settings(self, **changes: Any) -> None:
         """Put other values into the settings, by field name: a step of the history like any other. Typed numbers merge."""
         values = {key: (getattr(self.settings, key), value) for key, value in changes.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,16 +11,23 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 import samples
 from app.ui.context import Context
-from app.ui.dialogs.findings import ask_unsaved, show_findings
+from app.ui.dialogs.findings import show_findings
+from app.ui.dialogs.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.document import Document
-from designer.files.settings import Settings, save_settings, settings_path
-from designer.graph.diagnostics import DiagnosticError, Severity
+from app.ui.opened import Opened
+from app.ui.tabs import Tabs
+from app.ui.texts import tr
+from designer.files import limits
+from designer.files.watching import digest_of
+from designer.files.xml_tree import XmlError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 
 ENDINGS = (".xml", ".nv-neural-model")
 OPEN_FILTER = "Networks (*.xml *.nv-neural-model);;All files (*)"
 SAVE_FILTER = "Network (*.xml);;Network of the 2022 tool (*.nv-neural-model)"
 RECENT = 10
+CLOSED = 20  # documents that can be opened again
 
 
 def sample_files() -> tuple[Path, ...]:
@@ -46,62 +53,140 @@ def start_folder(document: Path | None) -> Path:
 class Files:
     """File operations of one window."""
 
-    def __init__(self, window: QWidget, context: Context, settings: QSettings) -> None:
+    def __init__(self, window: QWidget, context: Context, settings: QSettings, tabs: Tabs) -> None:
         self._window = window
         self._context = context
         self._settings = settings
+        self._tabs = tabs
+        self._closed: list[Path] = []
         self.on_recent: Callable[[], None] = lambda: None
+        self.elsewhere: Callable[[Path], bool] = lambda path: False  # show it in the window that has it, if one has
 
     # --- opening ---------------------------------------------------------------------------------------------
 
     def new(self) -> None:
         """Show an empty network."""
-        if self.may_leave():
-            self._show(Document(Graph(), self._context.registry))
+        self._tabs.add(Opened(Document(Graph(), self._context.registry), ""))
 
     def open_first(self, path: Path | None) -> None:
         """What the window shows when it starts: `path`, else the analysed sample, else an empty network."""
-        if not self.open(path if path is not None else sample_files()[0]):
-            self._show(Document(Graph(), self._context.registry))
+        if not self.open(path if path is not None else sample_files()[0]) and not self._tabs.all:
+            self.new()
 
     def ask_open(self) -> None:
         """File > Open."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open Network", str(self._folder()), OPEN_FILTER)
-        if name:
-            self.open(Path(name))
+        names, _ = QFileDialog.getOpenFileNames(self._window, tr("Open Networks"), str(self._folder()), OPEN_FILTER)
+        self.open_all([Path(name) for name in names])
 
-    def open(self, path: Path) -> bool:
-        """Open a document in place of the present one; False when it could not be read or the person stayed."""
-        from designer.files.document import read_document
+    def open_all(self, paths: Sequence[Path]) -> None:
+        """Open several documents; the first one of them that could be is shown."""
+        shown: Opened | None = None
+        for path in paths:
+            if self.open(path) and shown is None:
+                shown = self._tabs.shown
+        if shown is not None and shown in self._tabs.all:
+            self._tabs.show(shown)
 
-        reading = read_document(path)
-        if reading.graph is None:
+    def open(self, path: Path, *, show: bool = True) -> bool:
+        """Show a document in a tab: its own if it is open already. False when it could not be read."""
+        known = self._tabs.find(path)
+        if known is not None:
+            self._tabs.show(known)
+            return True
+        if self.elsewhere(path):
+            return True
+        try:
+            opened = self.read(path)
+        except DiagnosticError as error:
             self.forget(path)
             show_findings(
                 "Not Opened",
-                f"{path.name} could not be opened. The present network stays as it is.",
-                reading.diagnostics,
+                f"{path.name} could not be opened. What is open stays as it is.",
+                error.diagnostics,
                 self._window,
             )
             return False
-        if not self.may_leave():
-            return False
-        self._show(Document(reading.graph, self._context.registry, path, reading.diagnostics))
+        self._tabs.add(opened, show=show)
         if not is_sample(path):
             self.remember(path)
-        worst = [d for d in reading.diagnostics if d.severity is not Severity.INFO]
+        worst = [d for d in opened.document.reading if d.severity is not Severity.INFO]
         if worst:
             self._context.message.emit("warning", f"Opened {path.name} with {len(worst)} findings: see Type Checking")
         else:
             self._context.message.emit("info", f"Opened {path.name}")
         return True
 
-    def _show(self, document: Document) -> None:
-        old = self._context.root if self._context.has_document else None
-        document.setParent(self._context)
-        self._context.set_document(document)
-        if old is not None:
-            old.deleteLater()
+    def read(self, path: Path) -> Opened:
+        """The document in a file, not in a tab yet. Raises DiagnosticError."""
+        from designer.files.document import parse_document, read_bounded
+
+        try:
+            data = read_bounded(path, limits.MAX_DOCUMENT_BYTES)
+        except XmlError as error:
+            raise DiagnosticError(Diagnostic(error.code, error.message, file=str(path), remedy=error.remedy)) from None
+        reading = parse_document(data, str(path))
+        if reading.graph is None:
+            raise DiagnosticError(reading.diagnostics)
+        return Opened(Document(reading.graph, self._context.registry, path, reading.diagnostics), digest_of(data))
+
+    # --- closing ---------------------------------------------------------------------------------------------
+
+    def close(self, opened: Opened | None = None) -> bool:
+        """Close a tab, by default the one that is shown; False when the person stayed."""
+        opened = opened if opened is not None else self._tabs.shown
+        if opened is None or not self._may_close([opened]):
+            return False
+        path = opened.document.path
+        if path is not None:
+            self._closed = [*(p for p in self._closed if p != path), path][-CLOSED:]
+        if len(self._tabs) == 1:
+            if opened.is_blank:
+                return False
+            self._tabs.add(Opened(Document(Graph(), self._context.registry), ""))
+        self._tabs.remove(opened)
+        return True
+
+    def close_others(self, opened: Opened) -> None:
+        """Close all tabs but one."""
+        self._tabs.show(opened)
+        others = [o for o in self._tabs.all if o is not opened]
+        if self._may_close(others):
+            for other in others:
+                if other.document.path is not None:
+                    self._closed.append(other.document.path)
+                self._tabs.remove(other)
+
+    @property
+    def closed(self) -> int:
+        """How many closed documents can be opened again."""
+        return len(self._closed)
+
+    def reopen(self) -> None:
+        """Open the document again that was closed last."""
+        while self._closed:
+            if self.open(self._closed.pop()):
+                return
+
+    def may_leave(self) -> bool:
+        """Whether the window may go away: all is saved, or the person decided."""
+        return self._may_close(self._tabs.all)
+
+    def _may_close(self, wanted: Sequence[Opened]) -> bool:
+        unsaved = [o for o in wanted if not o.is_clean]
+        if not unsaved:
+            return True
+        if len(unsaved) == 1:
+            self._tabs.show(unsaved[0])
+            answer = ask_unsaved(unsaved[0].document.title, self._window)
+            return self.save() if answer == "save" else answer == "discard"
+        chosen = ask_unsaved_many([o.document.title for o in unsaved], self._window)
+        if chosen is None:
+            return False
+        for number in chosen:
+            self._tabs.show(unsaved[number])
+            if not self.save():
+                return False
+        return True
 
     # --- saving ----------------------------------------------------------------------------------------------
 
@@ -121,12 +206,19 @@ class Files:
         return self.save_to(path if path.suffix in ENDINGS else path.with_name(path.name + ".xml"))
 
     def save_to(self, path: Path) -> bool:
-        """Save to `path`. When that fails the document stays as it is and a dialog says why."""
-        from designer.files.document import save_document
+        """Save to `path`; a file there that somebody else changed meanwhile is asked about.
 
-        document = self._context.root
+        When it fails the document stays as it is and a dialog says why.
+        """
+        opened = self._tabs.shown
+        if opened is None:
+            return False
+        if path == opened.document.path and opened.look() == "changed":
+            answer = ask_changed(path.name, self._window)
+            if answer != "overwrite":
+                return self.save_as() if answer == "elsewhere" else False
         try:
-            save_document(document.graph, path)
+            found = opened.save(path)
         except DiagnosticError as error:
             show_findings(
                 "Not Saved",
@@ -135,29 +227,12 @@ class Files:
                 self._window,
             )
             return False
-        document.mark_saved(path)
-        if document.settings != Settings() or settings_path(path).is_file():
-            self.save_settings()
         self.remember(path)
-        self._context.message.emit("info", f"Saved {path.name}")
+        if found:
+            self._context.message.emit("warning", f"The settings were not saved: {found[0].message}")
+        else:
+            self._context.message.emit("info", f"Saved {path.name}")
         return True
-
-    def save_settings(self) -> None:
-        """Write the settings beside the document, where it has a place of its own. A failure is told, nothing is lost."""
-        document = self._context.root
-        if document.path is None or is_sample(document.path):
-            return
-        try:
-            save_settings(document.settings, settings_path(document.path), document.graph.layers)
-        except DiagnosticError as error:
-            self._context.message.emit("warning", f"The settings were not saved: {error.diagnostics[0].message}")
-
-    def may_leave(self) -> bool:
-        """Whether the open document may go away: it is saved, or the person decided."""
-        if not self._context.has_document or self._context.root.history.is_clean:
-            return True
-        answer = ask_unsaved(self._context.root.title, self._window)
-        return self.save() if answer == "save" else answer == "discard"
 
     # --- places ----------------------------------------------------------------------------------------------
 

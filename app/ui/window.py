@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSettings, QSize, Qt, QTimer
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QApplication, QMainWindow, QMenu, QToolBar
+from PySide6.QtCore import QEvent, QSettings, QSize, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
+from PySide6.QtWidgets import QApplication, QMainWindow, QToolBar, QVBoxLayout, QWidget
 
-from app.ui import theme
+from app.ui import session, theme, windows
 from app.ui.action_set import Actions
 from app.ui.actions import State
 from app.ui.canvas import clipboard
@@ -21,15 +21,20 @@ from app.ui.canvas.views import SavedViews
 from app.ui.canvas.walking import Walker
 from app.ui.command_palette import CommandPalette
 from app.ui.context import Context
+from app.ui.disk_watch import DiskWatch
 from app.ui.docks import Docks
 from app.ui.document import Document
-from app.ui.files import ENDINGS, Files, is_sample, sample_files
-from app.ui.fixing import add_menu as add_fixes
+from app.ui.files import ENDINGS, Files, is_sample
 from app.ui.handlers import handlers
-from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR, Entry
+from app.ui.live_totals import LiveTotals
+from app.ui.menus import TOOLBAR
+from app.ui.opened import bell
 from app.ui.panels import ANALYSIS, PROFILE
+from app.ui.recovery import Recovery
 from app.ui.shortcuts import Shortcuts
 from app.ui.status import StatusBar
+from app.ui.tabs import Tabs
+from app.ui.window_menus import Menus
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import Registry
 
@@ -42,7 +47,7 @@ def window_settings() -> QSettings:
 
 
 class MainWindow(QMainWindow):
-    """One window with one open document."""
+    """One window with its open documents, of which one is shown."""
 
     def __init__(self, registry: Registry, settings: QSettings | None = None) -> None:
         super().__init__()
@@ -53,11 +58,16 @@ class MainWindow(QMainWindow):
         self.settings = settings if settings is not None else window_settings()
         self.context = Context(registry, self)
         self.canvas = Canvas(self.context)
-        self.setCentralWidget(self.canvas)
+        self.tabs = Tabs(self.context, self.canvas, self)
         self.status = StatusBar()
         self.setStatusBar(self.status)
-        self.files = Files(self, self.context, self.settings)
+        self.files = Files(self, self.context, self.settings, self.tabs)
+        self.files.elsewhere = lambda path: windows.show_elsewhere(path, self)
         self.docks = Docks(self, self.context, self.settings)
+        self.disk = DiskWatch(self, self.context, self.tabs, self.files, self.compare_saved)
+        self.recovery = Recovery(self, self.context, self.tabs)
+        self.setCentralWidget(self._centre())
+        self._may_close = False  # the person was asked already
         self.walker = Walker(self.context, self.canvas)
         self.finder = Finder(self.context, self.canvas)
         self.views = SavedViews(self.context, self.canvas)
@@ -65,9 +75,8 @@ class MainWindow(QMainWindow):
         self.actions_ = Actions(self, self.canvas, Shortcuts(self.settings))
         self.commands = CommandPalette(self.actions_, self)
         self.actions_.connect_all(handlers(self))
-        self._menus: dict[str, QMenu] = {}
         self._watched: list[tuple[Any, Callable[..., None]]] = []  # of what is shown
-        self._build_menus()
+        self.menus = Menus(self, self._refresh)
         self._build_toolbar()
         self._refresh_timer = QTimer(self)
         self._refresh_timer.setSingleShot(True)
@@ -78,31 +87,17 @@ class MainWindow(QMainWindow):
 
     # --- building --------------------------------------------------------------------------------------------
 
-    def _build_menus(self) -> None:
-        for title, entries in MENUS:
-            self._fill(self.menuBar().addMenu(title), entries)
-        self._menus["<samples>"].aboutToShow.connect(self._fill_samples)
-        self._menus["<recent>"].aboutToShow.connect(self._fill_recent)
-        windows = self._menus["<windows>"]
-        for dock in self.docks.all:
-            windows.addAction(dock.toggleViewAction())
-        for action in self.menuBar().actions():
-            menu = action.menu()
-            if isinstance(menu, QMenu):
-                menu.aboutToShow.connect(self._refresh)
-
-    def _fill(self, menu: QMenu, entries: tuple[Entry, ...]) -> None:
-        menu.setToolTipsVisible(True)
-        menu.setObjectName(menu.objectName() or f"menu.{menu.title().replace('&', '').replace(' ', '_').lower()}")
-        for entry in entries:
-            if entry is None:
-                menu.addSeparator()
-            elif isinstance(entry, tuple):
-                self._fill(menu.addMenu(entry[0]), entry[1])
-            elif entry.startswith("<"):
-                self._menus[entry] = menu
-            else:
-                menu.addAction(self.actions_[entry])
+    def _centre(self) -> QWidget:
+        """Tabs, what is to be said about the document, and the canvas."""
+        centre = QWidget()
+        box = QVBoxLayout(centre)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.setSpacing(0)
+        for widget in (self.tabs.bar, self.disk.bar):
+            box.addWidget(widget)
+        box.addWidget(self.canvas, 1)
+        centre.setFocusProxy(self.canvas)
+        return centre
 
     def _build_toolbar(self) -> None:
         bar = QToolBar("Tools", self)
@@ -125,21 +120,38 @@ class MainWindow(QMainWindow):
         context.document_changed.connect(self._on_document)
         context.selection_changed.connect(self._refresh_soon)
         context.message.connect(self.status.say)
+        self._totals = LiveTotals(context, self)
+        self._totals.changed.connect(self.status.show_totals)
         context.inspect_requested.connect(self._inspect)
         context.agreement_wanted.connect(self._ask_agreement)
         self.canvas.selection_state_changed.connect(self._refresh_soon)
-        self.canvas.menu_requested.connect(self._show_context_menu)
+        self.canvas.menu_requested.connect(self.menus.show_for_canvas)
+        self.tabs.changed.connect(self._on_tabs)
+        self.tabs.close_asked.connect(self.files.close)
+        self.tabs.menu_asked.connect(self.menus.show_for_tab)
+        bell().rung.connect(self._on_refused)
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
         self.status.stop_clicked.connect(self.stop)
         self.status.busy_shown.connect(self._refresh_soon)
         QGuiApplication.clipboard().dataChanged.connect(self._refresh_soon)
 
-    def begin(self, path: Path | None) -> None:
-        """Fill the window that has just been shown. The very first time the sample is analysed: a working example."""
-        first = path is None and not self.settings.contains("geometry")
-        self.files.open_first(path)
+    def begin(self, paths: Sequence[Path] | None = None) -> None:
+        """Fill the window that has just been shown: with these documents, or with those of the last time.
+
+        The very first time the sample is analysed: a working example.
+        """
+        first = not paths and not self.settings.contains("geometry")
+        stored = [] if paths else session.stored_tabs(self.settings)
+        self.files.open_all(paths or [path for path, _ in stored])
+        for path, shown in stored:
+            known = self.tabs.find(path) if shown else None
+            if known is not None:
+                self.tabs.show(known)
+        if all(opened.is_blank for opened in self.tabs.all):
+            self.files.open_first(None)
         self.start_engine_client()
-        if first and self.context.document.settings.weights:
+        self.recovery.look()
+        if first and self.context.root.settings.weights:
             self.run_analysis()
 
     def start_engine_client(self) -> None:
@@ -174,8 +186,13 @@ class MainWindow(QMainWindow):
             signal.connect(slot)
         self._refresh()
 
+    def _on_tabs(self) -> None:
+        self._refresh_soon()
+        if windows.shown_windows() == [self]:
+            session.store_tabs(self.settings, self.tabs)
+
     def _on_refused(self, found: object) -> None:
-        findings = [d for d in found if isinstance(d, Diagnostic)] if isinstance(found, tuple) else []
+        findings = [d for d in (found if isinstance(found, tuple) else (found,)) if isinstance(d, Diagnostic)]
         if findings:
             first = findings[0]
             self.context.message.emit("error", f"{first.message}: {first.remedy}" if first.remedy else first.message)
@@ -214,43 +231,9 @@ class MainWindow(QMainWindow):
             ports=len(self.structure.ports()),
             inside=bool(self.context.scope),
             template=bool(self.structure.template()),
+            tabs=len(self.tabs),
+            closed=self.files.closed,
         )
-
-    # --- menus that are filled when they open ----------------------------------------------------------------
-
-    def _fill_samples(self) -> None:
-        menu = self._menus["<samples>"]
-        menu.clear()
-        for path in sample_files():
-            self._add_path(menu, path)
-        if menu.isEmpty():
-            menu.addAction("No samples are installed").setEnabled(False)
-
-    def _fill_recent(self) -> None:
-        menu = self._menus["<recent>"]
-        menu.clear()
-        paths = self.files.recent()
-        for path in paths:
-            self._add_path(menu, path)
-        if paths:
-            menu.addSeparator()
-            menu.addAction("&Clear List").triggered.connect(self.files.clear_recent)
-        else:
-            menu.addAction("Nothing was open before").setEnabled(False)
-
-    def _add_path(self, menu: QMenu, path: Path) -> None:
-        action: QAction = menu.addAction(path.name.replace("&", "&&"))
-        action.setToolTip(str(path))
-        action.triggered.connect(lambda: self.files.open(path))
-
-    def _show_context_menu(self, place: object) -> None:
-        self._refresh()
-        menu = QMenu(self)
-        menu.setObjectName("canvas.menu")
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._fill(menu, CONTEXT_MENU)
-        add_fixes(menu, self.context)
-        menu.popup(place)  # type: ignore[arg-type]
 
     # --- what actions do -------------------------------------------------------------------------------------
 
@@ -259,6 +242,15 @@ class MainWindow(QMainWindow):
 
     def redo(self) -> None:
         self.context.redo()
+
+    def new_window(self) -> None:
+        windows.new_window(self)
+
+    def compare_saved(self) -> None:
+        """Show what is different between what is open and its file."""
+        panel = self.docks.panel("differences")
+        self.docks.show("differences")
+        panel.with_saved()  # type: ignore[attr-defined]
 
     def export_pytorch(self) -> None:
         from app.ui.dialogs.export_pytorch import PyTorchExportDialog
@@ -327,33 +319,54 @@ class MainWindow(QMainWindow):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        windows.note_shown(self)
         if not event.spontaneous():
             QTimer.singleShot(0, self, self.docks.settle)
 
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.disk.look()
+
+    def may_leave(self) -> bool:
+        """Whether all that is open is saved or may be lost; asks. The next `close` does not ask again."""
+        self._may_close = self.files.may_leave()
+        return self._may_close
+
+    def close_now(self) -> None:
+        """Close without a question."""
+        self._may_close = True
+        self.close()
+
     def closeEvent(self, event: QCloseEvent) -> None:
-        if not self.files.may_leave():
+        if not (self._may_close or self.may_leave()):
             event.ignore()
             return
         self.docks.remember()
         self.settings.setValue("geometry", self.saveGeometry())
+        if windows.shown_windows() == [self]:
+            session.store_tabs(self.settings, self.tabs)
         self.settings.sync()
+        self.recovery.later()
+        self.tabs.close_all()
         if self.context.engine is not None:
             self.context.engine.close()
         event.accept()
+        windows.note_closed(self)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if _document_of(event) is not None:
+        if _documents_of(event):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = _document_of(event)
-        if path is not None:
+        paths = _documents_of(event)
+        if paths:
             event.acceptProposedAction()
-            QTimer.singleShot(0, self, lambda: self.files.open(path))  # the program that dragged it must not wait
+            QTimer.singleShot(0, self, lambda: self.files.open_all(paths))  # who dragged them must not wait
 
 
-def _document_of(event: QDropEvent) -> Path | None:
-    """The network that is dragged in, if one is."""
+def _documents_of(event: QDropEvent) -> list[Path]:
+    """The networks that are dragged in."""
     urls = event.mimeData().urls() if event.mimeData().hasUrls() else []
     paths = [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]
-    return next((p for p in paths if p.suffix in ENDINGS), None)
+    return [p for p in paths if p.suffix in ENDINGS]

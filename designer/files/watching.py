@@ -22,7 +22,10 @@ class OnDisk:
     def __init__(self, path: Path, digest: str) -> None:
         self.path = path
         self.digest = digest
-        self._looked: tuple[int, ...] | None = None  # the file's marks when it was found to be the same
+        self._accepted = digest  # of what the person was told about and decided to let be
+        self._gone = False  # the person was told that there is no file any more
+        self._looked: tuple[int, ...] | None = None  # the file's marks when it was read last
+        self._known = False  # whether it was known then
 
     def state(self) -> Disk:
         """The file now. It is read again only when its time, size or identity are others than they were."""
@@ -30,22 +33,17 @@ class OnDisk:
             info = os.stat(self.path)
             marks = (info.st_mtime_ns, info.st_size, info.st_ino, info.st_dev)
             if marks == self._looked:
-                return "same"
-            if info.st_size > limits.MAX_DOCUMENT_BYTES:
-                return "changed"
-            data = self.path.read_bytes()
+                return "same" if self._known else "changed"
+            found = "" if info.st_size > limits.MAX_DOCUMENT_BYTES else digest_of(self.path.read_bytes())
         except (OSError, ValueError):
-            return "gone"
-        if digest_of(data) != self.digest:
-            self._looked = None
-            return "changed"
-        self._looked = marks
-        return "same"
+            return "same" if self._gone else "gone"
+        self._looked, self._known, self._gone = marks, found in (self.digest, self._accepted), False
+        return "same" if self._known else "changed"
 
-    def accept(self) -> None:
-        """The file as it is now counts as known: the person decided to keep what is open."""
-        try:
-            self.digest = digest_of(self.path.read_bytes())
-        except (OSError, ValueError):
-            self.digest = ""
+    def accept(self, digest: str = "") -> None:
+        """The file counts as known: as it is now, or as the bytes with this digest."""
         self._looked = None
+        try:
+            self._accepted = digest or digest_of(self.path.read_bytes())
+        except (OSError, ValueError):
+            self._gone = True

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Frame, Layer, Source
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,3 +300,22 @@ def _inside(before: Graph, after: Graph, name: str) -> Comparison | None:
         Graph(one.layers, name=name, attributes=one.attributes, foreign=one.foreign),
         Graph(other.layers, name=name, attributes=other.attributes, foreign=other.foreign),
     )
+
+
+def edit_between(before: Graph, after: Graph, title: str) -> Edit | None:
+    """The step that makes `after` of `before`; None where they differ in what no step can change (kept foreign parts)."""
+    if (before.attributes, before.foreign) != (after.attributes, after.foreign):
+        return None
+    return Edit(
+        title,
+        _steps(before.layers, after.layers),
+        _steps(before.properties, after.properties),
+        _steps(before.frames, after.frames),
+        renamed=_renamed(before, after),
+        templates=_steps(before.templates, after.templates),
+    )
+
+
+def _steps(before: Mapping[str, T], after: Mapping[str, T]) -> dict[str, tuple[T | None, T | None]]:
+    names = [*before, *(name for name in after if name not in before)]
+    return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from designer.graph import commands
-from designer.graph.compare import Difference, compare
+from designer.graph.compare import Difference, compare, edit_between
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
@@ -153,3 +153,24 @@ def test_a_comparison_back_is_the_reverse():
     assert (forth.added, forth.removed) == (back.removed, back.added)
     assert {new: old for old, new in forth.renamed.items()} == dict(back.renamed)
     assert forth.changed["b"] == tuple(Difference(d.name, d.after, d.before) for d in back.changed["b"])
+
+
+def test_the_edit_between_two_networks_leads_there_and_back():
+    after = edited(
+        lambda g: commands.add_layer(g, Layer("new", "identity", (0, 640))),
+        lambda g: commands.rename_layer(g, "a", "first"),
+        lambda g: commands.set_params(g, {"b": {"features": "16"}}),
+        lambda g: commands.set_frame(g, "f", Frame("f", "Encoder")),
+        lambda g: commands.set_property(g, "author_notes", "mine"),
+        lambda g: Edit("x", templates={"block": (None, Template("block"))}),
+    )
+    graph = network()
+    edit = edit_between(graph, after, "Reload")
+    assert edit.renamed == {"a": "first"}
+    graph.apply(edit)
+    assert graph == after
+    graph.apply(edit.reversed())
+    assert graph == network()
+    assert not edit_between(graph, network(), "Nothing")
+    after.foreign = (Foreign("<!-- mine -->"),)
+    assert edit_between(graph, after, "Reload") is None

@@ -64,8 +64,8 @@ def settings(tmp_path) -> QSettings:
 
 def keep_nothing(window) -> None:
     """The test is over: its changes may go."""
-    if window.context.has_document:
-        window.context.document.history.mark_clean()
+    for opened in window.tabs.all:
+        opened.document.history.mark_clean()
 
 
 @pytest.fixture
@@ -272,32 +272,36 @@ def answer(qtbot, button: QMessageBox.StandardButton) -> None:
 
 
 def test_unsaved_work_is_asked_about(window, tiny, qtbot):
-    window.context.document.do(lambda g: commands.add_layer(g, Layer("mine", "input")))
+    window.files.open(tiny)
     document = window.context.document
-    answer(qtbot, QMessageBox.StandardButton.Cancel)
-    assert not window.files.open(tiny)
-    assert window.context.document is document
+    document.do(lambda g: commands.rename_layer(g, "output", "result"))
     answer(qtbot, QMessageBox.StandardButton.Cancel)
     assert not window.close()
-    answer(qtbot, QMessageBox.StandardButton.Discard)
-    assert window.files.open(tiny)
-    window.context.document.do(lambda g: commands.rename_layer(g, "output", "result"))
+    answer(qtbot, QMessageBox.StandardButton.Cancel)
+    assert not window.files.close()
+    assert window.context.document is document
     answer(qtbot, QMessageBox.StandardButton.Save)
-    window.files.new()
+    assert window.files.close()
+    assert b'name="result"' in tiny.read_bytes()
+    window.files.open(tiny)
+    window.context.document.do(lambda g: commands.rename_layer(g, "result", "other"))
+    answer(qtbot, QMessageBox.StandardButton.Discard)
+    assert window.files.close()
     assert b'name="result"' in tiny.read_bytes()
 
 
 def test_recent_files_menu(window, tiny):
     window.files.open(tiny)
     window.files.new()
-    window._fill_recent()
-    entries = window._menus["<recent>"].actions()
-    assert entries[0].text() == "tiny.xml"
+    window.menus.fill_recent()
+    entries = window.menus.named["<recent>"].actions()
+    assert entries[0].text().endswith("tiny.xml")
+    assert entries[0].toolTip() == str(tiny.resolve())
     entries[0].trigger()
     assert window.context.document.path == tiny.resolve()
     window.files.clear_recent()
-    window._fill_recent()
-    assert not window._menus["<recent>"].actions()[0].isEnabled()
+    window.menus.fill_recent()
+    assert not window.menus.named["<recent>"].actions()[0].isEnabled()
 
 
 # --- workspaces --------------------------------------------------------------------------------------------------
@@ -452,6 +456,8 @@ def test_the_command_line_is_told_apart():
     assert opens_window([])
     assert opens_window(["a.xml"])
     assert opens_window(["b.nv-neural-model"])
+    assert opens_window(["a.xml", "b.xml"])
+    assert not opens_window(["a.xml", "--check"])
     assert not opens_window(["check", "a.xml"])
     assert not opens_window(["--help"])
 
@@ -516,7 +522,7 @@ def test_a_mistake_of_ours_is_told(window, capsys):
     from app.main import _tell
 
     error = KeyError("x")
-    _tell(window, type(error), error, None)
+    _tell(type(error), error, None)
     assert "KeyError" in window.status.currentMessage()
     assert "KeyError" in capsys.readouterr().err
 

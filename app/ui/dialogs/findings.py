@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QIcon
@@ -12,7 +11,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QListWidget,
     QListWidgetItem,
-    QMessageBox,
     QVBoxLayout,
     QWidget,
 )
@@ -21,8 +19,6 @@ from app.ui import theme
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.widgets.message import ICONS
 from designer.graph.diagnostics import Diagnostic
-
-Answer = Literal["save", "discard", "cancel"]
 
 
 class FindingsDialog(GrowingDialog):
@@ -89,22 +85,3 @@ def show_findings(title: str, sentence: str, findings: Sequence[Diagnostic], par
     dialog = FindingsDialog(title, sentence, findings, parent)
     dialog.open()
     return dialog
-
-
-def ask_unsaved(name: str, parent: QWidget) -> Answer:
-    """Whether to save a changed document before it goes away."""
-    box = QMessageBox(parent)
-    box.setObjectName("unsaved")
-    box.setWindowTitle("Unsaved Changes")
-    box.setIcon(QMessageBox.Icon.Warning)
-    box.setText(f"“{name}” has changes that are not saved.")
-    box.setInformativeText("Without saving, the changes are lost.")
-    box.setStandardButtons(
-        QMessageBox.StandardButton.Save | QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel
-    )
-    box.setDefaultButton(QMessageBox.StandardButton.Save)
-    answer = box.exec()
-    box.deleteLater()
-    if answer == QMessageBox.StandardButton.Save:
-        return "save"
-    return "discard" if answer == QMessageBox.StandardButton.Discard else "cancel"

@@ -1,0 +1,146 @@
+"""Questions before work would be lost: documents with changes that are not saved, and files that somebody else changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QMessageBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.dialogs.findings import without_icons
+from app.ui.dialogs.growing import GrowingDialog
+from app.ui.texts import tr
+
+Answer = Literal["save", "discard", "cancel"]
+
+
+def ask_unsaved(name: str, parent: QWidget) -> Answer:
+    """Whether to save a changed document before it goes away."""
+    box = QMessageBox(parent)
+    box.setObjectName("unsaved")
+    box.setWindowTitle("Unsaved Changes")
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setText(f"“{name}” has changes that are not saved.")
+    box.setInformativeText("Without saving, the changes are lost.")
+    box.setStandardButtons(
+        QMessageBox.StandardButton.Save | QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel
+    )
+    box.setDefaultButton(QMessageBox.StandardButton.Save)
+    answer = box.exec()
+    box.deleteLater()
+    if answer == QMessageBox.StandardButton.Save:
+        return "save"
+    return "discard" if answer == QMessageBox.StandardButton.Discard else "cancel"
+
+
+class UnsavedDialog(GrowingDialog):
+    """Several documents with unsaved changes, each with a mark whether it is to be saved."""
+
+    def __init__(self, names: Sequence[str], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("unsaved_many")
+        self.setWindowTitle(tr("Unsaved Changes"))
+        self.setAccessibleName(tr("Unsaved Changes"))
+        head = QLabel(
+            tr("{count} documents have changes that are not saved. Save those with a mark?", count=len(names))
+        )
+        head.setObjectName("unsaved_many.sentence")
+        head.setWordWrap(True)
+        self.list = QListWidget()
+        self.list.setObjectName("unsaved_many.list")
+        self.list.setAccessibleName(tr("Documents to save"))
+        for name in names:
+            item = QListWidgetItem(name)
+            item.setCheckState(Qt.CheckState.Checked)
+            self.list.addItem(item)
+        self.list.setCurrentRow(0)
+        self.list.itemChanged.connect(self._refresh)
+        note = QLabel(tr("Changes of the others are lost."))
+        note.setObjectName("unsaved_many.note")
+        buttons = QDialogButtonBox()
+        self.save = buttons.addButton(tr("&Save"), QDialogButtonBox.ButtonRole.AcceptRole)
+        self.save.setObjectName("unsaved_many.save")
+        self.discard = buttons.addButton(tr("&Discard All"), QDialogButtonBox.ButtonRole.DestructiveRole)
+        self.discard.setObjectName("unsaved_many.discard")
+        self.cancel = buttons.addButton(tr("&Cancel"), QDialogButtonBox.ButtonRole.RejectRole)
+        self.cancel.setObjectName("unsaved_many.cancel")
+        self.save.setDefault(True)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        self.discard.clicked.connect(self._discard)
+        without_icons(buttons)
+        box = QVBoxLayout(self)
+        box.addWidget(head)
+        box.addWidget(self.list, 1)
+        box.addWidget(note)
+        box.addWidget(buttons)
+        self.resize(440, 260)
+
+    def chosen(self) -> list[int]:
+        """The numbers of the documents with a mark."""
+        rows = range(self.list.count())
+        return [row for row in rows if self.list.item(row).checkState() is Qt.CheckState.Checked]
+
+    def _refresh(self) -> None:
+        self.save.setEnabled(bool(self.chosen()))
+        self.save.setToolTip("" if self.chosen() else tr("No document has a mark: choose Discard All to save none"))
+
+    def _discard(self) -> None:
+        for row in range(self.list.count()):
+            self.list.item(row).setCheckState(Qt.CheckState.Unchecked)
+        self.accept()
+
+
+def ask_unsaved_many(names: Sequence[str], parent: QWidget) -> list[int] | None:
+    """Which of several changed documents to save before all of them go away; None: stay."""
+    dialog = UnsavedDialog(names, parent)
+    stays = not dialog.exec()
+    chosen = dialog.chosen()
+    dialog.deleteLater()
+    return None if stays else chosen
+
+
+def ask_changed(name: str, parent: QWidget) -> Literal["overwrite", "elsewhere", "cancel"]:
+    """What to do where saving would write over what somebody else wrote."""
+    box = QMessageBox(parent)
+    box.setObjectName("changed_on_disk")
+    box.setWindowTitle(tr("Changed by Another Program"))
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setText(tr("“{name}” was changed by another program since it was opened here.", name=name))
+    box.setInformativeText(tr("Saving writes over those changes."))
+    overwrite = box.addButton(tr("&Overwrite"), QMessageBox.ButtonRole.DestructiveRole)
+    overwrite.setObjectName("changed_on_disk.overwrite")
+    elsewhere = box.addButton(tr("Save &As..."), QMessageBox.ButtonRole.ActionRole)
+    elsewhere.setObjectName("changed_on_disk.elsewhere")
+    cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+    box.setDefaultButton(cancel)
+    box.exec()
+    pressed = box.clickedButton()
+    box.deleteLater()
+    if pressed is overwrite:
+        return "overwrite"
+    return "elsewhere" if pressed is elsewhere else "cancel"
+
+
+def ask_discard(title: str, parent: QWidget) -> bool:
+    """Whether work that a crash left behind is really not wanted."""
+    box = QMessageBox(parent)
+    box.setObjectName("discard_recovered")
+    box.setWindowTitle(tr("Discard Recovered Work"))
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setText(tr("Discard the unsaved changes of “{name}”?", name=title))
+    box.setInformativeText(tr("They cannot be brought back after that. The file on disk stays as it is."))
+    box.setStandardButtons(QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel)
+    box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+    answer = box.exec()
+    box.deleteLater()
+    return answer == QMessageBox.StandardButton.Discard

@@ -1,0 +1,78 @@
+"""A bar over the canvas: one sentence and what can be done about it. It waits; nothing is blocked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
+
+from app.ui import theme
+from app.ui.theme import RoleName
+from app.ui.widgets.message import ICONS
+
+Choice = tuple[str, str, str, Callable[[], object]]  # name, text, tooltip, what it does
+
+
+class NoticeBar(QFrame):
+    """Hidden while it has nothing to say."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAutoFillBackground(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self._role: RoleName = "warning"
+        self._mark = QLabel()
+        self._text = QLabel()
+        self._text.setObjectName(f"{name}.text")
+        self._text.setWordWrap(True)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._buttons = QHBoxLayout()
+        self._buttons.setSpacing(4)
+        box = QHBoxLayout(self)
+        box.setContentsMargins(12, 6, 8, 6)
+        box.setSpacing(8)
+        box.addWidget(self._mark)
+        box.addWidget(self._text, 1)
+        box.addLayout(self._buttons)
+        theme.changes().changed.connect(self._draw)
+        self.hide()
+
+    def text(self) -> str:
+        return self._text.text()
+
+    def tell(self, text: str, choices: Sequence[Choice], role: RoleName = "warning") -> None:
+        """Show a sentence with its buttons, in place of the one before."""
+        self.clear()
+        self._role = role
+        self._text.setText(text)
+        self.setAccessibleName(text)
+        for name, title, tip, wish in choices:
+            button = QToolButton()
+            button.setObjectName(f"{self.objectName()}.{name}")
+            button.setText(title)
+            button.setAccessibleName(title.replace("&", ""))
+            button.setToolTip(tip)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.clicked.connect(lambda _on=False, wish=wish: wish())
+            self._buttons.addWidget(button)
+        self._draw()
+        self.show()
+
+    def clear(self) -> None:
+        self.hide()
+        while self._buttons.count():
+            item = self._buttons.takeAt(0)
+            widget = item.widget() if item is not None else None
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+
+    def _draw(self) -> None:
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Window, theme.color("raised"))
+        self.setPalette(palette)
+        self._mark.setPixmap(theme.icon(ICONS[self._role], self._role).pixmap(16, 16))
