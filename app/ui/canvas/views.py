@@ -1,35 +1,100 @@
-"""Views of the canvas that a person keeps under the keys 1 to 9, for each open document."""
+"""Views of the canvas that a person keeps under the keys 1 to 9. They are saved with the document, as its properties.
+
+A view remembers in which template it was taken, and goes there. Keeping one is no step of the history: undo passes it by. But
+the document then differs from the file and asks to be saved.
+"""
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+import re
+from typing import NamedTuple
 
 from PySide6.QtCore import QPointF
 
 from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.viewer import EXTENT, ZOOM_MAX, ZOOM_MIN
 from app.ui.context import Context
-from app.ui.document import Document
+from app.ui.scope import Step
+from app.ui.texts import tr
+from designer.graph.graph import Graph
+from designer.graph.template import INSTANCE, PARAMETER
+
+_TEXT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,3}(?:\.\d{1,6})?)(?:,(.+))?\Z", re.DOTALL)
+
+
+class View(NamedTuple):
+    """A place, a scale, and the way there: names of instances, the first perhaps `:<template>`."""
+
+    x: int
+    y: int
+    zoom: float
+    way: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> View | None:
+        """The view of a text as `str` writes it; None for any other."""
+        match = _TEXT.match(text)
+        if match is None:
+            return None
+        x, y, zoom = int(match[1]), int(match[2]), float(match[3])
+        if max(abs(x), abs(y)) > EXTENT or not ZOOM_MIN <= zoom <= ZOOM_MAX:
+            return None
+        return cls(x, y, zoom, tuple(match[4].split("/")) if match[4] else ())
+
+    def __str__(self) -> str:
+        way = f",{'/'.join(self.way)}" if self.way else ""
+        return f"{self.x},{self.y},{self.zoom:.4f}{way}"
+
+
+def key(number: int) -> str:
+    """The document's property that holds a view."""
+    return f"view.{number}"
 
 
 class SavedViews:
-    """Places and scales by number."""
+    """Ctrl and a number keeps a view, the number brings it back."""
 
     def __init__(self, context: Context, canvas: Canvas) -> None:
         self._context = context
         self._canvas = canvas
-        self._views: WeakKeyDictionary[Document, dict[int, tuple[QPointF, float]]] = WeakKeyDictionary()
 
     def store(self, number: int) -> None:
         viewer = self._canvas.viewer
-        kept = self._views.setdefault(self._context.document, {})
-        kept[number] = (viewer.visible_centre(), viewer.zoom)
-        self._context.message.emit("info", f"View {number} is stored: the key {number} brings it back")
+        x, y = viewer.visible_centre().toTuple()
+        way = tuple(step.instance or f":{step.template}" for step in self._context.scope)
+        self._context.root.keep(key(number), str(View(round(x), round(y), viewer.zoom, way)))
+        self._context.message.emit(
+            "info", tr("View {number} is kept in the document: the key {number} brings it back", number=number)
+        )
 
     def recall(self, number: int) -> None:
-        view = self._views.get(self._context.document, {}).get(number)
-        if view is None:
-            self._context.message.emit("info", f"No view is stored under {number}: Ctrl+{number} stores one")
+        text = self._context.root.graph.properties.get(key(number))
+        if text is None:
+            self._context.message.emit(
+                "info", tr("No view is stored under {number}: Ctrl+{number} stores one", number=number)
+            )
             return
-        centre, zoom = view
-        self._canvas.viewer.zoom_by(zoom / self._canvas.viewer.zoom)
-        self._canvas.viewer.go(centre)
+        view = View.parse(text)
+        scope = _scope(self._context.root.graph, view.way) if view is not None else None
+        if view is None or scope is None or not self._context.set_scope(scope):
+            self._context.message.emit("warning", tr("What view {number} showed is not there any more", number=number))
+            return
+        self._canvas.viewer.zoom_by(view.zoom / self._canvas.viewer.zoom)
+        self._canvas.viewer.go(QPointF(view.x, view.y))
+
+
+def _scope(graph: Graph, way: tuple[str, ...]) -> tuple[Step, ...] | None:
+    """The steps along a way of names; None where one is missing."""
+    steps: list[Step] = []
+    around = graph
+    for name in way:
+        if name.startswith(":"):
+            step = Step("", name[1:])
+        else:
+            layer = around.get(name)
+            step = Step(name, layer.params.get(PARAMETER, "") if layer is not None and layer.type == INSTANCE else "")
+        if step.template not in graph.templates:
+            return None
+        steps.append(step)
+        around = graph.inside(step.template)
+    return tuple(steps)

@@ -1,0 +1,98 @@
+"""Views under the keys 1 to 9: kept in the document, also inside of templates; they survive saving and pass undo by."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QPointF
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+import samples
+from app.ui.canvas.views import View
+from app.ui.document import Document
+from app.ui.scope import Step
+from designer.files.document import parse_document, read_document, write_document
+from designer.graph import commands
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    show(window, read_document(samples.path("residual_blocks.xml")).graph)
+    return window
+
+
+def show(window, graph) -> None:
+    if window.context.has_document:
+        window.context.root.history.mark_clean()
+    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
+
+
+def press(window, *keys: str) -> None:
+    window.activateWindow()
+    window.canvas.viewer.setFocus()
+    for text in keys:
+        QApplication.processEvents()
+        QTest.keySequence(window.canvas.viewer, text)
+    QApplication.processEvents()
+
+
+def test_a_view_goes_with_the_file(window):
+    viewer, root = window.canvas.viewer, window.context.root
+    viewer.zoom_by(0.7 / viewer.zoom)
+    viewer.go(QPointF(320, 96))
+    press(window, "Ctrl+3")
+    assert not root.history.is_clean
+    assert root.history.undo_title is None
+    data = write_document(root.graph)
+    root.history.mark_clean()
+    assert root.history.is_clean
+    show(window, parse_document(data).graph)
+    assert window.context.root.history.is_clean
+    press(window, "Home", "3")
+    assert viewer.zoom == pytest.approx(0.7, abs=1e-3)
+    assert (viewer.visible_centre() - QPointF(320, 96)).manhattanLength() < 8
+
+
+def test_a_view_inside_of_a_template_goes_there(window):
+    window.context.enter("group_1")
+    window.context.enter("block_1")
+    press(window, "Ctrl+1")
+    window.context.set_scope(())
+    window.context.enter("residual_group")
+    press(window, "Ctrl+2")
+    window.context.set_scope(())
+    press(window, "1")
+    assert [step.instance for step in window.context.scope] == ["group_1", "block_1"]
+    press(window, "2")
+    assert window.context.scope == (Step("", "residual_group"),)
+
+
+def test_undo_passes_a_view_by(window):
+    root = window.context.root
+    name = next(iter(root.graph.layers))
+    root.do(lambda g: commands.move_layers(g, {name: (0, 480)}))
+    press(window, "Ctrl+1", "Ctrl+Z")
+    assert "view.1" in root.graph.properties
+    assert not root.history.is_clean
+
+
+def test_a_way_that_is_gone_is_told(qtbot, window):
+    window.context.enter("group_1")
+    press(window, "Ctrl+1")
+    window.context.set_scope(())
+    window.context.root.do(lambda g: commands.remove_layers(g, ["group_1"]))
+    with qtbot.waitSignal(window.context.message) as told:
+        press(window, "1")
+    assert told.args == ["warning", "What view 1 showed is not there any more"]
+
+
+@pytest.mark.parametrize("text", ["", "1,2", "1,2,x", "1,2,0.00001", "99999999999,0,1", "1,2,3,4\x00"])
+def test_texts_that_are_no_views_are_none(text):
+    view = View.parse(text)
+    assert view is None or view.way
