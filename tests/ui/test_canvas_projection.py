@@ -33,7 +33,7 @@ def context(qapp):
 
 
 def shown(qtbot, context, graph) -> Canvas:
-    canvas = Canvas(context)
+    canvas = context.canvas = Canvas(context)  # kept until the end: qtbot does not, and it is painted once more
     qtbot.addWidget(canvas)
     canvas.resize(1200, 600)
     canvas.show()

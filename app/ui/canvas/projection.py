@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 
-from NodeGraphQt.base.graph import NodeGraph
-from PySide6.QtCore import QElapsedTimer, QPointF, QRectF, QTimer
+from PySide6.QtCore import QPointF, QRectF, QTimer
 
 from app.ui.canvas.far import FarView
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook, node_look
-from app.ui.canvas.node import LayerItem, LayerNode
+from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_paint import NAMED, READABLE
+from app.ui.canvas.nodes import Frames, Nodes, no_collection
 from app.ui.canvas.ports import PortDot
-from app.ui.canvas.routing import DETOUR, LONG
-from app.ui.canvas.spots import Spot, Spots
+from app.ui.canvas.spots import Settling, Spot, Spots
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.canvas.wires import Key, Wire, Wires
 from app.ui.document import Document
 from designer.graph.edits import ChangeSet
-from designer.graph.model import Frame, Source
+from designer.graph.model import Source
 from designer.graph.template import INSTANCE
 
 EAGER = 300  # a document with no more layers than that has all its items at once
 BUDGET = 1500  # items beyond which those far from the view are taken away
 TRIM_MS = 1000
-SLICE_MS = 6
 FEW = 200  # selected layers whose items are made at once
-
-
-class LayerGraph(NodeGraph):  # type: ignore[misc]
-    """NodeGraphQt's graph without its search for free names, which is linear a node: names are the document's."""
-
-    def get_unique_name(self, name: str) -> str:
-        return name
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Nothing becomes garbage while items are made, and looking for it again and again takes a fifth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class Projection:
@@ -59,22 +36,18 @@ class Projection:
 
     def __init__(self, viewer: LayerViewer) -> None:
         self.viewer = viewer
-        self.graph = LayerGraph(viewer=viewer)
-        self.graph.set_acyclic(False)  # the library's check is quadratic; the document refuses cycles itself
         self.document: Document | None = None
         self.inspected = ""  # the layer that the Channel Inspector shows
         self.far = FarView()
-        self._nodes: dict[str, LayerNode] = {}
-        self._items: dict[str, LayerItem] = {}
+        self._nodes = Nodes(viewer)
         self._whole: set[str] = set()
-        self._frames: dict[str, FrameItem] = {}
+        self._frames = Frames(viewer)
         self._path: set[Key] = set()  # links of the selected layer's path
         self.marked: set[str] = set()  # selected layers without items
         self._spots = Spots(self._look)
         self._wires = Wires(self._spots)
-        self._long: set[LinkItem] = set()  # links that may have to run around nodes
         self._eager = True
-        self._settling = QTimer(viewer, interval=0, timeout=self._measure_some)
+        self._settling = Settling(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
         viewer.supply = self
 
@@ -112,14 +85,14 @@ class Projection:
         """Make what is seen in an area of the canvas."""
         if self._eager:
             return
-        with _no_collection():
+        with no_collection():
             for name in self._spots.near(area):
                 if name not in self._whole:
                     self._complete(name)
             for wire in self._wires.near(area):
                 if wire.item is None:
                     self._make_link(wire)
-        if len(self._items) > BUDGET and not self._trimming.isActive():
+        if len(self._nodes) > BUDGET and not self._trimming.isActive():
             self._trimming.start()
 
     def extent(self) -> QRectF:
@@ -136,14 +109,14 @@ class Projection:
 
     def make_marked(self) -> None:
         """Make the items of all selected layers."""
-        with _no_collection():
+        with no_collection():
             for name in list(self.marked):
                 self._complete(name)
 
     def collect_far(self) -> FarView:
         """What is painted from afar, up to date."""
-        self.far.collect(self._spots, self._items, self._wires, self._frames.values())
-        self.far.collect_marks(self._spots, self._items, self._wires, self._path, self.marked)
+        self.far.collect(self._spots, self._nodes.items, self._wires, self._frames)
+        self.far.collect_marks(self._spots, self._nodes.items, self._wires, self._path, self.marked)
         return self.far
 
     # --- following the document ------------------------------------------------------------------------------
@@ -151,19 +124,19 @@ class Projection:
     def show(self, document: Document | None) -> None:
         """Forget what was shown and show `document`."""
         self.viewer.far_changed()
-        for name in list(self._items):
+        for name in list(self._nodes):
             self._remove_item(name)
         self._spots = Spots(self._look)
         self._wires = Wires(self._spots)
         self._path, self.marked = set(), set()
-        self._show_frames(list(self._frames), {})
+        self._frames.show(list(self._frames.ids), {})
         self.inspected = ""
         self.document = document
         self._eager = document is None or len(document.graph) <= EAGER
         self.viewer.far_below = NAMED if self._eager else READABLE
         if document is None:
             return
-        with _no_collection():
+        with no_collection():
             for layer in document.graph:
                 self._spots.put(layer.name, layer.position, len(layer.inputs))
             for layer in document.graph:
@@ -171,8 +144,8 @@ class Projection:
             for name in document.graph.layers if self._eager else ():
                 self._complete(name)
         self._spots.placed.clear()
-        self._show_frames(list(document.graph.frames), document.graph.frames)
-        self._settle()
+        self._frames.show(list(document.graph.frames), document.graph.frames)
+        self._settling.start(self._spots)
 
     def apply(self, change: ChangeSet) -> None:
         """Follow one change."""
@@ -197,10 +170,10 @@ class Projection:
             self._wire(name)
         for name in added if self._eager else ():
             self._complete(name)
-        self._reroute()
-        self._show_frames(change.frames, document.graph.frames)
+        self._wires.reroute()
+        self._frames.show(change.frames, document.graph.frames)
         self.viewer.far_changed()
-        self._settle()
+        self._settling.start(self._spots)
 
     def refresh(self, names: Iterable[str]) -> None:
         """Show another inferred state of these layers."""
@@ -209,17 +182,17 @@ class Projection:
                 continue
             for other in self._refresh(name):
                 self._wire(other)
-            for key in self._wires.leaving(name) if name in self._items else ():
+            for key in self._wires.leaving(name) if name in self._nodes else ():
                 self._label(self._wires.get(key))
-        self._reroute()
+        self._wires.reroute()
         self.viewer.far_changed()
-        self._settle()
+        self._settling.start(self._spots)
 
     def reset_positions(self, names: Iterable[str]) -> None:
         """Put items back where the document has their layers."""
         for name in names:
-            if name in self._items:
-                self._items[name].move_to(QPointF(*self._document().graph[name].position))
+            if name in self._nodes:
+                self._nodes[name].move_to(QPointF(*self._document().graph[name].position))
         self.viewer.far_changed()
 
     def _document(self) -> Document:
@@ -236,33 +209,17 @@ class Projection:
     def _look(self, name: str) -> NodeLook:
         return node_look(self._document(), name, inspected=name == self.inspected)
 
-    def _settle(self) -> None:
-        """Measure in quiet moments what has no item, so that the view from afar becomes exact."""
-        if self._spots.stale and not self._settling.isActive():
-            self._settling.start()
-
-    def _measure_some(self) -> None:
-        clock = QElapsedTimer()
-        clock.start()
-        while self._spots.stale and clock.elapsed() < SLICE_MS:
-            self._spots.measured(next(iter(self._spots.stale)))
-        if not self._spots.stale:
-            self._settling.stop()
-            self._reroute()
-            self.viewer.far_changed()
+    def _on_measured(self) -> None:
+        self._wires.reroute()
+        self.viewer.far_changed()
 
     # --- items -----------------------------------------------------------------------------------------------
 
     def _make(self, name: str) -> LayerItem:
         """The item of a layer, perhaps without links."""
-        item = self._items.get(name)
+        item = self._nodes.get(name)
         if item is None:
-            spot = self._spots.measured(name)
-            node = self._nodes[name] = LayerNode()
-            node.NODE_NAME = name
-            item = self._items[name] = node.item
-            item.show_look(*spot.seen)
-            self.graph.add_node(node, pos=(spot.x, spot.y), selected=False, push_undo=False)
+            item = self._nodes.make(self._spots.measured(name))
             if name in self.marked:
                 self.marked.discard(name)
                 item.setSelected(True)
@@ -288,17 +245,14 @@ class Projection:
     def _remove_item(self, name: str) -> None:
         """Take a node off the canvas. What is known of the layer stays."""
         self._whole.discard(name)
-        if self._items.pop(name, None) is not None:
+        if name in self._nodes:
             for wire in self._wires.of(name):
                 self._unmake(wire)
-            self.graph.delete_node(self._nodes.pop(name), push_undo=False)
+            self._nodes.remove(name)
 
     def _rename(self, old: str, new: str) -> None:
         self.inspected = new if self.inspected == old else self.inspected
-        if old in self._items:
-            node = self._nodes[new] = self._nodes.pop(old)
-            self._items[new] = self._items.pop(old)
-            node.NODE_NAME = node.model.name = new
+        self._nodes.rename(old, new)
         for names in (self._whole, self.marked):
             if old in names:
                 names.discard(old)
@@ -319,7 +273,7 @@ class Projection:
     def _refresh(self, name: str) -> set[str]:
         """Show the layer as it is now; returns the layers whose links must be made again."""
         self._spots.forget(name)
-        item = self._items.get(name)
+        item = self._nodes.get(name)
         if item is None or not item.show_look(*self._spots.measured(name).seen):
             return set()
         for wire in self._wires.of(name):
@@ -332,8 +286,8 @@ class Projection:
         """Put items and links where the document has their layers now."""
         for name in names:
             spot = self._spots.move(name, self._document().graph[name].position)
-            if name in self._items:
-                self._items[name].setPos(spot.pos())
+            if name in self._nodes:
+                self._nodes[name].setPos(spot.pos())
         for wire in {wire for name in names for wire in self._wires.of(name)}:
             self._wires.fit(wire)
             if wire.item is not None:
@@ -356,18 +310,8 @@ class Projection:
                 else:
                     self._unmake(wire)
         self._whole &= kept
-        for name in [n for n in self._items if n not in kept and n not in ends]:
+        for name in [n for n in self._nodes if n not in kept and n not in ends]:
             self._remove_item(name)
-
-    def _show_frames(self, ids: Iterable[str], frames: Mapping[str, Frame]) -> None:
-        for frame_id in ids:
-            old = self._frames.pop(frame_id, None)
-            if old is not None:
-                self.viewer.scene().removeItem(old)
-            if frame_id in frames:
-                new = self._frames[frame_id] = FrameItem(frames[frame_id])
-                self.viewer.scene().addItem(new)
-                new.setSelected(old is not None and old.isSelected())
 
     def frame(self, frame_id: str) -> FrameItem | None:
         """The item of a comment frame."""
@@ -396,8 +340,8 @@ class Projection:
             if wire is not None and (made or name in self._whole or wire.source.layer in self._whole):
                 self._make_link(wire)
             self._label(wire)
-        if name in self._items:
-            self._items[name].update()
+        if name in self._nodes:
+            self._nodes[name].update()
 
     def _holds(self, wire: Wire, source: Source | None) -> bool:
         """Whether the item of a link still joins the right ports."""
@@ -423,7 +367,7 @@ class Projection:
         output, target = self._output(wire.source), self._input(wire.key)
         if output is None or target is None:
             return
-        link = wire.item = LinkItem(output, target, wire.key, self._route)
+        link = wire.item = LinkItem(output, target, wire.key, self._wires.route)
         link.show_on_path(wire.key in self._path)
         self.viewer.scene().addItem(link)
         self._label(wire)
@@ -431,33 +375,10 @@ class Projection:
     def _unmake(self, wire: Wire) -> None:
         link, wire.item = wire.item, None
         if link is not None:
-            self._long.discard(link)
+            self._wires.unroute(link)
             for dot in (link.source, link.target):
                 dot.node.update()
             link.delete()
-
-    def _route(self, link: LinkItem) -> float | None:
-        start, end = link.source.centre(), link.target.centre()
-        if end.x() - start.x() < LONG:
-            self._long.discard(link)
-            return None
-        self._long.add(link)
-        top, bottom = min(start.y(), end.y()) - DETOUR, max(start.y(), end.y()) + DETOUR
-        if self._spots.stale:
-            for name in self._spots.near(QRectF(start.x(), top, end.x() - start.x(), bottom - top)):
-                self._spots.measured(name)
-        ends = (link.source.node.layer, link.target.node.layer)
-        return self._spots.obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
-
-    def _reroute(self) -> None:
-        """Draw the links again that pass where nodes came, went or moved."""
-        placed, self._spots.placed = self._spots.placed, []
-        if not placed:
-            return
-        left, right = min(r.left for r in placed), max(r.right for r in placed)
-        for link in list(self._long):
-            if link.source.centre().x() < right and link.target.centre().x() > left:
-                link.redraw()
 
     def show_path(self, before: set[str], after: set[str]) -> None:
         """Mark the links into the layers of `before` and out of those of `after`, and no others."""

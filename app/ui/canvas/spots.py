@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QElapsedTimer, QObject, QPointF, QRectF, QTimer
 
 from app.ui.canvas.look import NodeLook
 from app.ui.canvas.metrics import Layout, layout
@@ -18,6 +18,7 @@ from app.ui.canvas.routing import Obstacles, Rect
 
 Key = TypeVar("Key", bound=Hashable)
 ROUGH_WIDTH, ROUGH_HEIGHT = 240.0, 120.0  # of a layer that was not measured yet: rather too large than too small
+SLICE_MS = 6  # of measuring at a time
 
 
 class Index(Generic[Key]):
@@ -222,3 +223,27 @@ def _outline(spot: Spot, layout: Layout) -> Rect:
     """The box and the shape under it."""
     box, under = spot.box(), layout.bounds.bottom() - layout.box.bottom()
     return Rect(box.left(), box.top(), box.right(), box.bottom() + under)
+
+
+class Settling:
+    """Measures in quiet moments what has no item, so that the view from afar becomes exact."""
+
+    def __init__(self, parent: QObject, done: Callable[[], None]) -> None:
+        self._spots: Spots | None = None
+        self._done = done
+        self._timer = QTimer(parent, interval=0, timeout=self._some)
+
+    def start(self, spots: Spots) -> None:
+        self._spots = spots
+        if spots.stale and not self._timer.isActive():
+            self._timer.start()
+
+    def _some(self) -> None:
+        clock = QElapsedTimer()
+        clock.start()
+        stale = self._spots.stale if self._spots is not None else {}
+        while self._spots is not None and stale and clock.elapsed() < SLICE_MS:
+            self._spots.measured(next(iter(stale)))
+        if not stale:
+            self._timer.stop()
+            self._done()

@@ -37,6 +37,7 @@ class Wires:
         self._out: dict[str, set[Key]] = {}
         self._in: dict[str, set[Key]] = {}
         self._index: Index[Key] = Index()
+        self._long: set[LinkItem] = set()  # those that may have to run around nodes
 
     def __iter__(self) -> Iterator[Wire]:
         return iter(self._wires.values())
@@ -96,3 +97,33 @@ class Wires:
         start = self._spots[wire.source.layer].output_place(wire.source.port)
         end = self._spots[wire.key[0]].input_place(wire.key[1])
         return (start, end) if start is not None and end is not None else None
+
+    # --- where the items of links run ------------------------------------------------------------------------
+
+    def route(self, link: LinkItem) -> float | None:
+        """The height along which a link runs around the nodes between its ends; None: directly."""
+        start, end = link.source.centre(), link.target.centre()
+        if end.x() - start.x() < LONG:
+            self._long.discard(link)
+            return None
+        self._long.add(link)
+        top, bottom = min(start.y(), end.y()) - DETOUR, max(start.y(), end.y()) + DETOUR
+        if self._spots.stale:
+            for name in self._spots.near(QRectF(start.x(), top, end.x() - start.x(), bottom - top)):
+                self._spots.measured(name)
+        ends = (link.source.node.layer, link.target.node.layer)
+        return self._spots.obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
+
+    def unroute(self, link: LinkItem) -> None:
+        """The item of a link goes."""
+        self._long.discard(link)
+
+    def reroute(self) -> None:
+        """Draw the items again of links that pass where nodes came, went or moved."""
+        placed, self._spots.placed = self._spots.placed, []
+        if not placed:
+            return
+        left, right = min(r.left for r in placed), max(r.right for r in placed)
+        for link in list(self._long):
+            if link.source.centre().x() < right and link.target.centre().x() > left:
+                link.redraw()

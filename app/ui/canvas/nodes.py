@@ -1,0 +1,113 @@
+"""The items of layers and frames, and NodeGraphQt's graph that holds them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from NodeGraphQt.base.graph import NodeGraph
+
+from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.node import LayerItem, LayerNode
+from app.ui.canvas.spots import Spot
+from app.ui.canvas.viewer import LayerViewer
+from designer.graph.model import Frame
+
+
+class LayerGraph(NodeGraph):  # type: ignore[misc]
+    """NodeGraphQt's graph without its search for free names, which is linear a node: names are the document's."""
+
+    def get_unique_name(self, name: str) -> str:
+        return name
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Nothing becomes garbage while items are made, and looking for it again and again takes a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class Nodes:
+    """Makes the items of layers and takes them away; their links are others' business."""
+
+    def __init__(self, viewer: LayerViewer) -> None:
+        self._graph = LayerGraph(viewer=viewer)
+        self._graph.set_acyclic(False)  # the library's check is quadratic; the document refuses cycles itself
+        self._nodes: dict[str, LayerNode] = {}
+        self._items: dict[str, LayerItem] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __getitem__(self, name: str) -> LayerItem:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, name: str) -> LayerItem | None:
+        return self._items.get(name)
+
+    @property
+    def items(self) -> Mapping[str, LayerItem]:
+        return self._items
+
+    def make(self, spot: Spot) -> LayerItem:
+        """An item for a layer that was measured."""
+        node = self._nodes[spot.name] = LayerNode()
+        node.NODE_NAME = spot.name
+        item = self._items[spot.name] = node.item
+        item.show_look(*spot.seen)
+        self._graph.add_node(node, pos=(spot.x, spot.y), selected=False, push_undo=False)
+        return item
+
+    def remove(self, name: str) -> None:
+        """Take an item away that has no links any more."""
+        del self._items[name]
+        self._graph.delete_node(self._nodes.pop(name), push_undo=False)
+
+    def rename(self, old: str, new: str) -> None:
+        """The layer of an item, if it has one, has another name."""
+        if old in self._items:
+            node = self._nodes[new] = self._nodes.pop(old)
+            self._items[new] = self._items.pop(old)
+            node.NODE_NAME = node.model.name = new
+
+
+class Frames:
+    """The items of comment frames. There are few, so all have one."""
+
+    def __init__(self, viewer: LayerViewer) -> None:
+        self._viewer = viewer
+        self._frames: dict[str, FrameItem] = {}
+
+    def __iter__(self) -> Iterator[FrameItem]:
+        return iter(self._frames.values())
+
+    @property
+    def ids(self) -> Iterable[str]:
+        return self._frames.keys()
+
+    def get(self, frame_id: str) -> FrameItem | None:
+        return self._frames.get(frame_id)
+
+    def show(self, ids: Iterable[str], frames: Mapping[str, Frame]) -> None:
+        """Make the items of these frames anew; those that are not among `frames` go."""
+        for frame_id in ids:
+            old = self._frames.pop(frame_id, None)
+            if old is not None:
+                self._viewer.scene().removeItem(old)
+            if frame_id in frames:
+                new = self._frames[frame_id] = FrameItem(frames[frame_id])
+                self._viewer.scene().addItem(new)
+                new.setSelected(old is not None and old.isSelected())
