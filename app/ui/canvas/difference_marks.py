@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
@@ -101,10 +101,11 @@ class DifferenceMarks(QGraphicsItem):
         painter.restore()
 
 
-class Marking:
+class Marking(QObject):
     """Keeps the marks in step with the comparison."""
 
     def __init__(self, context: Context, viewer: LayerViewer, projection: Projection) -> None:
+        super().__init__(viewer)
         self._context = context
         self._projection = projection
         self.item = DifferenceMarks()
@@ -112,7 +113,6 @@ class Marking:
         viewer.overlays.append(self.item)
         self.item.hide()
         context.comparison.changed.connect(self.refresh)
-        theme.changes().changed.connect(self.item.update)
 
     def refresh(self, *_args: object) -> None:
         """Mark what is different in what is shown, once the canvas shows it."""
