@@ -34,7 +34,7 @@ PRESETS = (
             "edit.bypass": ("Ctrl+B",),
             "edit.frame": ("Ctrl+G",),
             "edit.collapse": ("Alt+C",),
-            "template.make": ("Ctrl+Shift+E",),
+            "template.make": ("Ctrl+Alt+T",),
             "view.frame_selection": (".",),
             "view.frame_all": ("Home", "Shift+."),
             "file.save_as": ("Ctrl+Shift+S",),
@@ -52,6 +52,8 @@ PRESETS = (
             "edit.delete_heal": ("Ctrl+X",),
             "edit.cut": ("Shift+Del",),
             "edit.frame": ("Ctrl+J",),
+            "template.enter": ("Tab", "Return", "Enter"),
+            "template.dissolve": ("Ctrl+Alt+G",),
             "edit.redo": ("Ctrl+Shift+Z",),
             "view.frame_selection": (".",),
             "select.upstream": ("Shift+L",),
@@ -135,7 +137,7 @@ class Shortcuts:
             return tr("A plain key would be typed into fields: add Ctrl or Alt, or take a function key.")
         if first.key() == Qt.Key.Key_Escape:
             return tr("Esc always means: leave everything as it was.")
-        destroys = action in ("edit.delete", "edit.delete_heal", "edit.cut", "edit.dissolve")
+        destroys = action in ("edit.delete", "edit.delete_heal", "edit.cut", "template.dissolve")
         if destroys and typed and first.key() not in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             return tr("What removes layers is not put on a plain key: add Ctrl or Alt.")
         return None

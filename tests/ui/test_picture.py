@@ -102,7 +102,8 @@ def test_from_the_menu_with_keys(qtbot, tmp_path):
     qtbot.addWidget(window)
     window.resize(1200, 700)
     window.show()
-    qtbot.waitExposed(window)
+    with qtbot.waitActive(window):
+        window.activateWindow()
     assert window.files.open(samples.path("denoiser.xml"))
     window.canvas.select_all()
     qtbot.waitUntil(lambda: window.actions_["export.picture"].isEnabled())

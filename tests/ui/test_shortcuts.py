@@ -38,7 +38,8 @@ def window(qtbot, settings):
     qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
     window.resize(1200, 700)
     window.show()
-    qtbot.waitExposed(window)
+    with qtbot.waitActive(window):
+        window.activateWindow()
     window.files.new()
     return window
 
@@ -94,7 +95,6 @@ def test_sequences_that_hide_each_other_clash():
 def test_changed_in_the_dialog_by_keys_and_then_used(window, qtbot):
     window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "identity")))
     dialog = ShortcutsDialog(window.actions_.shortcuts, window)
-    qtbot.addWidget(dialog)
     dialog.open()
     qtbot.waitExposed(dialog)
     QTest.keyClicks(dialog.search, "rename")
@@ -106,7 +106,9 @@ def test_changed_in_the_dialog_by_keys_and_then_used(window, qtbot):
     assert window.actions_["edit.duplicate"].shortcuts() == []
     QTest.keyClick(dialog.editor, Qt.Key.Key_Escape)
     assert not dialog.add.isEnabled()
-    dialog.close()
+    with qtbot.waitActive(window):
+        dialog.close()
+        window.activateWindow()
     window.context.select(("a",))
     qtbot.waitUntil(lambda: window.actions_["edit.rename"].isEnabled())
     window.canvas.viewer.setFocus()
