@@ -41,6 +41,7 @@ class DiskWatch(QObject):
         self._files = files
         self._compare = compare
         self.bar = NoticeBar("disk")
+        self._ended = False
         self._told: tuple[Opened, str] | None = None  # what the bar says
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._soon)
@@ -51,9 +52,19 @@ class DiskWatch(QObject):
 
     def look(self) -> None:
         """Look at all files now."""
+        if self._ended:
+            return
         for opened in self._tabs.all:
             opened.look()
         self._watch()
+
+    def end(self) -> None:
+        """The window goes: look no more."""
+        self._ended = True
+        self._rest.stop()
+        watched = [*self._watcher.files(), *self._watcher.directories()]
+        if watched:
+            self._watcher.removePaths(watched)
 
     def _soon(self) -> None:
         self._rest.start()

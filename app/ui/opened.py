@@ -99,10 +99,14 @@ class Opened(QObject):
             self._keeping.journal.saved(path, digest)
             self.document.mark_saved(path)
 
-    def close(self) -> None:
-        """The document goes away, saved or given up."""
+    def end(self) -> None:
+        """The document was saved or given up: nothing is kept of it any more."""
         self._sync.stop()
         self._keeping.close()
+
+    def close(self) -> None:
+        """The document goes away."""
+        self.end()
         self.document.deleteLater()
 
     def _set_disk(self, disk: Disk) -> None:

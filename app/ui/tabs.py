@@ -115,10 +115,10 @@ class Tabs(QObject):
         if opened in self._files.values():
             self.remove(opened)
 
-    def close_all(self) -> None:
-        """The window goes: nothing is kept of its documents."""
+    def end(self) -> None:
+        """The window goes, and takes its documents along."""
         for opened in self.all:
-            opened.close()
+            opened.end()
 
     # --- following -------------------------------------------------------------------------------------------
 

@@ -348,7 +348,8 @@ class MainWindow(QMainWindow):
             session.store_tabs(self.settings, self.tabs)
         self.settings.sync()
         self.recovery.later()
-        self.tabs.close_all()
+        self.disk.end()
+        self.tabs.end()
         if self.context.engine is not None:
             self.context.engine.close()
         event.accept()

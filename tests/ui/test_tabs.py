@@ -1,0 +1,481 @@
+"""Tabs and windows: real keys, clicks, drags and files."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, QSettings, Qt, QTimer, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
+
+from app.ui import windows
+from app.ui.dialogs.unsaved import UnsavedDialog
+from app.ui.document import Document
+from app.ui.window import MainWindow
+from designer.files.document import read_document, save_document
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
+NO_KEYS = Qt.KeyboardModifier.NoModifier
+
+
+def network(count: int = 3) -> Graph:
+    layers = [Layer("in", "input", params={"dims": "16x16x3"})]
+    for number in range(1, count):
+        layers.append(Layer(f"n{number}", "identity", (320 * number, 0), (Source(layers[-1].name),)))
+    return Graph(layers)
+
+
+@pytest.fixture
+def files(tmp_path) -> list[Path]:
+    paths = [tmp_path / name for name in ("one.xml", "two.xml", "three.xml")]
+    for number, path in enumerate(paths):
+        save_document(network(3 + number), path)
+    return paths
+
+
+def keep_nothing(window) -> None:
+    for opened in window.tabs.all:
+        opened.document.history.mark_clean()
+
+
+@pytest.fixture
+def settings(tmp_path) -> QSettings:
+    return QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+
+
+@pytest.fixture
+def window(qtbot, settings):
+    made = MainWindow(default_registry(), settings)
+    made.resize(1366, 768)
+    qtbot.addWidget(made, before_close_func=keep_nothing)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
+
+
+def texts(window) -> list[str]:
+    bar = window.tabs.bar
+    return [bar.tabText(i) for i in range(bar.count())]
+
+
+def names(window) -> list[str]:
+    return [o.document.title for o in window.tabs.all]
+
+
+def press(window, keys: str) -> None:
+    window.canvas.viewer.setFocus()
+    window._refresh()
+    QTest.keySequence(window.canvas.viewer, keys)
+
+
+def change(document: Document, text: str = "Mine") -> None:
+    assert document.do(lambda g: commands.set_property(g, "author_notes", text))
+
+
+def drop(target, paths: list[Path]) -> bool:
+    """Drag files onto a widget as another program does; whether they were taken."""
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(p)) for p in paths])
+    place = target.rect().center()
+    enter = QDragEnterEvent(place, Qt.DropAction.CopyAction, mime, LEFT, NO_KEYS)
+    QApplication.sendEvent(target, enter)
+    if not enter.isAccepted():
+        return False
+    QApplication.sendEvent(target, QDropEvent(QPointF(place), Qt.DropAction.CopyAction, mime, LEFT, NO_KEYS))
+    return True
+
+
+# --- tabs ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_document_has_a_tab_and_an_open_one_is_not_opened_again(window, files):
+    window.files.new()
+    window.files.open_all(files)
+    assert texts(window) == ["one.xml", "two.xml", "three.xml"]  # the blank one made room
+    assert window.context.root.path == files[0]
+    assert window.files.open(files[1])
+    assert len(window.tabs) == 3
+    assert window.context.root.path == files[1]
+    assert window.windowTitle().startswith("two.xml")
+    assert window.tabs.bar.tabToolTip(1) == str(files[1])
+
+
+def test_a_click_shows_another_document(window, files):
+    window.files.open_all(files)
+    bar = window.tabs.bar
+    QTest.mouseClick(bar, LEFT, NO_KEYS, bar.tabRect(2).center() - QPoint(20, 0))
+    assert window.context.root.path == files[2]
+    assert set(window.canvas.projection.layers) == {"in", "n1", "n2", "n3", "n4"}
+
+
+def test_keys_go_around_the_tabs(window, files):
+    window.files.open_all(files)
+    press(window, "Ctrl+Tab")
+    assert window.context.root.path == files[1]
+    press(window, "Ctrl+Shift+Tab")
+    press(window, "Ctrl+Shift+Tab")
+    assert window.context.root.path == files[2]
+    press(window, "Ctrl+Tab")
+    assert window.context.root.path == files[0]
+
+
+def test_what_is_not_saved_has_a_mark(window, files):
+    window.files.open_all(files[:2])
+    change(window.context.root)
+    assert texts(window) == ["● one.xml", "two.xml"]
+    assert "Not saved" in window.tabs.bar.tabToolTip(0)
+    assert "not saved" in window.tabs.bar.accessibleTabName(0)
+    window._refresh()
+    assert window.isWindowModified()
+    window.tabs.step(1)
+    window._refresh()
+    assert not window.isWindowModified()
+    window.tabs.step(1)
+    press(window, "Ctrl+S")
+    assert texts(window) == ["one.xml", "two.xml"]
+
+
+def test_files_of_the_same_name_show_their_folder(window, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        save_document(network(), tmp_path / folder / "net.xml")
+        window.files.open(tmp_path / folder / "net.xml")
+    assert texts(window) == ["a/net.xml", "b/net.xml"]
+    window.files.close()
+    assert texts(window) == ["net.xml"]
+
+
+def test_view_selection_and_undo_belong_to_the_document(window, files):
+    window.files.open_all(files[:2])
+    viewer = window.canvas.viewer
+    viewer.zoom_by(1.7)
+    viewer.go(QPointF(320, 40))
+    window.context.select(("n1",))
+    change(window.context.root)
+    zoom, centre = viewer.zoom, viewer.visible_centre()
+    window.tabs.step(1)
+    assert window.context.selection == ()
+    assert window.context.root.history.undo_title is None
+    viewer.zoom_by(0.5)
+    window.context.select(("in", "n2"))
+    window.tabs.step(1)
+    assert window.context.selection == ("n1",)
+    assert [i.layer for i in viewer.selected_layers()] == ["n1"]
+    assert abs(viewer.zoom - zoom) < 0.01
+    assert (viewer.visible_centre() - centre).manhattanLength() < 4
+    assert window.context.root.history.undo_title is not None
+    window.tabs.step(1)
+    assert window.context.selection == ("in", "n2")
+
+
+def test_middle_click_and_button_close(window, files):
+    window.files.open_all(files)
+    bar = window.tabs.bar
+    QTest.mouseClick(bar, MIDDLE, NO_KEYS, bar.tabRect(1).center())
+    assert texts(window) == ["one.xml", "three.xml"]
+    assert window.context.root.path == files[0]
+    button = bar.tabButton(0, bar.ButtonPosition.RightSide)
+    assert isinstance(button, QToolButton)
+    assert button.accessibleName() == "Close one.xml"
+    QTest.mouseClick(button, LEFT)
+    assert texts(window) == ["three.xml"]
+    assert window.context.root.path == files[2]
+
+
+def test_close_and_reopen_by_key(window, files):
+    window.files.open_all(files)
+    press(window, "Ctrl+W")
+    press(window, "Ctrl+W")
+    assert texts(window) == ["three.xml"]
+    press(window, "Ctrl+Shift+T")
+    press(window, "Ctrl+Shift+T")
+    assert texts(window) == ["three.xml", "two.xml", "one.xml"]
+    assert window.context.root.path == files[0]
+    window._refresh()
+    assert "no document was closed" in window.actions_["file.reopen"].toolTip()
+
+
+def test_the_last_tab_gives_way_to_a_new_network(window, files):
+    window.files.open(files[0])
+    press(window, "Ctrl+W")
+    assert texts(window) == ["network"]
+    assert len(window.context.root.graph) == 0
+    window._refresh()
+    assert "no other network" in window.actions_["tab.next"].toolTip()
+
+
+def test_tabs_are_dragged_into_another_order(window, files):
+    window.files.open_all(files)
+    bar = window.tabs.bar
+    start, end = bar.tabRect(0).center(), bar.tabRect(2).center() + QPoint(20, 0)
+    QTest.mousePress(bar, LEFT, NO_KEYS, start)
+    for step in range(1, 11):
+        QTest.mouseMove(bar, start + (end - start) * step / 10)
+    QTest.mouseRelease(bar, LEFT, NO_KEYS, end)
+    assert names(window) == ["two.xml", "three.xml", "one.xml"]
+    assert window.context.root.path == files[0]
+    press(window, "Ctrl+Tab")
+    assert window.context.root.path == files[1]
+
+
+def test_the_menu_of_a_tab(window, files, monkeypatch):
+    window.files.open_all(files)
+
+    def choose(name: str) -> None:
+        bar = window.tabs.bar
+        bar.customContextMenuRequested.emit(bar.tabRect(1).center())
+        menu = window.findChild(QMenu, "tabs.menu")
+        action = next(a for a in menu.actions() if a.objectName() == f"tabs.menu.{name}")
+        action.trigger()
+        menu.close()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+    choose("copy_path")
+    assert QApplication.clipboard().text() == str(files[1])
+    shown = []
+    monkeypatch.setattr("app.ui.window_menus.QDesktopServices.openUrl", lambda url: shown.append(url.toLocalFile()))
+    choose("open_folder")
+    assert shown == [str(files[1].parent)]
+    choose("close_others")
+    assert texts(window) == ["two.xml"]
+
+
+def test_saving_under_another_name_renames_the_tab(window, files, tmp_path, monkeypatch):
+    window.files.open(files[0])
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "other.xml"), ""))
+    window._refresh()
+    window.actions_["file.save_as"].trigger()
+    assert texts(window) == ["other.xml"]
+    assert read_document(tmp_path / "other.xml").graph == read_document(files[0]).graph
+
+
+def test_a_document_that_others_set_has_a_tab_too(window, files):
+    window.files.open(files[0])
+    document = Document(network(7), window.context.registry, parent=window.context)
+    window.context.set_document(document)
+    assert texts(window) == ["one.xml", "network"]
+    assert window.tabs.shown.document is document
+    window.tabs.step(1)
+    assert window.context.root.path == files[0]
+
+
+# --- dragging files in -------------------------------------------------------------------------------------------------
+
+
+def test_files_dropped_on_the_canvas_open_in_tabs(window, files, tmp_path, qtbot):
+    other = tmp_path / "notes.txt"
+    other.write_text("no network")
+    assert not drop(window.canvas.viewer.viewport(), [other])
+    assert drop(window.canvas.viewer.viewport(), [other, *files])
+    qtbot.waitUntil(lambda: len(window.tabs) == 3)
+    assert texts(window) == ["one.xml", "two.xml", "three.xml"]
+    assert window.context.root.path == files[0]
+    assert drop(window.tabs.bar, [files[2]])
+    qtbot.waitUntil(lambda: window.context.root.path == files[2])
+    assert len(window.tabs) == 3
+
+
+def test_an_unreadable_one_among_several_is_told_and_the_others_open(window, files, tmp_path):
+    bad = tmp_path / "bad.xml"
+    bad.write_text("<NetworkModel")
+    window.files.open_all([files[0], bad, files[1]])
+    assert texts(window) == ["one.xml", "two.xml"]
+    dialog = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "findings")
+    assert dialog.isVisible()
+    dialog.close()
+
+
+def test_recent_files_are_shortened_in_the_middle(window, tmp_path):
+    folder = tmp_path / ("a_folder_with_a_very_long_name_" * 4) / ("and_another_one_below_it_" * 4)
+    folder.mkdir(parents=True)
+    path = folder / "net.xml"
+    save_document(network(), path)
+    window.files.open(path)
+    window.menus.fill_recent()
+    entry = window.menus.named["<recent>"].actions()[0]
+    assert "…" in entry.text()
+    assert entry.text().endswith("net.xml")
+    assert entry.toolTip() == str(path.resolve())
+
+
+# --- closing and starting again --------------------------------------------------------------------------------------
+
+
+def answer_many(action) -> None:
+    """Do something with the question about several documents as soon as it stands there."""
+
+    def act() -> None:
+        box = QApplication.activeModalWidget()
+        if isinstance(box, UnsavedDialog):
+            action(box)
+        else:
+            QTimer.singleShot(20, act)
+
+    QTimer.singleShot(20, act)
+
+
+def test_closing_lists_all_documents_that_are_not_saved(window, files):
+    window.files.open_all(files)
+    for opened in (window.tabs.all[0], window.tabs.all[2]):
+        change(opened.document)
+    seen = []
+
+    def cancel(box) -> None:
+        seen.extend(box.list.item(i).text() for i in range(box.list.count()))
+        QTest.mouseClick(box.cancel, LEFT)
+
+    answer_many(cancel)
+    assert not window.close()
+    assert seen == ["one.xml", "three.xml"]
+    assert window.isVisible()
+
+    def save_the_second(box) -> None:
+        box.list.item(0).setCheckState(Qt.CheckState.Unchecked)
+        QTest.mouseClick(box.save, LEFT)
+
+    answer_many(save_the_second)
+    assert window.close()
+    assert "author_notes" not in read_document(files[0]).graph.properties
+    assert read_document(files[2]).graph.properties["author_notes"] == "Mine"
+
+
+def test_discarding_all_saves_nothing(window, files):
+    window.files.open_all(files)
+    for opened in window.tabs.all:
+        change(opened.document)
+    before = [p.read_bytes() for p in files]
+
+    def nothing_marked(box) -> None:
+        for row in range(box.list.count()):
+            box.list.item(row).setCheckState(Qt.CheckState.Unchecked)
+        assert not box.save.isEnabled()
+        assert box.save.toolTip()
+        QTest.mouseClick(box.discard, LEFT)
+
+    answer_many(nothing_marked)
+    assert window.close()
+    assert [p.read_bytes() for p in files] == before
+
+
+def test_open_tabs_come_back_at_the_next_start(qtbot, settings, files):
+    first = MainWindow(default_registry(), settings)
+    qtbot.addWidget(first)
+    first.show()
+    qtbot.waitExposed(first)
+    first.files.open_all(files)
+    first.tabs.show(first.tabs.all[1])
+    first.close()
+    files[2].unlink()
+    second = MainWindow(default_registry(), settings)
+    qtbot.addWidget(second)
+    second.show()
+    qtbot.waitExposed(second)
+    second.begin(None)
+    assert texts(second) == ["one.xml", "two.xml"]
+    assert second.context.root.path == files[1]
+    second.close()
+    third = MainWindow(default_registry(), settings)
+    qtbot.addWidget(third)
+    third.show()
+    third.begin([files[0]])
+    assert texts(third) == ["one.xml"]
+    third.close()
+
+
+# --- windows ---------------------------------------------------------------------------------------------------------
+
+
+def test_another_window_has_everything_of_its_own(window, files, qtbot):
+    window.files.open(files[0])
+    press(window, "Ctrl+Shift+N")
+    (other,) = [w for w in windows.shown_windows() if w is not window]
+    assert other.context is not window.context
+    assert other.context.engine is not window.context.engine
+    assert texts(other) == ["network"]
+    other.files.open(files[1])
+    assert texts(other) == ["two.xml"]
+    assert texts(window) == ["one.xml"]
+    assert window.files.open(files[1])  # it is open there: that window comes up
+    assert texts(window) == ["one.xml"]
+    assert other.close()
+    assert window.isVisible()
+    assert windows.shown_windows() == [window]
+
+
+def test_quitting_asks_for_all_windows(window, files, qtbot):
+    window.files.open(files[0])
+    other = windows.new_window(window)
+    other.files.open(files[1])
+    change(other.context.root)
+
+    def stay() -> None:
+        box = QApplication.activeModalWidget()
+        if box is not None and box.objectName() == "unsaved":
+            QTest.keyClick(box, Qt.Key.Key_Escape)
+        else:
+            QTimer.singleShot(20, stay)
+
+    QTimer.singleShot(20, stay)
+    window._refresh()
+    window.actions_["file.quit"].trigger()
+    assert window.isVisible()
+    assert other.isVisible()
+    other.context.root.history.mark_clean()
+    window.actions_["file.quit"].trigger()
+    assert not window.isVisible()
+    assert windows.shown_windows() == []
+
+
+# --- nothing stays behind --------------------------------------------------------------------------------------------
+
+
+def test_closing_a_tab_frees_the_document(window, files, qtbot):
+    window.files.open_all(files[:2])
+    for panel in ("parameters", "type_checking", "code_view", "palette"):
+        window.docks.show(panel)
+    change(window.context.root)
+    window.context.select(("n1",))
+    QCoreApplication.processEvents()
+    window.context.undo()
+    document, graph = weakref.ref(window.context.root), weakref.ref(window.context.root.graph)
+    opened = weakref.ref(window.tabs.shown)
+    assert window.files.close()
+
+    def gone() -> bool:
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        gc.collect()
+        return document() is None and graph() is None and opened() is None
+
+    qtbot.waitUntil(gone, timeout=3000)
+
+
+def test_twenty_tabs_come_and_go(window, tmp_path):
+    """No watcher, timer or widget stays of closed tabs."""
+    paths = []
+    for number in range(20):
+        path = tmp_path / f"net{number}.xml"
+        save_document(network(), path)
+        paths.append(path)
+    window.files.open(paths[0])
+    children = len(window.tabs.bar.children())
+    timers = len(window.findChildren(QTimer))
+    window.files.open_all(paths)
+    assert len(window.tabs) == 20
+    window.files.close_others(window.tabs.all[0])
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert len(window.tabs.bar.children()) <= children + 2
+    assert len(window.findChildren(QTimer)) <= timers
+    assert window.disk._watcher.files() == [str(paths[0])]
