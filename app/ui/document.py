@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
+from designer.graph.template import INSTANCE, PARAMETER, instances
 from designer.operators.registry import Registry
 from designer.operators.training_branch import missing_output, training_branch
 
@@ -42,6 +44,7 @@ class Document(QObject):
         self.registry = registry
         self.history = History(graph)
         self.inference = Inference(graph, registry)
+        self._instances = instances(graph)
         self.training = training_branch(graph, registry)  # the layers that inference leaves out
         self.path = path
         self.reading = reading  # findings of the reader, shown beside those of the inference
@@ -132,6 +135,23 @@ class Document(QObject):
         notes = (silent,) if silent is not None else ()
         return (*self.registry.diagnostics, *self.reading, *self.inference.diagnostics(), *notes)
 
+    @property
+    def instances(self) -> Counter[str]:
+        """How many instances of each template the file has."""
+        return self._instances
+
+    def _count(self, change: ChangeSet) -> set[str]:
+        """Count again after a change; the instances of templates that have another number of them now."""
+        if not (change.templates or change.computed or change.removed):
+            return set()
+        before, self._instances = self._instances, instances(self.graph) if self.graph.templates else Counter()
+        others = {name for name in before | self._instances if before[name] != self._instances[name]}
+        return (
+            {x.name for x in self.graph if x.type == INSTANCE and x.params.get(PARAMETER) in others}
+            if others
+            else set()
+        )
+
     def _on_change(self, change: ChangeSet) -> None:
         if change.settings:
             self.settings = replace(self.settings, **dict(change.settings))  # type: ignore[arg-type]
@@ -139,6 +159,7 @@ class Document(QObject):
         if change.computed or change.removed:
             before, self.training = self.training, training_branch(self.graph, self.registry)
             states |= (before ^ self.training) & self.graph.layers.keys()
+        states |= self._count(change)
         self.changed.emit(change)
         if states or change.removed:
             self.states_changed.emit(states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -51,6 +52,7 @@ class TemplateView(Document):
         self._inside = InsideInference(self.graph, self.registry, self._feeds())
         self.inference = self._inside
         self.training = self._training()
+        self._counted = self._file.instances
         self.reading = ()
         self._file.clean_changed.connect(self.clean_changed)
         self._file.path_changed.connect(self.path_changed)
@@ -84,6 +86,10 @@ class TemplateView(Document):
     @settings.setter
     def settings(self, settings: Settings) -> None:
         raise AttributeError("the settings belong to the open file")
+
+    @property
+    def instances(self) -> Counter[str]:
+        return self._file.instances
 
     def do(self, wish: Edit | Callable[[Graph], Edit]) -> bool:
         """As in a document; the wish is about the layers of the template."""
@@ -137,6 +143,9 @@ class TemplateView(Document):
         states = self.inference.update(mine)
         before, self.training = self.training, self._training()
         states |= (before ^ self.training) & self.graph.layers.keys()
+        before_count, self._counted = self._counted, self._file.instances
+        if self._counted is not before_count:
+            states |= {layer.name for layer in self.graph if layer.type == INSTANCE}
         if mine:
             self.changed.emit(mine)
         if states or mine.removed:

@@ -99,9 +99,10 @@ def test_double_click_enters_an_instance_and_inspects_another_layer(qtbot, windo
 
 def test_the_way_above_the_canvas_leads_back_by_mouse_and_keys(window):
     bar = window.structure.breadcrumb
-    assert bar.isVisible()
+    assert not bar.isVisible()
     window.context.enter("group_1")
     window.context.enter("block_2")
+    assert bar.isVisible()
     assert crumbs(window)[1:] == ["group_1 (residual_group)", "block_2 (residual_block)"]
     assert bar.findChild(QToolButton, "breadcrumb.2").accessibleName() == (
         "block_2 (residual_block), an instance of residual_block, shown now"
@@ -113,11 +114,6 @@ def test_the_way_above_the_canvas_leads_back_by_mouse_and_keys(window):
     assert window.context.scope == (Step("group_1", "residual_group"),)
     QTest.mouseClick(bar.findChild(QToolButton, "breadcrumb.0"), kit.LEFT)
     assert window.context.scope == ()
-
-
-def test_a_document_without_templates_has_no_bar(window):
-    show(window, kit.small_graph())
-    assert not window.structure.breadcrumb.isVisible()
 
 
 def test_ctrl_g_makes_a_template_and_ctrl_shift_g_dissolves_it(window):
@@ -138,7 +134,6 @@ def test_ctrl_g_makes_a_template_and_ctrl_shift_g_dissolves_it(window):
     assert list(graph.templates) == ["stem"]
     assert window.context.selection == ("stem_0",)
     assert graph["stem_0"].params == {"template": "stem"}
-    assert window.structure.breadcrumb.isVisible()
     assert [d.layer for d in window.context.root.diagnostics() if d.severity == "error"] == ["free"]
     assert write_document(parse_document(write_document(graph)).graph) == write_document(graph)
     press(window, "Ctrl+Shift+G")
@@ -332,3 +327,43 @@ def test_type_checking_goes_into_the_template(window):
     assert window.context.show_finding(finding)
     assert window.context.scope == (Step("", "residual_block"),)
     assert window.context.selection == ("conv_1",)
+
+
+def test_instances_tell_how_many_share_their_template(window):
+    def summary(name):
+        return window.canvas.projection[name].look.summary
+
+    assert summary("group_1") == "residual_group ×2"
+    window.context.select(("group_1",))
+    press(window, "Ctrl+D")
+    copy = window.context.selection[0]
+    assert summary("group_2") == "residual_group ×3"
+    window.context.select(("group_1", "group_2"))
+    press(window, "Del")
+    assert summary(copy) == "residual_group"
+    press(window, "Ctrl+Z")
+    assert summary("group_1") == "residual_group ×3"
+
+
+def test_h_collapses_a_node_to_its_title_and_opens_it_again(window):
+    item = window.canvas.projection["conv_head"]
+    tall = item.box().height()
+    window.context.select(("conv_head",))
+    press(window, "H")
+    item = window.canvas.projection["conv_head"]
+    assert item.look.collapsed
+    assert item.box().height() < tall / 1.5
+    assert item.outputs[0].centre().y() == pytest.approx(item.box().center().y())
+    link = window.canvas.projection.link("group_1", 0)
+    assert link.path().pointAtPercent(0) == item.outputs[0].centre()
+    assert link.label == "32 x 256 x 256"
+    found = parse_document(write_document(window.context.root.graph)).graph
+    assert found["conv_head"].collapsed
+    press(window, "Ctrl+Z")
+    assert window.canvas.projection["conv_head"].box().height() == tall
+    window.context.enter("residual_block")
+    window.context.select(("conv_1", "conv_2"))
+    press(window, "H")
+    assert graph_of(window)["conv_1"].collapsed
+    press(window, "H")
+    assert not graph_of(window)["conv_1"].collapsed

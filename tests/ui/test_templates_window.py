@@ -49,7 +49,7 @@ def look(window, name):
 
 def test_an_instance_shows_its_template_its_ports_and_its_shape(window):
     shown = look(window, "group_1")
-    assert (shown.title, shown.summary, shown.problem) == ("Template", "residual_group", "")
+    assert (shown.title, shown.summary, shown.problem) == ("Template", "residual_group ×2", "")
     assert [port.name for port in shown.inputs] == ["features"]
     assert [port.name for port in shown.outputs] == ["result"]
     assert shown.shapes == ("32 x 256 x 256",)
@@ -84,7 +84,7 @@ def test_the_layer_editor_offers_the_documents_templates(qtbot, window):
     box.setFocus()
     QTest.keyClick(box, Qt.Key.Key_Up)
     assert window.context.document.graph["group_1"].params["template"] == "residual_block"
-    assert look(window, "group_1").summary == "residual_block"
+    assert look(window, "group_1").summary == "residual_block ×3"
     window.context.document.undo()
     assert box.currentText() == "residual_group"
 

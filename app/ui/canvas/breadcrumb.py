@@ -39,7 +39,7 @@ class _Crumb(QToolButton):
 
 
 class Breadcrumb(QFrame):
-    """Hidden in documents without templates. Tab and the arrow keys go along the parts, Enter and Space go there."""
+    """Hidden while the whole network is shown: its name stands on the tab. Tab and the arrow keys go along the parts, Enter and Space go there."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -99,7 +99,7 @@ class Breadcrumb(QFrame):
             if had_focus:
                 self._crumbs[-1].setFocus()
         self._note.setText(_note(root.graph, scope))
-        self.setVisible(bool(scope or root.graph.templates))
+        self.setVisible(bool(scope))
 
     def _crumb(self, depth: int, text: str, what: str, *, last: bool) -> QToolButton:
         button = _Crumb()

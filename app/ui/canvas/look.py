@@ -11,6 +11,7 @@ from app.ui.document import Document
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
+from designer.graph.template import INSTANCE, PARAMETER
 from designer.graph.types import TensorType
 from designer.operators.api import Category, Operator, Port
 from designer.operators.registry import Read
@@ -29,7 +30,7 @@ class PortLook:
 class NodeLook:
     """One node. `problem` is "error", "warning", "unknown" (because of another layer) or empty.
 
-    `training`: part of the training branch, which inference leaves out.
+    `training`: part of the training branch, which inference leaves out. `collapsed`: the title alone is shown.
     """
 
     name: str
@@ -44,6 +45,7 @@ class NodeLook:
     inspected: bool = False
     training: bool = False
     tip: str = ""
+    collapsed: bool = False
 
     @property
     def marks(self) -> int:
@@ -73,7 +75,7 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
         name=name,
         title=cls.title if cls is not None else f"unknown: {layer.type}",
         category=cls.category if cls is not None else None,
-        summary=_summary(layer, operator),
+        summary=_summary(layer, operator) + _times(document, layer),
         activation=layer.activation.type if layer.activation is not None else "",
         inputs=tuple(inputs),
         outputs=tuple(outputs),
@@ -82,6 +84,7 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
         inspected=inspected,
         training=name in document.training,
         tip=_tip(layer, cls, state, name in document.training),
+        collapsed=layer.collapsed,
     )
 
 
@@ -138,6 +141,12 @@ def _summary(layer: Layer, operator: Operator | None) -> str:
         count = sum(1 for source in layer.inputs if source is not None)
         text = f"{count} input{'s' if count != 1 else ''}"
     return text
+
+
+def _times(document: Document, layer: Layer) -> str:
+    """How many instances share the template of this one, where it is not the only one."""
+    count = document.instances[layer.params.get(PARAMETER, "")] if layer.type == INSTANCE else 0
+    return f" ×{count}" if count > 1 else ""
 
 
 def _problem(state: LayerState) -> str:

@@ -99,6 +99,8 @@ def layout(look: NodeLook) -> Layout:
     """The layout of `look`; width and height of the box are multiples of half the grid."""
     f = fonts()
     header = ceil(f.name_metrics.height()) + 8.0
+    if look.collapsed:
+        return _title_alone(look, header, f)
     line = f.small_metrics.height() + 2
     step = max(18.0, line)
     left = _column(look.inputs, f) if look.named_inputs else 0.0
@@ -131,6 +133,22 @@ def layout(look: NodeLook) -> Layout:
         bounds,
         tuple((0.0, first + i * step) for i in range(len(look.inputs))),
         tuple((width + (tab.width() if i == 0 else 0.0), first + i * step) for i in range(len(look.outputs))),
+    )
+
+
+def _title_alone(look: NodeLook, header: float, f: Fonts) -> Layout:
+    """The layout of a collapsed node: all ports are at the middle of its title bar's ends."""
+    width = _snap(2 * PAD + f.name_metrics.horizontalAdvance(look.name) + look.marks * (MARK + MARK_GAP))
+    height, edge = _snap(header), PORT_RADIUS + 3
+    return Layout(
+        QRectF(0, 0, width, height),
+        height,
+        QRectF(),
+        0.0,
+        0.0,
+        QRectF(-edge, -3, width + 2 * edge, height + 6),
+        ((0.0, height / 2),) * len(look.inputs),
+        ((width, height / 2),) * len(look.outputs),
     )
 
 

@@ -123,6 +123,8 @@ def _paint_texts(painter: QPainter, item: LayerItem, f: Fonts) -> None:
     painter.setPen(theme.color("on_category"))
     head = QRectF(PAD, 0, box.width() - 2 * PAD, place.header)
     painter.drawText(head, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, look.name)
+    if look.collapsed:
+        return
     line = f.small_metrics.height() + 2
     top, left = place.header + 4, PAD + place.left
     wide = box.width() - left - PAD - place.right

@@ -161,7 +161,8 @@ class Projection:
         self._follow(change.moved)
         again: set[str] = set()
         instances = {layer.name for layer in document.graph if layer.type == INSTANCE} if change.templates else set()
-        for name in change.rewired | change.reconfigured | frozenset(change.renamed.values()) | instances:
+        redrawn = change.rewired | change.reconfigured | change.redrawn
+        for name in redrawn | frozenset(change.renamed.values()) | instances:
             again |= self._refresh(name)
         again |= change.added | change.rewired
         for name in change.added | change.removed:

@@ -76,11 +76,14 @@ class Structure:
             return
         made = tried.templates[name][1]
         assert made is not None
+        layers = tr("{count} layers", count=len(names)) if len(names) != 1 else tr("1 layer")
+        inputs = tr("{count} inputs", count=len(made.inputs)) if len(made.inputs) != 1 else tr("1 input")
+        outputs = tr("{count} outputs", count=len(made.outputs)) if len(made.outputs) != 1 else tr("1 output")
         text = tr(
-            "{layers} selected layers become one layer, an instance with {inputs} inputs and {outputs} outputs.",
-            layers=len(names),
-            inputs=len(made.inputs),
-            outputs=len(made.outputs),
+            "The selection ({layers}) moves into the template. An instance with {inputs} and {outputs} takes its place.",
+            layers=layers,
+            inputs=inputs,
+            outputs=outputs,
         )
         TemplateNameDialog(
             document.graph, tr("Make Template"), text, tr("Make Template"), name, self._make, self._canvas
