@@ -17,6 +17,7 @@ from app.ui.analysis.overlays import Cross
 from app.ui.analysis.pages import Form, Page
 from app.ui.analysis.probing import Field, Place, readings, scaled
 from app.ui.analysis.render import number
+from app.ui.analysis.requests import outermost
 from app.ui.analysis.subject import At, Kind, Subject
 from app.ui.texts import tr
 
@@ -191,7 +192,7 @@ class InspectorProbe(QObject):
         if self._panel.subject.kind is Kind.GRADIENT and self._panel.subject.tensor in inputs:
             return self._panel.subject.tensor
         document = self._analysis.context.root if self._analysis.context.has_document else None
-        layer = self._panel.subject.layer.partition(".")[0]
+        layer = outermost(document, self._panel.subject.layer) if document is not None else ""
         above = document.graph.upstream([layer]) if document is not None and layer in document.graph else ()
         return next((name for name in inputs if name in above), inputs[0] if inputs else "")
 

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from app.ui import theme
+from app.ui.analysis.layer_infos import LayerInfo
 from app.ui.analysis.render import number
 from app.ui.analysis.result import RunStep
-from designer.operators.api import Category
+from app.ui.texts import tr
+from app.ui.widgets.numbers import binary
+
+__all__ = ["HEAT", "LAYER", "LayerInfo", "OverviewModel"]
 
 Index = QModelIndex | QPersistentModelIndex
-HEADERS = ("Layer", "ms", "Run", "Output", "Type", "Engine")
-LAYER, TIME, STATE, SHAPE, TYPE, ENGINE = range(6)
+LAYER, TIME, MEMORY, STATE, SHAPE, TYPE, ENGINE = range(7)
+COUNT = 7
+HEAT = Qt.ItemDataRole.UserRole  # 0..1: the share of the largest of the column; None: no heat there
+NOT_RUN = "-"  # the engine of layers that only hand on what they get
 
 
-@dataclass(frozen=True, slots=True)
-class LayerInfo:
-    """What the document and the inference know of a layer."""
-
-    type: str
-    title: str
-    shape: str
-    category: Category | None = None
+@dataclass(slots=True)
+class _Row:
+    step: RunStep
+    layers: list[str]  # as they stand
+    took: float = 0.0  # ms when it ran last: kept results keep the time that they cost
 
 
 class OverviewModel(QAbstractItemModel):
@@ -32,53 +36,130 @@ class OverviewModel(QAbstractItemModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._steps: tuple[RunStep, ...] = ()
+        self._rows: list[_Row] = []
+        self._running: list[tuple[str, ...]] = []  # the steps in running order
         self._infos: dict[str, LayerInfo] = {}
+        self._faults: dict[str, str] = {}
         self._marked = ""
+        self._largest = (0.0, 0.0)  # ms and bytes of the hottest layer
 
     def show(self, steps: tuple[RunStep, ...], infos: dict[str, LayerInfo]) -> None:
-        """Another run. With the same steps as before only the figures change: selection and expansion stay."""
-        same = infos == self._infos and [s.layers for s in steps] == [s.layers for s in self._steps]
-        if same:
-            before, self._steps = self._steps, steps
-            for row, step in enumerate(steps):
-                if step != before[row]:
-                    self._tell_row(row, step.cached != before[row].cached)
+        """Another run. With the same steps as before only the figures change: order, selection and expansion stay."""
+        running = [step.layers for step in steps]
+        if infos == self._infos and running == self._running:
+            place = {row.step.layers: number for number, row in enumerate(self._rows)}
+            for step in steps:
+                at = place[step.layers]
+                row, before = self._rows[at], self._rows[at].step
+                if step != before:
+                    row.step = step
+                    row.took = row.took if step.cached else step.milliseconds
+                    self._measure()
+                    self._tell_row(at)
             return
         self.beginResetModel()
-        self._steps, self._infos = steps, infos
+        took = {row.step.layers: row.took for row in self._rows} if infos == self._infos else {}
+        self._running, self._infos = running, infos
+        self._rows = [_Row(s, list(s.layers), took.get(s.layers, 0.0) if s.cached else s.milliseconds) for s in steps]
+        self._measure()
         self.endResetModel()
 
-    def _tell_row(self, row: int, greyed: bool) -> None:
-        """Only what differs is painted again: under a moving slider that is one row."""
-        at = self.index(row, 0)
-        self.dataChanged.emit(at, at.siblingAtColumn(len(HEADERS) - 1), [])
-        inside = self.rowCount(at)
-        if greyed and inside:
-            last = self.index(inside - 1, len(HEADERS) - 1, at)
-            self.dataChanged.emit(self.index(0, 0, at), last, [])
+    def show_faults(self, faults: Mapping[str, str]) -> None:
+        """Layers whose values are no numbers, with what is known of it."""
+        before, self._faults = self._faults, dict(faults)
+        for name in before.keys() ^ faults.keys() | {n for n in faults if before.get(n) != faults[n]}:
+            self._tell_layer(name)
 
     def mark(self, layer: str) -> None:
         """Mark the layer that is being inspected."""
-        before, self._marked = self._marked, layer
-        for name in {before, layer} - {""}:
-            at = self.find(name)
-            if at.isValid():
-                self.dataChanged.emit(at, at, [])
+        before, self._marked = self._marked, layer.partition(":")[0]
+        for name in {before, self._marked} - {""}:
+            self._tell_layer(name)
+
+    def _tell_layer(self, name: str) -> None:
+        at = self.find(name)
+        if at.isValid():
+            self.dataChanged.emit(at, at.siblingAtColumn(COUNT - 1), [])
+
+    def _tell_row(self, row: int) -> None:
+        """Only what differs is painted again: under a moving slider that is one step."""
+        at = self.index(row, 0)
+        self.dataChanged.emit(at, at.siblingAtColumn(COUNT - 1), [])
+        inside = self.rowCount(at)
+        if inside:
+            last = self.index(inside - 1, COUNT - 1, at)
+            self.dataChanged.emit(self.index(0, 0, at), last, [])
+
+    # --- figures -----------------------------------------------------------------------------------------------
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """Milliseconds and bytes of the hottest layer."""
+        return self._largest
+
+    def _measure(self) -> None:
+        pairs = [(self._time(row, name), self._memory(name)) for row in self._rows for name in row.layers]
+        self._largest = (max((t for t, _ in pairs), default=0.0), max((m for _, m in pairs), default=0.0))
+
+    def _time(self, row: _Row, layer: str) -> float:
+        """Milliseconds of a layer; inside of a group its share by the declared costs."""
+        if len(row.layers) == 1:
+            return row.took
+        weights = {name: self._info(name).weight for name in row.layers}
+        return row.took * weights[layer] / (sum(weights.values()) or 1.0)
+
+    def _memory(self, layer: str) -> float:
+        return float(self._info(layer).memory or 0)
+
+    def _info(self, layer: str) -> LayerInfo:
+        return self._infos.get(layer, LayerInfo("", "", ""))
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """By a column, layers inside of their groups; by none (-1) as they ran."""
+        self.layoutAboutToBeChanged.emit()
+        kept = [(index, self.layer_at(index), bool(index.internalId())) for index in self.persistentIndexList()]
+        down = order is Qt.SortOrder.DescendingOrder
+        ran = {layers: number for number, layers in enumerate(self._running)}
+        self._rows.sort(key=lambda row: ran[row.step.layers])
+        for row in self._rows:
+            row.layers = list(row.step.layers)
+        if column >= 0:
+            for row in self._rows:
+                row.layers.sort(key=lambda name, row=row: self._key(row, name, column), reverse=down)  # type: ignore[misc]
+            self._rows.sort(key=lambda row: self._row_key(row, column), reverse=down)
+        for index, layer, inside in kept:
+            found = self.find(layer)
+            found = found if inside or not found.internalId() else found.parent()
+            self.changePersistentIndex(index, found.siblingAtColumn(index.column()))
+        self.layoutChanged.emit()
+
+    def _key(self, row: _Row, name: str, column: int) -> Any:
+        if column == TIME:
+            return self._time(row, name)
+        return self._memory(name) if column == MEMORY else self._layer_text(row, name, column)
+
+    def _row_key(self, row: _Row, column: int) -> Any:
+        if column == TIME:
+            return row.took
+        if column == MEMORY:
+            return sum(self._memory(name) for name in row.layers)
+        return self._row_text(row, column)
+
+    # --- places ------------------------------------------------------------------------------------------------
 
     def layer_at(self, index: Index) -> str:
         """The layer of a row; for a group its last layer."""
         if not index.isValid():
             return ""
         group = int(index.internalId())
-        return self._steps[group - 1].layers[index.row()] if group else self._steps[index.row()].layers[-1]
+        return self._rows[group - 1].layers[index.row()] if group else self._rows[index.row()].step.layers[-1]
 
     def find(self, layer: str) -> QModelIndex:
-        for row, step in enumerate(self._steps):
-            if layer in step.layers:
-                if len(step.layers) == 1:
-                    return self.index(row, LAYER)
-                return self.index(step.layers.index(layer), LAYER, self.index(row, 0))
+        for at, row in enumerate(self._rows):
+            if layer in row.layers:
+                if len(row.layers) == 1:
+                    return self.index(at, LAYER)
+                return self.index(row.layers.index(layer), LAYER, self.index(at, 0))
         return QModelIndex()
 
     # --- Qt's questions ----------------------------------------------------------------------------------------
@@ -95,62 +176,106 @@ class OverviewModel(QAbstractItemModel):
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
         if not parent.isValid():
-            return len(self._steps)
+            return len(self._rows)
         if parent.internalId() or parent.column() > 0:
             return 0
-        layers = self._steps[parent.row()].layers
+        layers = self._rows[parent.row()].layers
         return len(layers) if len(layers) > 1 else 0
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return len(HEADERS)
+        return COUNT
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if orientation is Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return HEADERS[section]
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return headers()[section]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return {
+                TIME: tr("Measured time of a step; ~ a layer's share of it by its declared operations and bytes"),
+                MEMORY: tr("~ Bytes of what the layer makes, by its shapes"),
+                STATE: tr("Whether it ran, or its results were kept from before"),
+            }.get(section)
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         column, group = index.column(), int(index.internalId())
-        step = self._steps[group - 1] if group else self._steps[index.row()]
+        row = self._rows[group - 1] if group else self._rows[index.row()]
         layer = self.layer_at(index)
+        single = bool(group) or len(row.layers) == 1
         if role == Qt.ItemDataRole.DisplayRole:
-            if group:
-                return self._layer_text(layer, column)
-            if len(step.layers) > 1:
-                return self._group_text(step, column)
-            return self._step_text(step, column)
-        if role == Qt.ItemDataRole.TextAlignmentRole and column == TIME:
+            return self._layer_text(row, layer, column) if group else self._row_text(row, column)
+        if role == HEAT:
+            return self._heat(row, layer, column) if single else None
+        if role == Qt.ItemDataRole.TextAlignmentRole and column in (TIME, MEMORY):
             return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        if role == Qt.ItemDataRole.FontRole and column in (SHAPE, TIME):
+        if role == Qt.ItemDataRole.FontRole and column in (SHAPE, TIME, MEMORY):
             return theme.mono_font()
-        if role == Qt.ItemDataRole.ForegroundRole and (step.cached or (group and column in (ENGINE, STATE))):
-            return theme.color("muted")
+        if role == Qt.ItemDataRole.ForegroundRole:
+            if single and layer in self._faults:
+                return theme.color("error")
+            return theme.color("muted") if row.step.cached or (group and column in (ENGINE, STATE)) else None
         if role == Qt.ItemDataRole.DecorationRole and column == LAYER:
-            info = self._infos.get(layer)
-            if layer == self._marked and (group or len(step.layers) == 1):
-                return theme.icon("eye-outline", "accent")
-            single = group or len(step.layers) == 1
-            return theme.category_icon(info.category) if single and info is not None and info.category else None
+            return self._icon(layer) if single else None
         if role == Qt.ItemDataRole.ToolTipRole:
-            many = f"{len(step.layers)} layers run as one by {step.engine}; " if len(step.layers) > 1 else ""
-            return f"{many}double-click {layer} to see its channels"
+            return self._tip(row, layer, single)
         return None
 
-    def _layer_text(self, layer: str, column: int) -> str:
-        info = self._infos.get(layer, LayerInfo("", "", ""))
+    def _icon(self, layer: str) -> Any:
+        if layer in self._faults:
+            return theme.icon("alert-octagon", "error")
+        if layer == self._marked:
+            return theme.icon("eye-outline", "accent")
+        category = self._info(layer).category
+        return theme.category_icon(category) if category is not None else None
+
+    def _tip(self, row: _Row, layer: str, single: bool) -> str:
+        parts = []
+        if single and layer in self._faults:
+            parts.append(self._faults[layer])
+        if len(row.layers) > 1:
+            parts.append(tr("{count} layers run as one by {engine}", count=len(row.layers), engine=row.step.engine))
+        if row.step.cached:
+            parts.append(tr("not run again: nothing that it depends on has changed"))
+        return "\n".join([*parts, tr("double-click {layer} to see its channels", layer=layer)])
+
+    def _heat(self, row: _Row, layer: str, column: int) -> float | None:
+        if row.step.engine == NOT_RUN or column not in (TIME, MEMORY):
+            return None
+        value = self._time(row, layer) if column == TIME else self._memory(layer)
+        largest = self._largest[0 if column == TIME else 1]
+        return value / largest if largest > 0 and value > 0 else None
+
+    def _layer_text(self, row: _Row, layer: str, column: int) -> str:
+        """Of one layer; inside of a group its time is modelled."""
+        info = self._info(layer)
+        if column == TIME and len(row.layers) > 1:
+            return f"~{number(self._time(row, layer))}" if row.took else "-"
+        if column == MEMORY:
+            return f"~{binary(info.memory)}" if info.memory else "-"
+        if column == STATE and layer in self._faults:
+            return tr("not finite")
         return {LAYER: layer, TYPE: info.title, SHAPE: info.shape}.get(column, "")
 
-    def _step_text(self, step: RunStep, column: int) -> str:
-        if column in (ENGINE, TIME, STATE):
-            return self._group_text(step, column)
-        return self._layer_text(step.layers[0], column)
-
-    def _group_text(self, step: RunStep, column: int) -> str:
+    def _row_text(self, row: _Row, column: int) -> str:
+        step = row.step
         if column == TIME:
-            return "-" if step.cached or step.engine == "-" else number(step.milliseconds)
+            return number(row.took) if row.took and step.engine != NOT_RUN else "-"
+        if column == STATE and step.layers[-1] not in self._faults:
+            return "" if step.engine == NOT_RUN else tr("kept") if step.cached else tr("run")
+        if column == ENGINE:
+            return step.engine
+        if len(step.layers) == 1:
+            return self._layer_text(row, step.layers[0], column)
         if column == STATE:
-            return "" if step.engine == "-" else "kept" if step.cached else "run"
+            return tr("kept") if step.cached else tr("run")
+        if column == MEMORY:
+            total = sum(self._memory(name) for name in step.layers)
+            return f"~{binary(total)}" if total else "-"
         many = f"{step.layers[0]} … {step.layers[-1]}"
-        count = f"{len(step.layers)} layers together"
-        shape = self._infos.get(step.layers[-1], LayerInfo("", "", "")).shape
-        return {LAYER: many, TYPE: count, SHAPE: shape, ENGINE: step.engine}.get(column, "")
+        count = tr("{count} layers together", count=len(step.layers))
+        return {LAYER: many, TYPE: count, SHAPE: self._info(step.layers[-1]).shape}.get(column, "")
+
+
+def headers() -> tuple[str, ...]:
+    return (tr("Layer"), "ms", tr("Memory"), tr("Run"), tr("Output"), tr("Type"), tr("Engine"))

@@ -40,10 +40,15 @@ def difference(before: Settings, after: Settings) -> tuple[bool, set[str]]:
     return any(getattr(before, name) != getattr(after, name) for name in _OPENED_WITH), changed
 
 
+def outermost(document: Document, path: str) -> str:
+    """The layer of the document itself that `path` is, or that it is inside of; `path` where there is none."""
+    places = [len(path), *(i for i, letter in enumerate(path) if letter == ".")]
+    return next((path[:i] for i in places if path[:i] in document.graph), path)
+
+
 def runnable(document: Document, sources: Iterable[str]) -> list[str]:
     """Those of `sources` that an inference of the document has, each once; `instance.layer` is inside of a template."""
-    names = {name: Source.parse(name).layer for name in sources}
-    outer = {name: layer if layer in document.graph else layer.partition(".")[0] for name, layer in names.items()}
+    outer = {name: outermost(document, Source.parse(name).layer) for name in sources}
     return [name for name, layer in outer.items() if layer in document.graph and layer not in document.training]
 
 

@@ -81,6 +81,7 @@ class Canvas(QWidget):
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
         context.inspect_requested.connect(self._mark_inspected)
+        context.inspected.connect(self._mark_inspected)
         context.add_requested.connect(self._on_add_requested)
         if context.has_document:
             self._show(context.document)

@@ -58,7 +58,7 @@ class ChannelInspectorPanel(QWidget):
         self._look = Look()
         self._build()
         context.root_changed.connect(self._on_document)
-        context.inspect_requested.connect(lambda layer: self.inspect(self._full_name(layer)))
+        context.inspect_requested.connect(self.inspect)
         context.selection_changed.connect(self._follow)
         self.subject.changed.connect(self._show_subject)
         self._analysis.inputs_changed.connect(self.ranges.other_picture)
@@ -143,11 +143,6 @@ class ChannelInspectorPanel(QWidget):
         """The item of the batch that is shown."""
         return self._item
 
-    def _full_name(self, source: str) -> str:
-        """A layer inside of a template is called by the instances that lead to it."""
-        inside = [step.instance for step in self._context.scope]
-        return ".".join([*inside, source]) if all(inside) else source
-
     def inspect(self, source: str) -> None:
         """Show another layer's tensor (`layer` or `layer:port`)."""
         if source == self.source:
@@ -181,7 +176,9 @@ class ChannelInspectorPanel(QWidget):
 
     def _follow(self, names: Any) -> None:
         if self.subjects.follow.isChecked() and len(names) == 1:
-            self.inspect(self._full_name(names[0]))
+            path = self._context.path_of(names[0])
+            if path:
+                self.inspect(path)
 
     def _ask(self) -> None:
         """The tensor is brought only while it can be seen: a capture costs time and memory."""

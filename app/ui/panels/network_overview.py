@@ -9,14 +9,19 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QStackedWidget, QTreeView, QVBoxLayout, QWidget
 
 from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.overview_model import LAYER, STATE, TIME, LayerInfo, OverviewModel
+from app.ui.analysis.faults import Faults
+from app.ui.analysis.heat import HeatDelegate, HeatLegend
+from app.ui.analysis.layer_infos import LayerInfo, layer_infos
+from app.ui.analysis.notice import Notice
+from app.ui.analysis.overview_model import LAYER, MEMORY, STATE, TIME, OverviewModel
+from app.ui.analysis.render import duration
 from app.ui.analysis.result import RunStep
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.texts import tr
 from app.ui.widgets.empty_state import EmptyState
-from designer.graph.edits import ChangeSet, Edit
-from designer.graph.inference import Inference
-from designer.graph.model import Layer
+from app.ui.widgets.numbers import binary
+from designer.graph.edits import ChangeSet
 
 FRAME = 36  # margins, frame and scroll bar beside the columns
 
@@ -53,15 +58,31 @@ class NetworkOverviewPanel(QWidget):
         self.tree.selectionModel().currentRowChanged.connect(self._select)
         header = self.tree.header()
         header.setStretchLastSection(False)
+        header.setSectionsClickable(True)
+        header.setSortIndicatorClearable(True)  # the third click: as they ran
+        header.setSortIndicator(-1, Qt.SortOrder.DescendingOrder)
+        self.tree.setSortingEnabled(True)
+        heat = HeatDelegate(self.tree)
+        for section in (TIME, MEMORY):
+            self.tree.setItemDelegateForColumn(section, heat)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self._summary = QLabel()
         self._summary.setObjectName("network_overview.summary")
         self._summary.setAccessibleName("Summary of the run")
         self._summary.setWordWrap(True)
+        self.legend = HeatLegend("network_overview.legend")
+        self.faults = Faults(self._analysis, self)
+        self.faults.changed.connect(self._show_faults)
+        self.notice = Notice("network_overview.notice", tr("Values that are no numbers"))
+        self.notice.add_button("go", tr("Show the layer"), tr("Show it on the canvas"), self._go_to_fault)
+        self.notice.add_button("look", tr("Inspect"), tr("See its channels"), self._inspect_fault)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addWidget(self.notice)
         column.addWidget(self.tree, 1)
+        column.addWidget(self.legend)
         column.addWidget(self._summary)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
@@ -79,6 +100,7 @@ class NetworkOverviewPanel(QWidget):
         context.root_changed.connect(self._on_document)
         context.selection_changed.connect(self._follow_selection)
         context.inspect_requested.connect(self.model.mark)
+        context.inspected.connect(self.model.mark)
         if context.has_document:
             self._on_document(context.root)
 
@@ -121,12 +143,27 @@ class NetworkOverviewPanel(QWidget):
             for section in range(self.model.columnCount()):
                 self.tree.resizeColumnToContents(section)
             digits = self.fontMetrics().horizontalAdvance("0000000")  # later figures may be longer than the first
-            for section in (TIME, STATE):
+            for section in (TIME, MEMORY, STATE):
                 self.tree.setColumnWidth(section, max(digits, self.tree.columnWidth(section)))
             self._fit_names()
+        time, memory = self.model.largest
+        self.legend.show_ends((f"~{duration(time)}", f"~{binary(memory)}"))
         note = f"  ·  {result.note}" if result.note else ""
         self._summary.setText(f"{result.summary()}{note}")
         self._stack.setCurrentIndex(1)
+
+    def _show_faults(self) -> None:
+        faults = self.faults
+        self.model.show_faults(faults.layers)
+        self.notice.say(faults.text, "error", ("go", "look") if faults.culprit else ())
+
+    def _go_to_fault(self) -> None:
+        found = self._context.find(self.faults.culprit)
+        if found is not None and self._context.set_scope(found[0]):
+            self._context.reveal_requested.emit(found[1])
+
+    def _inspect_fault(self) -> None:
+        self._context.inspect_requested.emit(self.faults.culprit)
 
     def _fit_names(self) -> None:
         """In a narrow dock names are cut before times are."""
@@ -181,24 +218,3 @@ class _Tree(QTreeView):
             self.entered_key.emit(self.currentIndex())
         else:
             super().keyPressEvent(event)
-
-
-def layer_infos(document: Document, fed: dict[str, tuple[int, ...]]) -> dict[str, LayerInfo]:
-    """Type and output shape of every layer at the size of what was fed, which may not be the document's size."""
-    graph = document.graph
-    sizes: dict[str, tuple[Layer | None, Layer | None]] = {}
-    for name, shape in fed.items():
-        layer = graph.get(name)
-        if layer is not None and len(shape) == 4 and "dims" in layer.params:
-            sizes[name] = (layer, layer.with_param("dims", f"{shape[3]}x{shape[2]}x{shape[1]}"))
-    sized = graph.copy()
-    sized.apply(Edit("Size", sizes))
-    inference = Inference(sized, document.registry)
-    infos = {}
-    for layer in graph:
-        cls = document.registry.get(layer.type)
-        outputs = inference.states[layer.name].outputs
-        shape_text = ", ".join(str(t) for t in outputs) if outputs else "unknown"
-        title, category = (cls.title, cls.category) if cls is not None else (layer.type, None)
-        infos[layer.name] = LayerInfo(layer.type, title, shape_text, category)
-    return infos

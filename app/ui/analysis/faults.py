@@ -1,0 +1,80 @@
+"""Values that are no numbers: asks the engine, once values rest, which layer made them first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.ui.analysis.controller import AnalysisController
+from app.ui.texts import tr
+from designer.graph.diagnostics import Diagnostic
+
+REST = 200  # ms
+
+
+class Faults(QObject):
+    """`culprit` made them first, empty: not known. `text` is one sentence about it, `layers` all that are known to hold some."""
+
+    changed = Signal()
+
+    def __init__(self, analysis: AnalysisController, parent: QObject) -> None:
+        super().__init__(parent)
+        self._analysis = analysis
+        self.culprit = ""
+        self.text = ""
+        self.layers: dict[str, str] = {}
+        self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self._ask)
+        analysis.result_changed.connect(self._on_result)
+
+    def _on_result(self) -> None:
+        result = self._analysis.result
+        if result is None or not result.nonfinite:
+            self._rest.stop()
+            self._tell("", "", {})
+            return
+        if result.coarse:
+            return
+        known = {name.partition(":")[0]: _share(share) for name, share in result.nonfinite.items()}
+        if self.culprit:
+            known[self.culprit] = self.layers.get(self.culprit, "")
+        text = self.text or tr(
+            "the result holds values that are no numbers. The layer that made them is being looked for."
+        )
+        self._tell(self.culprit, text, known)
+        self._rest.start()
+
+    def _ask(self) -> None:
+        result = self._analysis.result
+        if result is not None and result.nonfinite:
+            self._analysis.engine.request("trace_nonfinite", {}, self._came, self._refused)
+
+    def _came(self, reply: Mapping[str, Any]) -> None:
+        result, layer = self._analysis.result, str(reply.get("layer") or "")
+        if result is None or not result.nonfinite:
+            return
+        if not layer:
+            self._tell(
+                "", tr("the result holds values that are no numbers; the layer that made them was not found."), {}
+            )
+            return
+        kind = tr("NaN") if reply.get("kind") == "nan" else tr("infinity")
+        share = _share(float(reply.get("share") or 0.0))
+        text = tr("{kind} is first made by '{layer}': {share}.", kind=kind, layer=layer, share=share)
+        note = str(reply.get("note") or "")
+        known = {name.partition(":")[0]: _share(part) for name, part in result.nonfinite.items()}
+        self._tell(layer, f"{text} {note[:1].upper()}{note[1:]}".strip(), {**known, layer: share})
+
+    def _refused(self, found: tuple[Diagnostic, ...]) -> None:
+        if found and found[0].code not in ("engine-crashed", "cancelled"):
+            self._tell("", f"{found[0].message}. {found[0].remedy}".strip(), self.layers)
+
+    def _tell(self, culprit: str, text: str, layers: dict[str, str]) -> None:
+        if (culprit, text, layers) != (self.culprit, self.text, self.layers):
+            self.culprit, self.text, self.layers = culprit, text, layers
+            self.changed.emit()
+
+
+def _share(share: float) -> str:
+    return tr("{percent} % of its values are no numbers", percent=f"{share * 100:.3g}")

@@ -1,0 +1,72 @@
+"""Amounts as heat: cells in one perceptual map, and what its ends mean."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QSizePolicy, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from app.ui import theme
+from app.ui.analysis.overview_model import HEAT
+from app.ui.analysis.render import palette, to_image
+from app.ui.texts import tr
+
+MAP = "viridis"
+
+
+def heat_colour(share: float) -> QColor:
+    """The map's colour for 0..1."""
+    return QColor.fromRgb(int(palette(MAP)[1 + round(min(max(share, 0.0), 1.0) * 254)]))
+
+
+def ink_on(ground: QColor) -> QColor:
+    """The one of the theme's dark and light inks that is better read on a ground."""
+    return max(theme.color("text"), theme.color("surface"), key=lambda ink: theme.contrast(ink, ground))
+
+
+class HeatDelegate(QStyledItemDelegate):
+    """Fills cells that have a HEAT; a selected row keeps its colour under the number, with a frame."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        super().initStyleOption(option, index)
+        share = index.data(HEAT)
+        if share is None:
+            return
+        ground = heat_colour(float(share))
+        option.backgroundBrush = ground
+        option.state &= ~QStyle.StateFlag.State_Selected
+        for role in (QPalette.ColorRole.Text, QPalette.ColorRole.WindowText):
+            option.palette.setColor(role, ink_on(ground))
+
+
+class HeatLegend(QWidget):
+    """The map from 0 to the largest of each column."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(tr("Legend of the heat"))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._text = ""
+
+    def show_ends(self, texts: tuple[str, ...]) -> None:
+        """What the hot end means, one text a column."""
+        self._text = "  ·  ".join(texts)
+        self.setToolTip(tr("Heat of one layer, from 0 to {most}; ~ is modelled", most=self._text))
+        self.setAccessibleDescription(self.toolTip())
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(120, self.fontMetrics().height() + 4)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        metrics = painter.fontMetrics()
+        zero = metrics.horizontalAdvance("0 ") + 2
+        painter.setPen(theme.color("muted"))
+        painter.drawText(QRectF(0, 0, zero, self.height()), Qt.AlignmentFlag.AlignVCenter, "0")
+        bar = QRectF(zero, 4, 56, self.height() - 8)
+        painter.drawImage(bar, to_image(palette(MAP)[1:][None].copy()))
+        rest = QRectF(bar.right() + 6, 0, max(0.0, self.width() - bar.right() - 6), self.height())
+        text = metrics.elidedText(self._text, Qt.TextElideMode.ElideRight, int(rest.width()))
+        painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter, text)
