@@ -8,10 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from designer.graph import routes
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import COLLAPSED, MAX_NAME, ActivationSpec, Frame, Layer, Source, check_layer_name, unwritable
+from designer.graph.model import (
+    COLLAPSED,
+    MAX_NAME,
+    ROUTES,
+    ActivationSpec,
+    Frame,
+    Layer,
+    Source,
+    check_layer_name,
+    unwritable,
+)
 
 MAX_INPUTS = 1024  # of one layer; only variadic ports come near
 Layers = dict[str, tuple[Layer | None, Layer | None]]
@@ -102,17 +113,22 @@ def rename_layer(graph: Graph, old: str, new: str) -> Edit:
     for consumer in graph.consumers(old):
         reader = graph[consumer]
         inputs = tuple(Source(new, s.port) if s is not None and s.layer == old else s for s in reader.inputs)
-        edits[consumer] = (reader, replace(reader, inputs=inputs))
+        edits[consumer] = (reader, routes.renamed(reader, replace(reader, inputs=inputs)))
     return Edit(f"Rename {old} to {new}", edits, renamed={old: new})
 
 
 def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
-    """Put layers at positions (canvas units)."""
+    """Put layers at positions (canvas units). Points of links between layers that move alike go with them."""
     edits: Layers = {}
+    runs: dict[str, routes.Point] = {}
     for name, position in positions.items():
-        layer = _check_exists(graph, name)
-        if layer.position != position:
-            edits[name] = (layer, replace(layer, position=position))
+        x, y = _check_exists(graph, name).position
+        runs[name] = (position[0] - x, position[1] - y)
+    for name, position in positions.items():
+        layer, run = graph[name], runs[name]
+        if run != (0, 0):
+            along = {other for other, way in runs.items() if way == run} if ROUTES in layer.attributes else set()
+            edits[name] = (layer, replace(routes.moved(layer, run, along), position=position))
     return Edit("Move" if len(edits) == 1 else f"Move {len(edits)} layers", edits)
 
 
@@ -183,7 +199,8 @@ def paste(
         x, y = layer.position
         name = names[layer.name]
         position = (x + offset[0], y + offset[1])
-        edits[name] = (None, replace(_plain(graph, layer), name=name, inputs=_trim(inputs), position=position))
+        plain = routes.moved(_plain(graph, layer), offset)
+        edits[name] = (None, routes.renamed(plain, replace(plain, name=name, inputs=_trim(inputs), position=position)))
     return Edit(f"Paste {len(edits)} layer{'s' if len(edits) != 1 else ''}", edits)
 
 

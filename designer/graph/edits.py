@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from designer.graph.model import Frame, Layer
+from designer.graph.model import ROUTES, Frame, Layer
 from designer.graph.template import Template
 
 T = TypeVar("T")
@@ -138,7 +138,7 @@ class ChangeSet:
                     rewired.add(name)
                 if _meaning(before) != _meaning(after):
                     reconfigured.add(name)
-                if before.position != after.position:
+                if _place(before) != _place(after):
                     moved.add(name)
                 if before.attributes != after.attributes:
                     redrawn.add(name)
@@ -155,6 +155,11 @@ class ChangeSet:
             frozenset(redrawn),
             {k: a for k, (b, a) in edit.settings.items() if b != a},
         )
+
+
+def _place(layer: Layer) -> tuple[object, ...]:
+    """Where a layer stands, and where its links run."""
+    return layer.position, layer.attributes.get(ROUTES)
 
 
 def _meaning(layer: Layer) -> tuple[object, ...]:

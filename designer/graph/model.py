@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 GRID = 16
+ROUTES = "lw:route"  # the attribute of a layer that says through which points its links run (routes.py)
 COLLAPSED = "lw:collapsed"  # an attribute of a layer in a file, "true" where the canvas shows its title alone
 
 

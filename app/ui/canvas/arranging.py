@@ -9,10 +9,11 @@ from math import log
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.spots import Spot
 from app.ui.document import Document
-from designer.graph import commands
+from designer.graph import commands, routes
 from designer.graph.edits import Edit
+from designer.graph.graph import Graph
 from designer.graph.layout import Box, arrange
-from designer.graph.model import GRID, Frame
+from designer.graph.model import GRID, ROUTES, Frame
 
 FRAME_TOP = 3 * GRID  # room for the title of a frame
 FRAME_EDGE = 2 * GRID
@@ -25,7 +26,7 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
     levels = levels_of(document)
     chosen = list(graph.layers) if names is None else list(names)
     places = arrange(graph, {n: box_of(projection.spot(n), levels[n]) for n in chosen}, chosen)
-    edit = commands.move_layers(graph, places)
+    edit = _straightened(graph, commands.move_layers(graph, places), chosen)
     frames = {}
     for frame in graph.frames.values():
         inside = members(frame, projection)
@@ -33,6 +34,16 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
             rect = around({n: places.get(n, graph[n].position) for n in inside}, projection)
             frames[frame.id] = (frame, replace(frame, rect=rect))
     return replace(edit, title="Lay out", frames=frames) if edit.layers else edit
+
+
+def _straightened(graph: Graph, edit: Edit, names: Collection[str]) -> Edit:
+    """The edit without the points of links among the layers that were laid out: they led around what stood there."""
+    layers = dict(edit.layers)
+    for name in names:
+        if ROUTES in graph[name].attributes:
+            before, after = layers.get(name, (graph[name], graph[name]))
+            layers[name] = (before, routes.cleared(after, names) if after is not None else None)
+    return replace(edit, layers={n: pair for n, pair in layers.items() if pair[0] != pair[1]})
 
 
 def levels_of(document: Document) -> dict[str, int]:

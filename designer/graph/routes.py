@@ -1,0 +1,106 @@
+"""Points that a person lets links run through. They are looks: no result depends on them.
+
+They stand at the consumer, in an attribute of our own namespace: `index/source/x,y/x,y//index/source/...`, where neither
+commas nor slashes can be in a name. A route holds as long as the input reads the same source; when inputs move up it
+goes with its source. A text that is no route is kept and means nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import ROUTES, Layer
+
+Point = tuple[int, int]  # canvas units
+Points = tuple[Point, ...]
+MOST = 64  # points of one link
+_POINT = re.compile(r"(-?\d{1,7}),(-?\d{1,7})\Z")
+
+
+def routes_of(layer: Layer) -> dict[int, Points]:
+    """The points of the links into a layer by input index; only of links that have some."""
+    text = layer.attributes.get(ROUTES)
+    if not text:
+        return {}
+    found: dict[int, Points] = {}
+    for index, source, points in _entries(text):
+        at = _place(layer, index, source, found)
+        if at is not None:
+            found[at] = points
+    return found
+
+
+def _place(layer: Layer, index: int, source: str, taken: Mapping[int, Points]) -> int | None:
+    """The input that reads `source`: the noted one where it still does, else the first."""
+    reads = [str(s) if s is not None else "" for s in layer.inputs]
+    if index < len(reads) and reads[index] == source:
+        return index
+    return next((i for i, s in enumerate(reads) if s == source and i not in taken), None)
+
+
+def _entries(text: str) -> Iterable[tuple[int, str, Points]]:
+    for entry in text.split("//"):
+        index, _, rest = entry.partition("/")
+        source, *points = rest.split("/")
+        places = [_POINT.match(point) for point in points]
+        if index.isascii() and index.isdigit() and len(index) < 5 and places and len(places) <= MOST and all(places):
+            yield int(index), source, tuple((int(p[1]), int(p[2])) for p in places if p is not None)
+
+
+def with_routes(layer: Layer, routes: Mapping[int, Points]) -> Layer:
+    """A copy of the layer whose links run through these points."""
+    entries = []
+    for index, points in sorted(routes.items()):
+        source = layer.inputs[index] if index < len(layer.inputs) else None
+        if source is not None and points:
+            places = "/".join(f"{x},{y}" for x, y in points)
+            entries.append(f"{index}/{source}/{places}")
+    rest = {name: text for name, text in layer.attributes.items() if name != ROUTES}
+    return replace(layer, attributes={**rest, ROUTES: "//".join(entries)} if entries else rest)
+
+
+def set_route(graph: Graph, consumer: str, index: int, points: Iterable[Point], title: str = "Move link") -> Edit:
+    """Let the link into input `index` of `consumer` run through `points`; none: as it runs by itself."""
+    layer, chosen = graph.get(consumer), tuple(points)
+    if layer is None or index >= len(layer.inputs) or layer.inputs[index] is None:
+        raise DiagnosticError(
+            Diagnostic("no-link", f"input {index} of '{consumer}' has no link", remedy="connect it first")
+        )
+    if len(chosen) > MOST:
+        raise DiagnosticError(
+            Diagnostic(
+                "too-many-points",
+                f"a link runs through {MOST} points at most",
+                layer=consumer,
+                remedy="remove one of its points first",
+            )
+        )
+    return Edit(title, {consumer: (layer, with_routes(layer, {**routes_of(layer), index: chosen}))})
+
+
+def moved(layer: Layer, run: Point, along: Container[str] | None = None) -> Layer:
+    """The layer with the points of its links moved: of links from the layers of `along`, or of all."""
+    routes = routes_of(layer)
+    after = dict(routes)
+    for index, points in routes.items():
+        source = layer.inputs[index]
+        if along is None or (source is not None and source.layer in along):
+            after[index] = tuple((x + run[0], y + run[1]) for x, y in points)
+    return with_routes(layer, after) if after != routes else layer
+
+
+def renamed(before: Layer, after: Layer) -> Layer:
+    """`after`, whose inputs are those of `before` under other names, with the routes of `before`."""
+    return with_routes(after, routes_of(before)) if ROUTES in before.attributes else after
+
+
+def cleared(layer: Layer, sources: Iterable[str]) -> Layer:
+    """The layer without the routes of its links from these layers."""
+    routes, gone = routes_of(layer), set(sources)
+    kept = {i: p for i, p in routes.items() if (s := layer.inputs[i]) is None or s.layer not in gone}
+    return with_routes(layer, kept) if kept != routes else layer

@@ -1,0 +1,146 @@
+"""Points of links: kept in the document, following copies, renames, moves and undo; no result depends on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from designer.files.document import parse_document, write_document
+from designer.graph import commands
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
+from designer.graph.history import History
+from designer.graph.model import ROUTES, Layer, Source
+from designer.graph.routes import MOST, cleared, routes_of, set_route, with_routes
+
+GOOD = Path(__file__).parents[1] / "data" / "good"
+
+
+def small() -> Graph:
+    return Graph(
+        [
+            Layer("input_0", "input", (0, 0)),
+            Layer("my conv", "convolution", (320, 0), (Source("input_0"),)),
+            Layer("cat_0", "concatenation", (640, 0), (Source("my conv"), Source("input_0"), Source("my conv"))),
+        ]
+    )
+
+
+def routed(points=((160, 96), (480, 96)), index=1) -> tuple[Graph, History]:
+    graph = small()
+    history = History(graph)
+    history.commit(set_route(graph, "cat_0", index, points))
+    return graph, history
+
+
+def points_of(graph: Graph, name: str = "cat_0") -> dict:
+    return routes_of(graph[name])
+
+
+def test_a_route_is_set_and_taken_back():
+    graph, history = routed()
+    assert points_of(graph) == {1: ((160, 96), (480, 96))}
+    history.commit(set_route(graph, "cat_0", 1, ()))
+    assert points_of(graph) == {}
+    assert ROUTES not in graph["cat_0"].attributes
+    history.undo()
+    history.undo()
+    assert graph == small()
+
+
+def test_a_route_is_a_look_and_not_a_change_of_what_is_computed():
+    graph = small()
+    change = ChangeSet.of(set_route(graph, "cat_0", 1, [(16, 16)]))
+    assert change.moved == {"cat_0"}
+    assert not change.computed
+
+
+def test_files_without_a_route_stay_byte_for_byte_and_those_with_one_too():
+    for path in sorted(GOOD.glob("*.xml")):
+        data = path.read_bytes()
+        graph = parse_document(data, str(path)).graph
+        if write_document(graph) != data:
+            continue  # a foreign spelling, which other tests are about
+        name = next((layer.name for layer in graph if any(layer.inputs)), None)
+        if name is None:
+            continue
+        index = next(i for i, s in enumerate(graph[name].inputs) if s is not None)
+        history = History(graph)
+        history.commit(set_route(graph, name, index, [(32, -48), (64, 0)]))
+        saved = write_document(graph)
+        reading = parse_document(saved, str(path))
+        assert routes_of(reading.graph[name]) == {index: ((32, -48), (64, 0))}
+        assert not [d for d in reading.diagnostics if d.code == "schema"]
+        assert write_document(reading.graph) == saved
+        history.undo()
+        assert write_document(graph) == data
+
+
+def test_renaming_either_end_keeps_the_route():
+    graph, history = routed()
+    history.commit(commands.rename_layer(graph, "input_0", "picture"))
+    history.commit(commands.rename_layer(graph, "cat_0", "joined"))
+    assert points_of(graph, "joined") == {1: ((160, 96), (480, 96))}
+
+
+def test_points_move_with_both_ends_and_stay_when_one_moves():
+    graph, history = routed()
+    history.commit(commands.move_layers(graph, {"cat_0": (656, 0)}))
+    assert points_of(graph) == {1: ((160, 96), (480, 96))}
+    history.commit(commands.move_layers(graph, {"cat_0": (656, 32), "input_0": (0, 32)}))
+    assert points_of(graph) == {1: ((160, 128), (480, 128))}
+    history.undo()
+    assert points_of(graph) == {1: ((160, 96), (480, 96))}
+
+
+def test_copies_bring_their_points_along():
+    graph, history = routed()
+    history.commit(commands.paste(graph, [graph["input_0"], graph["my conv"], graph["cat_0"]], (32, 16)))
+    copy = next(layer for layer in graph if layer.type == "concatenation" and layer.name != "cat_0")
+    assert routes_of(copy) == {1: ((192, 112), (512, 112))}
+    assert "input_0/" not in copy.attributes[ROUTES]
+    history.commit(commands.paste(graph, [graph["cat_0"]], (32, 16)))  # without what it reads
+    alone = [layer for layer in graph if layer.type == "concatenation" and not any(layer.inputs)]
+    assert [routes_of(x) for x in alone] == [{}]
+    assert all(ROUTES not in x.attributes for x in alone)
+
+
+def test_a_route_goes_with_its_source_when_inputs_move_up():
+    graph, history = routed(index=1)
+    history.commit(commands.disconnect(graph, "cat_0", 0, close_gap=True))
+    assert points_of(graph) == {0: ((160, 96), (480, 96))}
+
+
+def test_a_route_does_not_pass_to_another_link():
+    graph, history = routed(index=1)
+    history.commit(commands.connect(graph, Source("my conv"), "cat_0", 1))
+    assert points_of(graph) == {}
+    history.undo()
+    assert points_of(graph) == {1: ((160, 96), (480, 96))}
+
+
+def test_two_links_from_one_source_have_routes_of_their_own():
+    graph, history = routed(index=2)
+    history.commit(set_route(graph, "cat_0", 0, [(400, 64)]))
+    assert points_of(graph) == {0: ((400, 64),), 2: ((160, 96), (480, 96))}
+    assert routes_of(cleared(graph["cat_0"], ["my conv"])) == {}
+
+
+def test_what_cannot_be_routed_is_refused():
+    graph = small()
+    with pytest.raises(DiagnosticError, match="no link"):
+        set_route(graph, "cat_0", 7, [(0, 0)])
+    with pytest.raises(DiagnosticError, match=f"{MOST} points"):
+        set_route(graph, "cat_0", 0, [(0, 0)] * (MOST + 1))
+
+
+@given(st.text("0123/,-xin put_//", max_size=60))
+def test_any_text_is_read_without_a_fault(text):
+    layer = Layer("a", "concatenation", inputs=(Source("in put_0"), Source("x")), attributes={ROUTES: text})
+    for index, points in routes_of(layer).items():
+        assert index < 2
+        assert routes_of(with_routes(layer, {index: points})) == {index: points}
