@@ -1,0 +1,322 @@
+"""After a crash: what was not saved is offered, compared, recovered or given up. Nothing on disk changes before a save."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import gc
+import os
+from pathlib import Path
+
+from PySide6.QtCore import QSettings, Qt, QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPlainTextEdit
+
+from app.ui.opened import bell
+from app.ui.window import MainWindow
+from designer.files.document import read_document, save_document, write_document
+from designer.files.journal import journal_folder
+from designer.files.safekeeping import Safekeeping
+from designer.files.watching import digest_of
+from designer.graph import commands
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.history import History
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def network() -> Graph:
+    return Graph(
+        [Layer("in", "input", params={"dims": "16x16x3"}), Layer("out", "output", (320, 0), (Source("in"),))],
+    )
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    place = tmp_path / "net.xml"
+    save_document(network(), place)
+    return place
+
+
+def crash(path: Path | None, *wishes) -> Graph:
+    """Work of a process that ended before it saved; the network as it was then."""
+    data = path.read_bytes() if path is not None else b""
+    graph = read_document(path).graph if path is not None else Graph()
+    history = History(graph)
+    keeping = Safekeeping(history, path, digest_of(data) if path is not None else "")
+    for wish in wishes:
+        history.commit(wish(graph))
+    keeping.journal.wait()
+    os.close(keeping.journal._stream)
+    return graph
+
+
+def renamed(name: str):
+    return lambda g: commands.rename_layer(g, "out", name)
+
+
+def keep_nothing(window) -> None:
+    for opened in window.tabs.all:
+        opened.document.history.mark_clean()
+
+
+@pytest.fixture
+def start(qtbot, tmp_path):
+    """Start the program: a window that has looked for what was left."""
+
+    def make(*paths: Path) -> MainWindow:
+        settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+        settings.setValue("geometry", b"")  # not the very first time
+        window = MainWindow(default_registry(), settings)
+        window.resize(1366, 768)
+        qtbot.addWidget(window, before_close_func=keep_nothing)
+        window.show()
+        qtbot.waitExposed(window)
+        window.begin(paths)
+        qtbot.waitUntil(lambda: not window.recovery._looking.running)
+        QApplication.processEvents()
+        return window
+
+    return make
+
+
+def journals() -> list[Path]:
+    folder = journal_folder()
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def press(dialog, name: str) -> None:
+    QTest.mouseClick(getattr(dialog, name), LEFT)
+
+
+def test_nothing_is_offered_where_nothing_was_left(start):
+    assert start().recovery.dialog is None
+
+
+def test_recovering_opens_the_document_unsaved_where_it_was(start, path):
+    before = path.read_bytes()
+    lost = crash(path, renamed("result"))
+    window = start()
+    dialog = window.recovery.dialog
+    assert dialog.isVisible()
+    assert not dialog.isModal()
+    assert dialog.list.topLevelItem(0).text(0) == "net.xml"
+    assert dialog.list.topLevelItem(0).text(2) == "file as it was"
+    press(dialog, "recover")
+    root = window.context.root
+    assert root.graph == lost
+    assert root.path == path
+    assert not root.history.is_clean
+    assert path.read_bytes() == before
+    assert window.tabs.bar.tabText(window.tabs.bar.currentIndex()) == "● net.xml"
+    assert len(journals()) == 1  # it is safe at once: another crash would not lose it
+    assert window.recovery.dialog is None
+    assert window.files.save()
+    assert read_document(path).graph == lost
+    assert journals() == []
+
+
+def test_what_is_recovered_survives_another_crash(start, path):
+    crash(path, renamed("result"))
+    first = start()
+    press(first.recovery.dialog, "recover")
+    first.context.root.do(lambda g: commands.add_layer(g, Layer("more", "identity")))
+    opened = first.tabs.shown
+    lost = opened.document.graph.copy()
+    opened._keeping.journal.wait()
+    os.close(opened._keeping.journal._stream)  # the process ends
+    opened._keeping.journal._stream = -1
+    opened._keeping.journal._file = None
+    second = start()
+    press(second.recovery.dialog, "recover")
+    assert second.context.root.graph == lost
+    assert second.context.root.path == path
+
+
+def test_a_restored_tab_of_the_same_file_makes_room(start, path, tmp_path):
+    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+    settings.setValue("tabs", [str(path)])
+    settings.sync()
+    lost = crash(path, renamed("result"))
+    window = start()
+    assert [o.document.path for o in window.tabs.all] == [path]
+    press(window.recovery.dialog, "recover")
+    assert [o.document.path for o in window.tabs.all] == [path]
+    assert window.context.root.graph == lost
+    assert set(window.canvas.projection.layers) == {"in", "result"}
+
+
+def test_compare_lists_what_differs_from_the_file(start, path, qtbot):
+    crash(path, renamed("result"), lambda g: commands.set_params(g, {"in": {"dims": "64x64x3"}}))
+    window = start()
+    press(window.recovery.dialog, "compare")
+    view = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "recover_differences")
+    text = view.findChild(QPlainTextEdit).toPlainText()
+    assert "out is called result now" in text
+    assert "dims: 16x16x3 → 64x64x3" in text
+    assert "1 renamed, 1 changed" in view.findChild(QLabel, "recover_differences.summary").text()
+    view.close()
+    assert window.recovery.dialog.isVisible()
+
+
+def test_discard_asks_and_then_forgets(start, path):
+    before = path.read_bytes()
+    crash(path, renamed("result"))
+    window = start()
+
+    def answer(button) -> None:
+        def act() -> None:
+            box = QApplication.activeModalWidget()
+            if isinstance(box, QMessageBox):
+                QTest.mouseClick(box.button(button), LEFT)
+            else:
+                QTimer.singleShot(20, act)
+
+        QTimer.singleShot(20, act)
+
+    answer(QMessageBox.StandardButton.Cancel)
+    press(window.recovery.dialog, "discard")
+    assert len(journals()) == 1
+    answer(QMessageBox.StandardButton.Discard)
+    press(window.recovery.dialog, "discard")
+    assert journals() == []
+    assert window.recovery.dialog is None
+    assert path.read_bytes() == before
+
+
+def test_later_offers_it_again(start, path):
+    crash(path, renamed("result"))
+    first = start()
+    press(first.recovery.dialog, "later")
+    assert len(journals()) == 1
+    second = start()
+    assert second.recovery.dialog is not None
+    assert start().recovery.dialog is None  # the second window has it in its hands
+    second.recovery.dialog.close()
+
+
+def test_several_documents_are_recovered_at_once(start, path, tmp_path):
+    other = tmp_path / "other.xml"
+    save_document(network(), other)
+    crash(path, renamed("one"))
+    crash(other, renamed("two"))
+    new = crash(None, lambda g: commands.add_layer(g, Layer("fresh", "input", params={"dims": "8x8x3"})))
+    window = start()
+    dialog = window.recovery.dialog
+    assert dialog.list.topLevelItemCount() == 3
+    press(dialog, "all")
+    graphs = {o.document.path: o.document.graph for o in window.tabs.all if not o.is_clean}
+    assert "one" in graphs[path]
+    assert "two" in graphs[other]
+    assert graphs[None] == new
+    assert len(journals()) == 3
+
+
+def test_a_file_that_changed_since_is_said(start, path):
+    crash(path, renamed("result"))
+    theirs = network()
+    theirs.apply(commands.set_params(theirs, {"in": {"dims": "48x48x3"}}))
+    path.write_bytes(write_document(theirs))
+    window = start()
+    dialog = window.recovery.dialog
+    assert dialog.list.topLevelItem(0).text(2) == "file changed since"
+    assert "compare before you save" in dialog.note.text()
+    press(dialog, "recover")
+    assert window.disk.bar.isVisible()
+    assert read_document(path).graph == theirs
+
+
+def test_a_damaged_journal_is_said_and_offered(start, path):
+    crash(path, renamed("result"), lambda g: commands.set_params(g, {"in": {"dims": "64x64x3"}}))
+    (journal,) = journals()
+    journal.write_bytes(journal.read_bytes().replace(b"64x64x3", b"46x46x3"))
+    window = start()
+    dialog = window.recovery.dialog
+    assert "damaged" in dialog.note.text()
+    assert "Compare it with the file" in dialog.note.text()
+    press(dialog, "recover")
+    assert "result" in window.context.root.graph
+
+
+def test_a_journal_that_holds_nothing_can_only_be_discarded(start):
+    journal_folder().mkdir(parents=True)
+    (journal_folder() / "a.journal").write_bytes(b"\x00" * 100 + b"\n")
+    window = start()
+    dialog = window.recovery.dialog
+    assert not dialog.recover.isEnabled()
+    assert "Nothing could be saved" in dialog.recover.toolTip()
+    assert dialog.discard.isEnabled()
+    dialog.close()
+
+
+def test_settings_are_recovered(start, path):
+    crash(path, lambda g: Edit("Precision", settings={"precision": ("fp32", "fp16")}))
+    window = start()
+    press(window.recovery.dialog, "recover")
+    assert window.context.root.settings.precision == "fp16"
+    assert window.files.save()
+    window.files.close()
+    window.files.open(path)
+    assert window.context.root.settings.precision == "fp16"
+
+
+def test_gestures_of_the_window_are_recorded_and_saving_ends_it(start, path):
+    window = start(path)
+    assert journals() == []
+    root = window.context.root
+    root.do(renamed("result"))
+    root.do(lambda g: commands.move_layers(g, {"in": (64, 64)}))
+    window.context.undo()
+    window.tabs.shown._keeping.journal.wait()
+    assert len(journals()) == 1
+    assert window.files.save()
+    assert journals() == []
+    window.context.undo()
+    assert len(journals()) == 1
+    window.context.redo()
+    keep_nothing(window)
+    window.close()
+    assert journals() == []
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(start, path, monkeypatch, tmp_path):
+    blocked = tmp_path / "in_the_way"
+    blocked.write_text("a file")
+    monkeypatch.setenv("LAYERWRIGHT_JOURNAL", str(blocked / "journal"))
+    monkeypatch.setattr(bell(), "told", False)
+    window = start(path)
+    told = []
+    window.context.message.connect(lambda severity, text: told.append((severity, text)))
+    window.context.root.do(renamed("result"))
+    window.context.root.do(lambda g: commands.rename_layer(g, "result", "again"))
+    assert len([t for _, t in told if "not recorded for recovery" in t]) == 1
+    assert "again" in window.context.root.graph
+    assert window.files.save()
+
+
+def test_no_descriptor_and_no_thread_stays(start, path):
+    window = start(path)
+    place = Path("/proc/self/fd")
+    if not place.is_dir():
+        pytest.skip("needs /proc")
+
+    def held() -> int:
+        return sum(1 for link in place.iterdir() if ".journal" in os.path.realpath(link))
+
+    for number in range(5):
+        window.context.root.do(renamed(f"r{number}") if number == 0 else _again(number))
+        window.tabs.shown._keeping.journal.wait()
+        assert held() == 1
+        assert window.files.save()
+        gc.collect()
+        assert held() == 0
+
+
+def _again(number: int):
+    return lambda g: commands.rename_layer(g, f"r{number - 1}", f"r{number}")
