@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from app.ui.actions import VIEWS
 from app.ui.canvas.walking import Way
 from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
-from app.ui.side.opening import open_side
+from app.ui.side.opening import open_side, report
 from app.ui.windows import quit_all
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "run.inference": window.run_inference,
         "run.analysis": window.run_analysis,
         "run.stop": window.stop,
-        "analysis.side_by_side": lambda: open_side(window, window.context),
+        "analysis.side_by_side": lambda: open_side(window),
+        "analysis.report": lambda: report(window),
         "workspace.design": lambda: docks.set_workspace(DESIGN),
         "workspace.analysis": lambda: docks.set_workspace(ANALYSIS),
         "workspace.profile": lambda: docks.set_workspace(PROFILE),

@@ -103,7 +103,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         ),
     ),
     ("&Run", ("run.inference", "run.analysis", "run.stop")),
-    ("&Analysis", ("analysis.side_by_side",)),
+    ("&Analysis", ("analysis.side_by_side", "analysis.report")),
     ("&Workspaces", ("workspace.design", "workspace.analysis", "workspace.profile", "workspace.train")),
     ("&Help", ("help.commands", "help.shortcuts", "help.about")),
 )

@@ -1,26 +1,27 @@
-"""Analysis > Compare Side by Side: one such window for each main window."""
+"""What the menu Analysis opens: Side by Side, one window for each main window, and the report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from app.ui.document import Document
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
+    from app.ui.side.window import SideWindow
+    from app.ui.window import MainWindow
 
-    from app.ui.context import Context
+
+def open_side(window: MainWindow) -> SideWindow:
+    """Show it; one that is open already comes to the front and keeps its choices."""
     from app.ui.side.window import SideWindow
 
-
-def open_side(window: QWidget, context: Context, documents: Callable[[], list[Document]] | None = None) -> SideWindow:
-    """Show it; one that is open already comes to the front and keeps its choices. `documents` are those that are open."""
-    from app.ui.side.window import SideWindow
+    def documents() -> list[Document]:
+        root = window.context.root
+        return [root, *(o.document for o in window.tabs.all if o.document is not root)]
 
     found = window.findChild(SideWindow, "side")
     if found is None:
-        found = SideWindow(context, documents, window)
+        found = SideWindow(window.context, documents, window)
         found.resize(window.size())
     fresh = not found.isVisible()
     found.show()
@@ -29,3 +30,10 @@ def open_side(window: QWidget, context: Context, documents: Callable[[], list[Do
     if fresh:
         found.begin()
     return found
+
+
+def report(window: MainWindow) -> None:
+    """Analysis > Report."""
+    from app.ui.analysis.report import ask_report
+
+    ask_report(window, window.context)

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 import samples
 from app.comparison import IN_LEVELS, LETTERS
 from app.ui import theme
-from app.ui.analysis.inputs import FILTER, photographs, title_of
+from app.ui.analysis.inputs import photographs, title_of
 from app.ui.analysis.slider import NumberSlider
 from app.ui.document import Document
 from app.ui.files import OPEN_FILTER
@@ -33,7 +33,9 @@ from app.ui.side.model import MOST, SideModel
 from app.ui.side.variant_row import VariantRow
 from app.ui.side.variants import VariantChoice
 from app.ui.texts import tr
+from designer.runtime.images import SUFFIXES
 
+FILTER = f"Pictures ({' '.join(f'*{suffix}' for suffix in SUFFIXES)});;All files (*)"
 KINDS = ("", "gaussian", "uniform", "salt_and_pepper", "poisson", "speckle", "jpeg", "blur")
 _LEAST = 2
 
@@ -110,10 +112,10 @@ class Setup(QScrollArea):
     def sources(self) -> list[Document | Path]:
         """What can be compared without asking for a file: open documents, then samples, then files in use."""
         found: list[Document | Path] = list(self._documents())
-        chosen = [c.source for c in self._model.choices if isinstance(c.source, Path)]
-        for path in (*samples.documents(), *chosen):
-            if path.is_file() and path not in found:
-                found.append(path)
+        found += [path for path in samples.documents() if path.is_file()]
+        for choice in self._model.choices:  # a file, or a tab that was closed meanwhile
+            if choice.source not in found:
+                found.append(choice.source)
         return found
 
     def _on_choice(self, index: int, choice: VariantChoice) -> None:

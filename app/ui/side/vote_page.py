@@ -16,8 +16,6 @@ from app.ui.side.grid import PictureGrid
 from app.ui.texts import tr
 from app.voting import EQUAL, LEFT, RIGHT, Trial, Vote
 
-SIDES = {"1": LEFT, "2": RIGHT}
-
 
 class VotePage(QWidget):
     """Asks one trial after another. `ended` comes after the last one or when the person stops; `votes` are the answers."""
@@ -105,16 +103,21 @@ class VotePage(QWidget):
         else:
             self._show()
 
+    def _equal(self) -> None:
+        self.answer(EQUAL)
+
     def _show(self) -> None:
         trial = self.trial
         assert trial is not None
         self.progress.setValue(len(self.votes))
         self.grid.show_keys(("1", "2"), {"1": tr("Left picture"), "2": tr("Right picture")})
-        for pane, key in (("1", trial.left), ("2", trial.right)):
+        for pane in self.grid.panes.values():
+            pane.add_key(Qt.Key.Key_Equal, self._equal)  # elsewhere it zooms
+        for name, key in (("1", trial.left), ("2", trial.right)):
             pixels = self._pictures[trial.picture][key]
             if trial.square is not None:
                 x, y, side = trial.square
                 pixels = np.ascontiguousarray(pixels[y : y + side, x : x + side])
             height, width = pixels.shape
-            self.grid.show_image(pane, to_image(pixels), [Label(pane, (0, 0, width, height))])
+            self.grid.show_image(name, to_image(pixels), [Label(name, (0, 0, width, height))])
         self._since = perf_counter()

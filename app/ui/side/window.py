@@ -25,6 +25,8 @@ from app.comparison import LETTERS
 from app.ui import theme
 from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.inputs import default_picture, layers_of
+from app.ui.analysis.report import PAGE, png_of, write_in_thread
+from app.ui.analysis.saving import ask_path
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.side.figures import FiguresView
@@ -33,12 +35,15 @@ from app.ui.side.folder_view import FolderView
 from app.ui.side.mode_bar import ModeBar
 from app.ui.side.model import CLEAN, INPUT, MOST, SideModel
 from app.ui.side.pictures import Mode, Pictures
+from app.ui.side.report import copy_of, write_comparison
 from app.ui.side.setup import Setup
 from app.ui.side.variants import VariantChoice
 from app.ui.side.vote_page import VotePage
 from app.ui.side.vote_view import VoteView
 from app.ui.texts import tr
+from designer.files.settings import PATTERN
 from designer.operators.api import Role
+from designer.runtime.images import SUFFIXES
 
 SETUP_WIDTH = 300
 FIGURES_HEIGHT = 210
@@ -89,10 +94,16 @@ class SideWindow(QWidget):
         self.stop_button.setAccessibleName(tr("Stop"))
         self.stop_button.setToolTip(tr("Give up what runs; results that are there stay"))
         self.stop_button.clicked.connect(self.stop)
+        self.report_button = QPushButton(tr("Report…"))
+        self.report_button.setObjectName("side.report")
+        self.report_button.setAccessibleName(tr("Report"))
+        self.report_button.setToolTip(tr("Write what is shown as a page with its pictures inside (Ctrl+R)"))
+        self.report_button.clicked.connect(self._ask_report)
         foot = QHBoxLayout()
         foot.addWidget(self.status, 1)
         foot.addWidget(self.progress)
         foot.addWidget(self.stop_button)
+        foot.addWidget(self.report_button)
         self.tabs = QTabWidget()
         self.tabs.setObjectName("side.tabs")
         self.tabs.setAccessibleName(tr("Figures, folder and vote"))
@@ -168,6 +179,7 @@ class SideWindow(QWidget):
             "Shift+W": partial(self.figures.step, -1),
             "N": partial(bar.show_only, INPUT),
             "R": partial(bar.show_only, CLEAN),
+            "Ctrl+R": self._ask_report,
             "Ctrl+0": partial(bar.zoom, 0.0),
             "Ctrl+1": partial(bar.zoom, 1.0),
             "Ctrl+2": partial(bar.zoom, 2.0),
@@ -216,6 +228,18 @@ class SideWindow(QWidget):
         self.folder_run.cancel()
         self.model.stop()
 
+    def _ask_report(self) -> None:
+        if self.report_button.isEnabled():
+            path = ask_path(self, tr("Report"), "comparison.html", PAGE)
+            if path is not None:
+                self.save_report(path)
+
+    def save_report(self, path: Path) -> None:
+        """Write the page in a thread; the line at the foot says how it went."""
+        run, pictures = self.folder_run, self.pictures
+        seen = copy_of(self.model, pictures.region, pictures.gain, run.columns, run.rows, png_of(self))
+        write_in_thread(self, partial(write_comparison, path, seen), lambda _ok, text: self.status.setText(text), path)
+
     def _choose_first(self) -> None:
         documents = self._documents()
         others: list[Document | Path] = [*documents[1:], samples.path("dncnn.xml"), samples.path("denoiser.xml")]
@@ -231,7 +255,7 @@ class SideWindow(QWidget):
             for layer in layers_of(document.graph, document.registry, Role.INPUT):
                 chosen = document.settings.input_files.get(layer)
                 found = Path(chosen) if chosen else default_picture(document.graph, layer)
-                if found is not None and found.suffix.lower() != ".npy":
+                if found is not None and (found.suffix.lower() in SUFFIXES or str(found).startswith(PATTERN)):
                     return found
         return samples.HELD_OUT
 
@@ -247,6 +271,7 @@ class SideWindow(QWidget):
     def _show_status(self) -> None:
         model = self.model
         self.stop_button.setEnabled(model.busy or self.folder_run.running)
+        self.report_button.setEnabled(bool(model.made) and not model.busy and not self.folder_run.running)
         self.progress.setVisible(model.busy)
         if model.busy:
             done = len(model.made) + sum(1 for e in model.errors if e)

@@ -1,0 +1,115 @@
+"""Analysis > Report: a page of what the window shows now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QBuffer, QIODevice, QObject
+from PySide6.QtWidgets import QWidget
+
+from app.report import Network, Seen, write_analysis
+from app.ui.analysis.controller import analysis_of
+from app.ui.analysis.layer_infos import layer_infos
+from app.ui.analysis.output_view import shown_part
+from app.ui.analysis.saving import ask_path
+from app.ui.context import Context
+from app.ui.document import Document
+from app.ui.jobs.background import Background
+from app.ui.texts import tr
+from app.ui.widgets.sentences import placed_text
+from designer.files.document import write_document
+from designer.operators.api import Operator, Role
+
+PAGE = "Page (*.html)"
+
+
+def network_of(document: Document) -> Network:
+    """The document as it is now."""
+    return Network(document.title, write_document(document.graph), document.settings, document.history.is_clean)
+
+
+def seen_in(context: Context, window: QWidget | None = None) -> Seen:
+    """What the analysis of the open document shows; of a network that was not run only what is set."""
+    document, analysis = context.root, analysis_of(context)
+    result = analysis.result
+    options = []
+    for layer in document.graph:
+        operator = document.inference.read(layer.name).operator
+        if isinstance(operator, Operator) and operator.role is Role.ANALYSIS:
+            options.append((layer.name, operator.title, operator.summary() or _texts(layer.params)))
+    files = {layer: str(path) for layer in analysis.input_layers() if (path := analysis.input_path(layer)) is not None}
+    network = network_of(document)
+    picture = png_of(window) if window is not None else b""
+    if result is None:
+        return Seen(network, files, options, window=picture)
+    outputs = {}
+    for name, array in result.outputs.items():
+        operator = document.inference.read(name).operator if name in document.graph else None
+        part = shown_part(array, operator)[0]
+        if part is not None:
+            outputs[name] = (part, str(getattr(operator, "analysis_view", "image")))
+    inspected = (analysis.capture, result.captures[analysis.capture]) if analysis.capture in result.captures else None
+    infos = layer_infos(document, analysis.input_shapes)
+    overview = [
+        (
+            ", ".join(step.layers),
+            step.engine,
+            f"{step.milliseconds:.3g}" if not step.cached else tr("kept"),
+            infos[step.layers[-1]].shape if step.layers[-1] in infos else "",
+        )
+        for step in result.steps
+    ]
+    return Seen(network, files, options, outputs, inspected, overview, result.milliseconds, result.note, picture)
+
+
+def png_of(widget: QWidget) -> bytes:
+    """The widget as it is seen."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    widget.grab().save(buffer, "PNG")
+    return bytes(buffer.data().data())
+
+
+def ask_report(window: QWidget, context: Context) -> None:
+    """Ask for a place and write the page there."""
+    name = context.root.title.removesuffix(".xml")
+    path = ask_path(window, tr("Report"), f"{name}_report.html", PAGE)
+    if path is not None:
+        save_report(window, context, path)
+
+
+def save_report(window: QWidget, context: Context, path: Path) -> Background:
+    """Write the page in a thread; the status bar says how it went."""
+    seen = seen_in(context, window)
+    return write_in_thread(
+        window,
+        lambda: write_analysis(path, seen),
+        lambda ok, text: context.message.emit("info" if ok else "error", text),
+        path,
+    )
+
+
+def write_in_thread(
+    parent: QObject, work: Callable[[], None], say: Callable[[bool, str], None], path: Path
+) -> Background:
+    """Do it, then `say` whether it went well and a sentence."""
+    job = Background(parent)
+
+    def done(_answer: object) -> None:
+        say(True, tr("Wrote {name}", name=path.name))
+        job.deleteLater()
+
+    def failed(found: object) -> None:
+        assert isinstance(found, tuple)
+        say(False, placed_text(found[0]))
+        job.deleteLater()
+
+    job.done.connect(done)
+    job.failed.connect(failed)
+    job.start(work)
+    return job
+
+
+def _texts(params: object) -> str:
+    return ", ".join(f"{k} {v}" for k, v in dict(params).items())  # type: ignore[call-overload]

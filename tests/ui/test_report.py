@@ -1,0 +1,179 @@
+"""Reports from the window: what they hold, that they are one file, and what is said when they cannot be written."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.gui
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import analysis_kit as kit
+import numpy as np
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+from side_kit import WAIT, Side
+
+from app.report import Network, Seen, statistics, write_analysis
+from app.ui.analysis.report import save_report, seen_in, write_in_thread
+from app.ui.analysis.result import Phase
+from app.ui.jobs.engine import EngineClient
+from app.ui.side.report import copy_of
+from designer.files.document import write_document
+from designer.files.settings import Settings
+from designer.runtime.images import read_image
+
+
+class Reader(HTMLParser):
+    """Words, cells and pictures of a page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.words = ""
+        self.pictures: dict[str, str] = {}
+        self.tags: set[str] = set()
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        values = dict(attrs)
+        if tag == "img":
+            self.pictures[values["alt"] or ""] = values["src"] or ""
+
+    def handle_data(self, data: str) -> None:
+        self.words += f"{data}\n"
+
+
+def alone(page: Path) -> bool:
+    """Whether the page needs no other file and runs nothing."""
+    text = page.read_text()
+    return not re.search(r'(src|href)="(?!data:image/png;base64,)', text) and "<script" not in text
+
+
+@pytest.fixture
+def launched(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> kit.Launched:
+    made = kit.Launched(qtbot, engine)
+    made.open(kit.small_network())
+    made.analysis.set_input("input_0", kit.picture(tmp_path))
+    return made
+
+
+def test_the_page_of_an_analysis(launched: kit.Launched, qtbot: QtBot, tmp_path: Path) -> None:
+    launched.analysis.set_capture("conv_0")
+    launched.launch_random()
+    result = launched.analysis.result
+    assert result is not None
+    document = launched.context.root
+    page = tmp_path / "report.html"
+    window = launched_window(qtbot)
+    with qtbot.waitSignal(launched.context.message, timeout=WAIT) as said_by:
+        save_report(window, launched.context, page)
+    assert said_by.args == ["info", "Wrote report.html"]
+    assert alone(page)
+    found = Reader(page)
+    digest = hashlib.sha256(write_document(document.graph)).hexdigest()
+    said = ("onnxruntime", "fp32", "picture.png", "noise_0", "gaussian 0.1", "Inspected: conv_0", "random", "processor")
+    for word in (digest, *said):
+        assert word in found.words, word
+    for step in result.steps:
+        assert ", ".join(step.layers) in found.words
+    assert [alt.split(":")[0] for alt in found.pictures][:2] == ["input_0", "output_0"]
+    copy = tmp_path / "copy.png"
+    source = next(s for alt, s in found.pictures.items() if alt.startswith("output_0"))
+    copy.write_bytes(base64.b64decode(source.partition(",")[2]))
+    shown = read_image(copy)
+    assert np.abs(shown - np.clip(result.outputs["output_0"], 0, 1)).max() <= 0.5 / 255 + 1e-6
+    assert f"{float(result.captures['conv_0'].mean()):.4g}" in found.words
+    assert "As it was seen" in found.pictures
+
+
+def launched_window(qtbot: QtBot) -> QWidget:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(200, 100)
+    return window
+
+
+def test_a_network_that_was_not_run_has_a_page_too(launched: kit.Launched, tmp_path: Path) -> None:
+    assert launched.analysis.phase is Phase.IDLE
+    page = tmp_path / "report.html"
+    write_analysis(page, seen_in(launched.context))
+    assert "was not run" in Reader(page).words
+    assert alone(page)
+
+
+def test_names_are_escaped_and_other_ranks_have_figures(tmp_path: Path) -> None:
+    network = Network("<script>x</script>", b"text", Settings())
+    seen = Seen(network, outputs={"y": (np.arange(6, dtype=np.float32).reshape(2, 3), "image")},
+                inspected=("a<b", np.full((1, 2, 3), np.nan, np.float32)))  # fmt: skip
+    page = tmp_path / "page.html"
+    write_analysis(page, seen)
+    assert alone(page)
+    words = Reader(page).words
+    assert "2.5" in words
+    assert "a<b" in words
+
+
+def test_statistics_are_those_of_the_values() -> None:
+    tensor = np.zeros((1, 2, 4, 4), np.float32)
+    tensor[0, 1] = np.arange(16).reshape(4, 4)
+    tensor[0, 1, 0, 1] = np.inf
+    whole, first, second = statistics(tensor)
+    assert first == ("0", "0", "0", "0", "0", "100.0", "0")
+    rest = np.delete(np.arange(16.0), 1)
+    assert second[1:5] == tuple(f"{v:.4g}" for v in (rest.mean(), rest.std(), 0.0, 15.0))
+    assert second[6] == "6.25"
+    assert whole[0] == "all"
+
+
+def test_a_page_that_cannot_be_written_says_why(qtbot: QtBot, tmp_path: Path) -> None:
+    told: list[tuple[bool, str]] = []
+    path = tmp_path / "no" / "folder" / "page.html"
+    seen = Seen(Network("n", b"", Settings()))
+    window = launched_window(qtbot)
+    write_in_thread(window, lambda: write_analysis(path, seen), lambda *a: told.append(a), path)
+    qtbot.waitUntil(lambda: len(told) == 1, timeout=WAIT)
+    assert not told[0][0]
+    assert told[0][1]
+
+
+@pytest.fixture
+def side(qtbot: QtBot, tmp_path: Path) -> Iterator[Side]:
+    made = Side(qtbot, tmp_path)
+    yield made
+    made.window.close()
+    made.window.deleteLater()
+
+
+def test_the_page_of_a_comparison(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    page = side.folder / "side.html"
+    side.window.save_report(page)
+    qtbot.waitUntil(lambda: "Wrote" in side.window.status.text(), timeout=WAIT)
+    assert alone(page)
+    found = Reader(page)
+    for key in ("A", "B"):
+        figures = side.model.measured.figures[key]
+        assert f"{figures.psnr:.2f}" in found.words
+        assert f"{figures.ssim:.4f}" in found.words
+    for variant in side.model.variants:
+        assert variant is not None
+        assert hashlib.sha256(variant.opened_with["document"].encode()).hexdigest() in found.words
+    assert "gaussian:25, seed 0" in found.words
+    assert {"Clean", "Input (gaussian:25)", "A same", "B smooth", "As it was seen"} <= set(found.pictures)
+
+
+def test_a_failed_variant_is_told_in_the_report(side: Side) -> None:
+    from app.ui.side.variants import VariantChoice
+
+    side.model.choices.append(VariantChoice(side.folder / "gone.xml"))
+    side.begin()
+    seen = copy_of(side.model, None, 8.0, (), (), b"")
+    assert any(note.startswith("C failed") for note in seen.notes)
