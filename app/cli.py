@@ -101,13 +101,16 @@ def run(
     device: DeviceOption = "cpu",
     threads: ThreadsOption = 0,
     iterations: Annotated[int, typer.Option(min=1, help="Run so often and tell the median time.")] = 1,
+    tile: Annotated[str, typer.Option(help="auto, off, or the side of a tile in pixels, for large pictures.")] = "auto",
     trust_custom: TrustOption = None,
 ) -> None:
     """Run a network on pictures or .npy tensors; videos and folders go through it frame by frame."""
-    from app.running import RunRequest, run_network
+    from app.running import RunRequest, run_network, tile_of
     from designer.runtime.api import RunOptions
 
-    options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
+    options = RunOptions(
+        engine=engine, precision=precision, layout=layout, device=device, threads=threads, tile=tile_of(tile)
+    )
     request = RunRequest(
         file,
         weights,

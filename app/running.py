@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from app.opening import Network, load_weights_for, open_network
 from app.trusting import with_trust
 from app.video import VideoJob, moves, process
+from designer.files.settings import MAX_TILE
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline
 from designer.operators.training_branch import training_only
-from designer.runtime.api import RunOptions
+from designer.runtime.api import AUTO, RunOptions
 from designer.runtime.session import Session
 
 
@@ -120,6 +121,20 @@ def _run_frames(session: Session, request: RunRequest) -> Iterator[str]:
     yield from (f"{name} -> {path}" for name, path in request.outputs.items())
     each = done.seconds * 1000 / done.frames
     yield f"{done.frames} frames at {done.fps:.4g} a second; {each:.1f} ms a frame, reading and writing included"
+
+
+def tile_of(text: str) -> int:
+    """The side of tiles that `--tile` means; DiagnosticError for what is neither a word nor a number."""
+    words = {"auto": AUTO, "off": 0}
+    if text in words:
+        return words[text]
+    if text.isascii() and text.isdigit() and 0 < int(text) <= MAX_TILE:
+        return int(text)
+    raise DiagnosticError(
+        Diagnostic(
+            "bad-tile", f"--tile: '{text[:40]}' is no size", remedy=f"give auto, off, or pixels from 1 to {MAX_TILE}"
+        )
+    )
 
 
 def write_tensor(path: Path, array: NDArray[np.float32]) -> None:

@@ -38,7 +38,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.registry import Registry, default_registry
-from designer.runtime.api import RunOptions
+from designer.runtime.api import AUTO, RunOptions
 from designer.runtime.engines.custom_module import check_agreed
 from designer.runtime.network import output_layers
 from designer.runtime.session import Session
@@ -116,6 +116,7 @@ class Worker:
             text_of(params, "device", "cpu"),
             whole_of(params, "threads", 0),
             digests_of(params),
+            _tile(params),
         )
         weights, inference = self._load(graph, registry)
         session = Session(graph, registry, weights, options)
@@ -186,6 +187,13 @@ def _parsed(params: Params) -> tuple[Graph, tuple[Diagnostic, ...]]:
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
     return reading.graph, tuple(reading.diagnostics)
+
+
+def _tile(params: Params) -> int:
+    found = params.get("tile", AUTO)
+    if type(found) is not int or found < AUTO:
+        raise BadRequestError("'tile' must be a number of pixels, 0 for none or -1 for what memory asks for")
+    return found
 
 
 def _report(weights: Weights, found: Sequence[Diagnostic]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ LAYOUTS = ("nchw", "nhwc")
 ENGINES = ("onnxruntime", "torch")
 MAX_ITERATIONS = 1_000_000
 MAX_THREADS = 1024
+MAX_TILE = 65536
 MAX_SEED = 2**31 - 1
 
 _GENERAL = "GeneralNetworkSettings/"
@@ -40,7 +41,7 @@ _SECTIONS = f"{_INFERENCE}profilingSections/"
 class Settings:
     """How a document is run on this machine. Paths are absolute, or as the file has them where they are of another system.
 
-    `threads` 0 means all cores. `random_seed` is set when the person chose random numbers for weights that are missing.
+    `threads` 0 means all cores. `tile` is the side of the tiles in which pictures are run: 0 none, -1 as memory asks for. `random_seed` is set when the person chose random numbers for weights that are missing.
     `input_files` and `output_files` are by layer; `profiling_sections` are switched on or off by name. `extra` are settings
     of newer versions, kept when saving.
     """
@@ -50,6 +51,7 @@ class Settings:
     engine: str = "onnxruntime"
     device: str = "cpu"
     threads: int = 0
+    tile: int = -1
     weights: str = ""
     random_seed: int | None = None
     input_files: Mapping[str, str] = field(default_factory=dict)
@@ -124,6 +126,8 @@ def write_settings(settings: Settings, folder: Path) -> bytes:
     texts[f"{_GENERAL}weights"] = _relative(settings.weights, folder)
     if settings.threads:
         texts[f"{_GENERAL}threads"] = str(settings.threads)
+    if settings.tile >= 0:
+        texts[f"{_GENERAL}tile"] = str(settings.tile)
     if settings.random_seed is not None:
         texts[f"{_GENERAL}randomWeightsSeed"] = str(settings.random_seed)
     texts[f"{_INFERENCE}iterations"] = str(settings.iterations)
@@ -215,6 +219,7 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 _NUMBERS: dict[str, tuple[str, int, int]] = {
     f"{_INFERENCE}iterations": ("iterations", 1, MAX_ITERATIONS),
+    f"{_GENERAL}tile": ("tile", 0, MAX_TILE),
     f"{_GENERAL}threads": ("threads", 0, MAX_THREADS),
     f"{_GENERAL}randomWeightsSeed": ("random_seed", 0, MAX_SEED),
 }

@@ -15,6 +15,7 @@ Array = NDArray[np.float32]
 Tensor = NDArray[Any]
 
 ENGINES = ("onnxruntime", "torch")
+AUTO = -1
 PRECISIONS = ("fp32", "fp16", "bf16")
 LAYOUTS = ("nchw", "nhwc")
 
@@ -23,6 +24,7 @@ LAYOUTS = ("nchw", "nhwc")
 class RunOptions:
     """How a network is run. `threads` 0 means all cores of the machine.
 
+    `tile` is the side in pixels of the tiles in which pictures are run, 0: always whole, AUTO: in tiles where memory asks for it.
     `agreed` are the SHA-256 digests of the sources of custom layers that the person allowed to run.
     """
 
@@ -32,6 +34,7 @@ class RunOptions:
     device: str = "cpu"
     threads: int = 0
     agreed: tuple[str, ...] = ()
+    tile: int = AUTO
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,24 @@ def physical_cores() -> int:
     return max(1, min(allowed, physical))
 
 
+def free_memory() -> int:
+    """Bytes that this process may still take: what is free, and what a limit set on it leaves."""
+    found = 8 << 30
+    try:
+        import psutil
+
+        found = int(psutil.virtual_memory().available)
+        used = int(psutil.Process().memory_info().vms)
+    except (ImportError, OSError):
+        used = 0
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return found
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return found if limit == resource.RLIM_INFINITY else max(0, min(found, limit - used))
+
+
 def threads(options: RunOptions) -> int:
     """The number of threads to use: the chosen one, or all cores."""
     return options.threads if options.threads > 0 else physical_cores()

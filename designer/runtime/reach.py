@@ -38,13 +38,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an expression reads: places by input index, and pixels of the inputs per output pixel.
-
-    `step` is None where no input is read, or only whole ones; `whole` then is the function that reads them.
-    """
+    """What an expression reads, by input index: places, and pixels of the input per output pixel (`steps`; none for inputs
+    of one pixel). `whole` is a function that reads whole inputs, if there is one."""
 
     places: Mapping[int, Places]
-    step: Fraction | None
+    steps: Mapping[int, Fraction]
     whole: str = ""
 
 
@@ -57,12 +55,12 @@ def back(expr: Any, axis: int, places: Places, sizes: Sequence[int | None]) -> F
     if isinstance(expr, TorchInput):
         return _input(expr.index, places, sizes[expr.index])
     if not isinstance(expr, TorchExpr):
-        return Found({}, None)
+        return Found({}, {})
     if not any(isinstance(node, TorchInput) for node in walk(expr)):
-        return Found({}, None)  # weights and constants
+        return Found({}, {})  # weights and constants
     if whole := _whole(expr):
         indices = {node.index for node in walk(expr) if isinstance(node, TorchInput)}
-        return Found({i: np.arange(size) for i in indices if (size := sizes[i]) is not None}, None, whole)
+        return Found({i: np.arange(size) for i in indices if (size := sizes[i]) is not None}, {}, whole)
     rule, sources = _rule(expr, axis)
     read = rule.back(places)
     found = []
@@ -74,11 +72,21 @@ def back(expr: Any, axis: int, places: Places, sizes: Sequence[int | None]) -> F
 
 def _input(index: int, places: Places, size: int | None) -> Found:
     if size is None:
-        return Found({}, None, "an input that is no picture")
+        return Found({}, {}, "an input that is no picture")
     if size == 1:  # one value for all places
-        return Found({index: np.zeros(1, np.int64)}, None)
+        return Found({index: np.zeros(1, np.int64)}, {})
     inside = places[(places >= 0) & (places < size)]
-    return Found({index: inside} if inside.size else {}, ONE)
+    return Found({index: inside} if inside.size else {}, {index: ONE})
+
+
+def obstacle(expr: Any) -> str:
+    """Why a piece of a picture gives something else than a piece of the result, although what it reads is near; or ""."""
+    for node in walk(expr):
+        if isinstance(node, TorchModule | TorchCall) and "circular" in node.kwargs.values():
+            return "its border wraps around"
+        if isinstance(node, TorchItem) and not isinstance(node.index, int):
+            return "it cuts off a border"
+    return ""
 
 
 def _joined(found: Sequence[Found], step: Fraction) -> Found:
@@ -86,11 +94,11 @@ def _joined(found: Sequence[Found], step: Fraction) -> Found:
     for part in found:
         for index, read in part.places.items():
             places[index] = np.union1d(places[index], read) if index in places else read
-    steps = {part.step for part in found if part.step is not None}
-    if len(steps) > 1:
-        raise UnknownReachError("inputs of several scales")
-    whole = next((part.whole for part in found if part.whole), "")
-    return Found(places, next(iter(steps)) * step if steps else None, whole)
+    steps: dict[int, Fraction] = {}
+    for index, inner in ((index, inner) for part in found for index, inner in part.steps.items()):
+        if steps.setdefault(index, inner * step) != inner * step:
+            raise UnknownReachError("an input read at several scales")
+    return Found(places, steps, next((part.whole for part in found if part.whole), ""))
 
 
 def _bordered(border: str, places: Places, size: int | None) -> Places:

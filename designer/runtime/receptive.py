@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from designer.graph.types import TensorType
 from designer.operators.api import Operator, Role
 from designer.operators.torch_data import TorchInput
 from designer.runtime.network import activation_of, operator_of, role_of, tensor, tensors, type_of
-from designer.runtime.reach import ONE, Found, Places, UnknownReachError, back, window
+from designer.runtime.reach import Found, Places, UnknownReachError, back, obstacle, window
 
 if TYPE_CHECKING:
     from designer.runtime.session import Session
@@ -73,10 +73,12 @@ def _measured(session: Session, of: Source, y: int, x: int, layer: str, why: str
     return Receptive((int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1), "measured", note)
 
 
-def reached(inference: Inference, of: Source, axis: int, places: Places) -> tuple[dict[Source, Places], str]:
+def reached(
+    inference: Inference, of: Source, axis: int, places: Places, ends: Collection[Source] = ()
+) -> tuple[dict[Source, Places], str]:
     """What `places` of `of` depend on along an axis (0: rows): places by tensor, and a layer that reads whole pictures or "".
 
-    Raises UnknownReachError with the name of the layer of which it is not known.
+    Goes no farther than the tensors in `ends`. Raises UnknownReachError with the name of the layer of which it is not known.
     """
     found: dict[Source, Places] = {tensor(inference, of): places}
     whole = ""
@@ -84,7 +86,7 @@ def reached(inference: Inference, of: Source, axis: int, places: Places) -> tupl
         if role_of(inference, name) is Role.INPUT:
             continue
         for index, source in enumerate(tensors(inference, name)):
-            if source not in found:
+            if source not in found or source in ends:
                 continue
             reads = layer_reach(inference, name, index, axis, found[source])
             whole = name if reads.whole else whole
@@ -115,13 +117,22 @@ def layer_reach(inference: Inference, name: str, output: int, axis: int, places:
     return replace(found, whole=whole) if whole else found
 
 
+def piecewise(inference: Inference, name: str) -> str:
+    """Why a layer cannot be run on pieces of a picture although it only reads what is near; "" when it can."""
+    made = operator_of(inference, name).torch(inference.states[name].inputs)
+    return obstacle(made)
+
+
 def _analysis(operator: Operator, name: str, places: Places, sizes: Sequence[int | None]) -> Found:
     reach = operator.reach()
     if reach is None:
         raise UnknownReachError(name)
     around = window(2 * reach + 1, 1, reach, 1).back(places)
     parts = [back(TorchInput(index), 0, around, sizes) for index, size in enumerate(sizes) if size is not None]
-    return Found({index: part for found in parts for index, part in found.places.items()}, ONE)
+    return Found(
+        {index: part for found in parts for index, part in found.places.items()},
+        {index: step for found in parts for index, step in found.steps.items()},
+    )
 
 
 def _read(inference: Inference, name: str, port: int) -> Source:

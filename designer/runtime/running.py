@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +23,7 @@ from designer.runtime.results import Result, fingerprint, layer_text
 
 if TYPE_CHECKING:
     from designer.runtime.session import Session
+    from designer.runtime.tiles import Tiling
 
 Progress = Callable[[int, int, str], None]
 
@@ -39,9 +41,11 @@ class Run:
         self.keys: set[str] = set()
         self.steps: list[Step] = []
         self.notes: dict[str, None] = {}
+        self.progress: Progress | None = None
 
     def go(self, progress: Progress | None) -> tuple[dict[str, Array], dict[Source, Array], tuple[Step, ...]]:
         session, total = self.session, len(self.plan.steps)
+        self.progress = progress
         for name in self.plan.inputs:
             version, array = session.fed_input(name)
             self.versions[Source(name)], self.values[Source(name)] = version, array
@@ -61,8 +65,15 @@ class Run:
         session, part, prints = self.session, step.part, self.prints[step]
         versions = [self.versions[feed] for feed in part.feeds]
         key, group = fingerprint(prints.key, versions), fingerprint(prints.group, versions)
-        found = self._near(step, group, versions) if session.results.get(key) is None else None
-        done = found or self._do(key, part.layers, session.engine.name, lambda: self._compute(step, prints.key), group)
+        tiled = None
+        if session.results.get(key) is None:
+            tiled = session.tiling(step, prints.key, self._batch(step))
+        near = tiled is None and session.results.get(key) is None
+        found = self._near(step, group, versions) if near else None
+        compute = (
+            partial(self._in_tiles, step, *tiled) if tiled is not None else partial(self._compute, step, prints.key)
+        )
+        done = found or self._do(key, part.layers, session.engine.name, compute, group)
         note = session.by_torch.get(prints.key)
         if note is None:
             return done
@@ -72,6 +83,22 @@ class Run:
     def _compute(self, step: PartStep, print_: str) -> Mapping[Source, Array]:
         made = self.session.compile(step, print_).run({feed: self.values[feed] for feed in step.part.feeds})
         return cast(Mapping[Source, Array], made)
+
+    def _in_tiles(self, step: PartStep, tiling: Tiling, side: int) -> Mapping[Source, Array]:
+        counts = [len(tiling.tiles(axis, side)) for axis in (0, 1)]
+        total = counts[0] * counts[1]
+        self.notes[f"run in {total} tiles of {side} x {side} pixels, to fit into memory"] = None
+
+        def tell(done: int, total: int) -> None:
+            current().check()
+            if self.progress is not None:
+                self.progress(done, total, f"{_title(step)}, tile {done + 1} of {total}")
+
+        made = tiling.run({feed: self.values[feed] for feed in step.part.feeds}, side, tell)
+        return cast(Mapping[Source, Array], made)
+
+    def _batch(self, step: PartStep) -> int:
+        return max((len(self.values[feed]) for feed in step.part.feeds), default=1)
 
     def _near(self, step: PartStep, group: str, versions: list[str]) -> Step | None:
         """Take the step's tensors from a run that brings their neighbours; None where the step should run as it is.
@@ -83,7 +110,7 @@ class Run:
         looked_at = {self.plan.origin[session.source(source)] for source in self.capture} & set(step.wanted)
         if before is None or not looked_at:
             return None
-        batch = max((len(self.values[feed]) for feed in step.part.feeds), default=1)
+        batch = self._batch(step)
         for wide, prints in session.widened(step, looked_at, batch):
             key = fingerprint(prints.key, versions)
             result = session.results.get(key)

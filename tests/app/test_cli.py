@@ -196,3 +196,22 @@ def test_profile_writes_a_record(layerwright: Run, network: Path, tmp_path: Path
     assert done.code == 0, done.err
     (record,) = json.loads((tmp_path / "record.json").read_text())["records"]
     assert ["conv_1"] in [group["layers"] for group in record["groups"]]
+
+
+def test_a_picture_in_tiles(layerwright: Run, network: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.random.default_rng(0).random((1, 3, 96, 128), np.float32))
+    written = []
+    for tile in ("off", "auto", "48"):
+        path = tmp_path / f"{tile}.npy"
+        made = layerwright(
+            "run", network, "--random-weights", 0, "--input", f"picture={tmp_path / 'in.npy'}", "--output", f"result={path}",
+            "--tile", tile,
+        )  # fmt: skip
+        assert made.code == 0, made.err
+        assert ("run in 6 tiles of 48 x 48" in made.out) == (tile == "48")
+        written.append(np.load(path))
+    np.testing.assert_allclose(written[2], written[0], atol=1e-5)
+    np.testing.assert_array_equal(written[1], written[0])
+    refused = layerwright("run", network, "--tile", "large")
+    assert refused.code != 0
+    assert "auto, off, or pixels" in refused.err

@@ -31,6 +31,7 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
         engine="torch",
         device="cuda:1",
         threads=3,
+        tile=512,
         random_seed=0,
         weights=str(tmp_path / "weights"),
         input_files={"picture": str(tmp_path.parent / 'a "b" <c> & d.png')},

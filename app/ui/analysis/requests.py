@@ -14,7 +14,7 @@ from designer.graph.diagnostics import Diagnostic, errors
 from designer.graph.model import Source
 from designer.operators.api import Role
 
-_OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "weights", "random_seed")
+_OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "tile", "weights", "random_seed")
 OF_WEIGHT_FILES = ("cannot-read", "unknown-format", "wrong-shape", "bad-torch-data", "too-large")  # codes of `open`
 
 
@@ -29,6 +29,7 @@ def open_params(settings: Settings, text: str) -> dict[str, Any]:
         "layout": settings.layout,
         "device": settings.device,
         "threads": settings.threads,
+        "tile": settings.tile,
         "agreed": sorted(agreed()),
     }
 

@@ -1,0 +1,276 @@
+"""Parts of a network run in tiles, for pictures whose tensors would not fit into memory.
+
+Every tile is cut out with as much around it as its result depends on (reach.py), at places that all strides between divide.
+So the pieces are what the whole would have been. Analysis layers always see whole tensors: noise is drawn once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, lcm, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
+from designer.graph.types import Size3D
+from designer.operators.api import Role
+from designer.runtime.api import Tensor
+from designer.runtime.machine import free_memory
+from designer.runtime.network import inputs_of, role_of, tensors, type_of
+from designer.runtime.plan import PartStep
+from designer.runtime.reach import Places, UnknownReachError
+from designer.runtime.receptive import layer_reach, piecewise, reached
+
+if TYPE_CHECKING:
+    from designer.runtime.session import Session
+
+SPARE = 1.5  # engines need room beside the tensors: packed weights, buffers of convolutions
+SHARE = 0.6  # of the free memory that a part may take
+SMALLEST = 64  # pixels of a tile's side below which nothing is gained
+
+Window = tuple[int, int]  # from, to (the first outside)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Along one axis, in pixels of the part's first feed: what is cut out, and the middle whose results count."""
+
+    cut: Window
+    core: Window
+
+
+class Tiling:
+    """How one part is run in tiles. Raises DiagnosticError "not-tileable" with the layer in the way."""
+
+    def __init__(self, session: Session, step: PartStep) -> None:
+        self.session, self.step = session, step
+        self.inference = session.inference
+        feeds = [feed for feed in step.part.feeds if self._picture(feed)]
+        if len(feeds) < len(step.part.feeds) or not feeds:
+            raise _refused(step.part.layers[0], "it reads something that is no picture")
+        self.base = self._extent(feeds[0])
+        self.scales = [self._scales(axis) for axis in (0, 1)]  # base pixels per pixel of every tensor
+
+    # --- sizes ---------------------------------------------------------------------------------------------------
+
+    def side_for(self, limit: float, batch: int) -> int:
+        """The largest side of a tile with which the part needs at most `limit` bytes; DiagnosticError if there is none."""
+        whole = peak_bytes(self.inference, self.step, batch)
+        per_pixel = whole / prod(self.base)
+        unit = lcm(*(self.unit(axis) for axis in (0, 1)))
+        around = max(sum(self.around(axis)) for axis in (0, 1))
+        side = int((limit / per_pixel) ** 0.5) - around
+        side -= side % unit
+        if side < min(SMALLEST, *self.base):
+            raise DiagnosticError(
+                Diagnostic(
+                    "out-of-memory",
+                    f"the network needs about {whole / 2**20:.0f} MiB for this picture, and even a tile of it with the "
+                    f"{around} pixels around that it depends on more than the {limit / 2**20:.0f} MiB there are",
+                    remedy="use a smaller picture, or close other programs",
+                )
+            )
+        return side
+
+    def unit(self, axis: int) -> int:
+        """Cuts may only be at multiples of this: of all steps that pictures are reduced by on the way."""
+        return lcm(*(scale.numerator for scale in self.scales[axis].values()))
+
+    def around(self, axis: int) -> tuple[int, int]:
+        """Pixels before and behind a tile that its results depend on, in the middle of the picture."""
+        before = behind = 0
+        for source in self.step.wanted:
+            scale, size = self.scales[axis][source], self._extent(source)[axis]
+            place = size // 2
+            for feed, places in self._needs(source, axis, np.array([place])).items():
+                here, step = place * scale, self.scales[axis][feed]
+                before = max(before, ceil(here - int(places[0]) * step))
+                behind = max(behind, ceil((int(places[-1]) + 1) * step - here - scale))
+        return before, behind
+
+    def tiles(self, axis: int, side: int) -> list[Tile]:
+        """The tiles along an axis; cuts are alike in size where the border allows it, so that they share what is compiled."""
+        size, unit = self.base[axis], self.unit(axis)
+        side = max(unit, side - side % unit)
+        cores = [(start, min(start + side, size)) for start in range(0, size, side)]
+        cuts = [self._cut(axis, core) for core in cores]
+        usual = max(end - start for start, end in cuts)
+        found = []
+        for core, (start, end) in zip(cores, cuts, strict=True):
+            last = start + usual >= size
+            start = max(0, size - usual - (size - usual) % unit) if last else start
+            found.append(Tile((start, size if last else max(end, start + usual)), core))
+        return found
+
+    def _cut(self, axis: int, core: Window) -> Window:
+        size, unit = self.base[axis], self.unit(axis)
+        low, high = core
+        for source in self.step.wanted:
+            start, end = self.region(source, axis, core)
+            if start == end:
+                continue
+            for feed, places in self._needs(source, axis, np.arange(start, end)).items():
+                step = self.scales[axis][feed]
+                low = min(low, int(places[0] * step))
+                high = max(high, ceil((int(places[-1]) + 1) * step))
+        return max(0, low - low % unit), min(size, high + -high % unit)
+
+    def region(self, source: Source, axis: int, core: Window) -> Window:
+        """What a tile gives of a wanted tensor."""
+        size, scale = self._extent(source)[axis], self.scales[axis][source]
+        start = min(size, int(core[0] / scale))
+        return start, size if core[1] == self.base[axis] else min(size, int(core[1] / scale))
+
+    # --- running -------------------------------------------------------------------------------------------------
+
+    def run(self, feeds: Mapping[Source, Tensor], side: int, tell: Callable[[int, int], None]) -> dict[Source, Tensor]:
+        """The wanted tensors, put together of tiles of that side. `tell(done, total)` comes before every tile."""
+        batch = max(len(array) for array in feeds.values())
+        whole = {
+            source: np.empty(type_of(self.inference, source).concrete(batch), np.float32) for source in self.step.wanted
+        }
+        rows, columns = (self.tiles(axis, side) for axis in (0, 1))
+        small: Session | None = None
+        total = len(rows) * len(columns)
+        for number, (row, column) in enumerate((r, c) for r in rows for c in columns):
+            tell(number, total)
+            cuts = (row.cut, column.cut)
+            small = small or self._session(cuts)
+            for feed, array in feeds.items():
+                places = tuple(self._within(feed, axis, cuts[axis]) for axis in (0, 1))
+                small.set_input(_name(feed), array[:, :, slice(*places[0]), slice(*places[1])], picture=False)
+            try:
+                made = small.run([_kept(source) for source in self.step.wanted]).captures
+            except DiagnosticError as error:
+                raise DiagnosticError(
+                    replace(d, message=f"in tiles: {d.message}") for d in error.diagnostics
+                ) from error
+            small.results.clear()
+            for source in self.step.wanted:
+                self._paste(whole[source], made[_kept(source)], source, (row, column))
+        return whole
+
+    def _paste(self, whole: Tensor, piece: Tensor, source: Source, tiles: tuple[Tile, Tile]) -> None:
+        to, of = [], []
+        for axis, tile in enumerate(tiles):
+            start, end = self.region(source, axis, tile.core)
+            offset = int(tile.cut[0] / self.scales[axis][source])
+            if end - offset > piece.shape[2 + axis]:
+                raise _refused(source.layer, "its size does not follow from that of the picture")
+            to.append(slice(start, end))
+            of.append(slice(start - offset, end - offset))
+        whole[:, :, to[0], to[1]] = piece[:, :, of[0], of[1]]
+
+    def _within(self, source: Source, axis: int, cut: Window) -> Window:
+        scale, size = self.scales[axis][source], self._extent(source)[axis]
+        return int(cut[0] / scale), size if cut[1] == self.base[axis] else int(cut[1] / scale)
+
+    def _session(self, cuts: tuple[Window, Window]) -> Session:
+        """The part as a network of its own: what it reads are inputs of the size of a tile."""
+        graph, session = self.inference.graph, self.session
+        layers = []
+        for feed in self.step.part.feeds:
+            (top, bottom), (left, right) = (self._within(feed, axis, cuts[axis]) for axis in (0, 1))
+            channels = type_of(self.inference, feed).concrete(1)[1]
+            dims = str(Size3D(right - left, bottom - top, channels))
+            layers.append(Layer(_name(feed), "input", params={"dims": dims, "tiling": "0"}))
+        names = {feed: Source(_name(feed)) for feed in self.step.part.feeds}
+        for name in self.step.part.layers:
+            layer = graph[name]
+            reads = iter(inputs_of(self.inference, layer))
+            sources = [None if s is None else next(reads) for s in layer.inputs]
+            layers.append(replace(layer, inputs=tuple(names.get(s, s) if s is not None else None for s in sources)))
+        layers += [Layer(f"tile of {s}", "output", inputs=(names.get(s, s),)) for s in self.step.wanted]
+        options = replace(session.options, tile=0)
+        small = type(session)(Graph(layers), session.registry, session.weights, options, keep_bytes=0)
+        return small
+
+    # --- the part's geometry -------------------------------------------------------------------------------------
+
+    def _picture(self, source: Source) -> bool:
+        return type_of(self.inference, source).rank == 4
+
+    def _extent(self, source: Source) -> tuple[int, int]:
+        shape = type_of(self.inference, source).concrete(1)
+        return shape[2], shape[3]
+
+    def _needs(self, source: Source, axis: int, places: Places) -> dict[Source, Places]:
+        found, whole = reached(self.inference, source, axis, places, self.step.part.feeds)
+        if whole:
+            raise _refused(whole, "it reads the whole picture at once")
+        return {feed: found[feed] for feed in self.step.part.feeds if feed in found}
+
+    def _scales(self, axis: int) -> dict[Source, Fraction]:
+        """Of every tensor; found layer by layer from the steps that reach.py gives."""
+        scales = {feed: Fraction(self.base[axis], self._extent(feed)[axis]) for feed in self.step.part.feeds}
+        for name in self.step.part.layers:
+            layer = self.inference.graph[name]
+            reads = inputs_of(self.inference, layer)
+            for index, source in enumerate(tensors(self.inference, name)):
+                if role_of(self.inference, name) is Role.OUTPUT:
+                    scales[source] = scales[reads[0]]
+                    continue
+                if not self._picture(source):
+                    raise _refused(name, "it makes something that is no picture")
+                try:
+                    found = layer_reach(self.inference, name, index, axis, np.arange(self._extent(source)[axis]))
+                except UnknownReachError:
+                    raise _refused(name, "it is not known how far it reaches") from None
+                if found.whole:
+                    raise _refused(name, "it reads the whole picture at once")
+                if reason := piecewise(self.inference, name):
+                    raise _refused(name, reason)
+                steps = {scales[reads[port]] * step for port, step in found.steps.items()}
+                if len(steps) > 1:
+                    raise _refused(name, "it joins pictures whose sizes are no multiples of each other")
+                if not steps and self._extent(source) != (1, 1):
+                    raise _refused(name, "it has a size of its own")
+                scales[source] = next(iter(steps), Fraction(1))
+        return scales
+
+
+def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:
+    """About how much memory a run of the part takes: tensors that are needed at the same time, and engines' own room."""
+    last: dict[str, int] = {}
+    for number, name in enumerate(step.part.layers):
+        for source in inputs_of(inference, inference.graph[name]):
+            last[source.layer] = number
+    kept = {source.layer for source in step.wanted}
+    held: dict[str, int] = {}
+    most = 0
+    for number, name in enumerate(step.part.layers):
+        held[name] = sum(4 * prod(type_of(inference, s).concrete(batch)) for s in tensors(inference, name))
+        most = max(most, sum(held.values()))
+        for gone in [other for other in held if last.get(other, -1) <= number and other not in kept]:
+            del held[gone]
+    return most * SPARE
+
+
+def limit_of(session: Session) -> float:
+    """Bytes that a part may take."""
+    return session.memory or free_memory() * SHARE
+
+
+def _name(feed: Source) -> str:
+    return f"{feed.layer} {feed.port}" if feed.port else feed.layer
+
+
+def _kept(source: Source) -> Source:
+    return Source(f"tile of {source}")
+
+
+def _refused(layer: str, why: str) -> DiagnosticError:
+    return DiagnosticError(
+        Diagnostic(
+            "not-tileable",
+            f"the picture cannot be run in tiles because of '{layer}': {why}",
+            layer=layer,
+            remedy="use a smaller picture, or a machine with more memory",
+        )
+    )

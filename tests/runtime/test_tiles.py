@@ -1,0 +1,229 @@
+"""Pictures in tiles: equal to the whole wherever the pieces meet, and refused with a reason where that cannot be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime_networks import analysed, layer, pixels, unet, unet_weights
+
+import samples
+from designer.files.document import read_document
+from designer.files.weights import Weights, fill_missing, load_weights, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Source
+from designer.operators.inlining import inline
+from designer.runtime.api import AUTO, RunOptions
+from designer.runtime.interrupt import Interrupt, InterruptedRunError
+from designer.runtime.plan import PartStep
+from designer.runtime.session import Session
+from designer.runtime.tiles import Tiling, peak_bytes
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("torch").set_num_threads(1)
+ENGINES = ("onnxruntime", "torch")
+
+
+def weights_for(graph, registry) -> Weights:
+    needed = required_weights(Inference(inline(graph, registry), registry))
+    return fill_missing(Weights(), needed, 0) if needed else Weights()
+
+
+def pair(graph, registry, side, *shape, weights=None, engine="torch", **feeds):
+    """The same network untiled and in tiles."""
+    made = []
+    for tile in (0, side):
+        options = RunOptions(engine=engine, threads=1, tile=tile)
+        session = Session(graph, registry, weights or weights_for(graph, registry), options)
+        for name, array in (feeds or {"image": pixels(*shape)}).items():
+            session.set_input(name, array, picture=False)
+        made.append(session)
+    return made
+
+
+def chain(*layers, size="64x48x3") -> Graph:
+    made = [layer("image", "input", dims=size)]
+    for name, type_, params in layers:
+        made.append(layer(name, type_, made[-1].name, **params))
+    return Graph([*made, layer("result", "output", made[-1].name)])
+
+
+def conv(number, kernel="3x3", **params):
+    return (f"conv_{number}", "convolution", {"features": 4, "kernel": kernel, **params})
+
+
+def check(whole, tiled, captures=()):
+    sources = [Source(name) for name in captures]
+    first, second = whole.run(sources), tiled.run(sources)
+    assert "tiles" in second.note
+    assert "tiles" not in first.note
+    for name, array in first.outputs.items():
+        np.testing.assert_allclose(second.outputs[name], array, atol=1e-5)
+    for source, array in first.captures.items():
+        np.testing.assert_allclose(second.captures[source], array, atol=1e-5)
+    return first, second
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("side", [16, 40, 64])
+def test_a_unet_with_skips(runtime_registry, engine, side):
+    whole, tiled = pair(unet(), runtime_registry, side, 72, 104, weights=unet_weights(), engine=engine)
+    first, second = check(whole, tiled, ["enc 1", "down", "plus"])
+    assert [step.layers for step in first.steps] == [step.layers for step in second.steps]
+
+
+def test_noise_is_drawn_once_for_all_tiles(runtime_registry):
+    whole, tiled = pair(analysed(), runtime_registry, 32, 72, 104, weights=unet_weights())
+    first, second = check(whole, tiled, ["noise"])
+    assert first.captures[Source("noise")].tobytes() == second.captures[Source("noise")].tobytes()
+    for session in (whole, tiled):
+        session.set_param("mix", "amount", "0.3")
+    again = tiled.run()
+    assert [step.cached for step in again.steps] == [True, True, False]
+    np.testing.assert_allclose(again.outputs["result"], whole.run().outputs["result"], atol=1e-5)
+
+
+CHAINS = {
+    "convolutions": (conv(1, "5x3"), conv(2), conv(3, "7x7")),
+    "stride and nearest": (conv(1, stride="2x2"), conv(2), ("up", "upsample", {"factor": "2x2", "method": "nearest"})),
+    "stride and bilinear": (conv(1, stride="4x2"), ("up", "upsample", {"factor": "4x2", "method": "bilinear"}), conv(2)),
+    "even kernels": (conv(1, "4x4", stride="2x2"), conv(2, "2x2")),
+    "valid": (conv(1, "5x5", padding="valid"), conv(2, padding="valid", stride="2x2")),
+    "dilation": (conv(1, dilation="3x2"), conv(2, dilation="2x4")),
+    "transposed": (conv(1, stride="2x2"), ("up", "transposed_convolution", {"features": 3, "kernel": "4x4", "stride": "2x2"})),
+    "shuffles": (("deep", "space_to_depth", {"block_size": "4"}), conv(1, features=16), ("wide", "depth_to_space", {"block_size": "4"})),
+    "enlarged": (conv(1), ("up", "depth_to_space", {"block_size": "2"}), conv(2)),
+    "mirrored border": (conv(1, "5x5", padding_mode="reflect"), conv(2, padding_mode="replicate")),
+    "blur": (("blur", "gaussian_blur", {"sigma": "1.5"}), conv(1)),
+    "local contrast": (("norm", "local_contrast_normalization", {"size": "5"}),),
+    "pooling": (("a", "pooling", {"operation": "average", "size": "3x3", "stride": "2x2"}), ("b", "pooling", {"operation": "lp", "size": "2x2", "stride": "1x1"})),
+    "batch norm": (conv(1), ("norm", "batch_normalization", {}), conv(2)),
+    "added border": (("pad", "padding", {"left": 3, "top": 2, "right": 5, "bottom": 4, "mode": "reflect"}), conv(1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("shape", [(64, 96), (50, 61)])
+def test_chains(runtime_registry, name, shape):
+    if name == "shuffles" and shape[0] % 4:
+        shape = (52, 60)
+    whole, tiled = pair(chain(*CHAINS[name]), runtime_registry, 16, *shape)
+    check(whole, tiled)
+
+
+def test_sizes_that_no_stride_divides(runtime_registry):
+    for height in range(61, 66):
+        whole, tiled = pair(
+            chain(conv(1, stride="2x2"), conv(2, stride="2x2"), conv(3)), runtime_registry, 16, height, 70
+        )
+        check(whole, tiled)
+
+
+def test_padding_to_a_multiple_and_several_inputs(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="64x48x3", tiling="8"),
+            layer("mask", "input", dims="32x24x1", tiling="4"),
+            layer("conv", "convolution", "image", ActivationSpec("softmax", {}), features=4, stride="2x2"),
+            layer("cat", "concatenation", "conv,mask", axis="1"),
+            layer("up", "upsample", "cat", factor="2x2", method="bilinear"),
+            layer("result", "output", "up"),
+        ]
+    )
+    feeds = {"image": pixels(61, 83), "mask": pixels(31, 42, channels=1)}
+    whole, tiled = pair(graph, runtime_registry, 24, **feeds)
+    first, _ = check(whole, tiled)
+    assert first.outputs["result"].shape[2:] == (61, 83)
+
+
+@pytest.mark.parametrize("name", ["denoiser.xml", "oidn_like.xml", "residual_blocks.xml"])
+def test_the_samples(runtime_registry, name):
+    graph = read_document(samples.path(name)).graph
+    folder = samples.path(name).parent / "weights" / name.removesuffix(".xml")
+    weights = weights_for(graph, runtime_registry)
+    if folder.is_dir():
+        weights = load_weights(folder, required_weights(Inference(inline(graph, runtime_registry), runtime_registry)))
+    inputs = {
+        item.name: pixels(160, 224, channels=int(item.params["dims"].split("x")[2]))
+        for item in graph
+        if item.type == "input"
+    }
+    whole, tiled = pair(graph, runtime_registry, 64, weights=weights, engine="onnxruntime", **inputs)
+    check(whole, tiled)
+
+
+def test_a_batch_is_kept(runtime_registry):
+    whole, tiled = pair(unet(), runtime_registry, 32, 64, 64, 2, weights=unet_weights())
+    assert check(whole, tiled)[1].outputs["result"].shape == (2, 3, 64, 64)
+
+
+GLOBAL = {
+    "global pooling": (conv(1), ("mean", "global_pooling", {})),
+    "instance norm": (conv(1), ("norm", "instance_normalization", {})),
+    "group norm": (conv(1), ("norm", "group_normalization", {"groups": 2})),
+    "adaptive": (("pool", "adaptive_pooling", {"size": "4x4"}),),
+    "flatten": (("flat", "flatten", {}), ("dense", "fully_connected", {"features": 4})),
+    "resize": (("size", "resize", {"size": "40x30"}),),
+    "wrapped border": (("wrapped", "depthwise_convolution", {"kernel": "7x7", "padding_mode": "circular"}),),
+    "cut border": (conv(1), ("crop", "crop", {"left": 3, "top": 2, "right": 1, "bottom": 4}), conv(2)),
+    "multiple": (("multiple", "pad_to_multiple", {"multiple": "8"}),),
+}
+
+
+@pytest.mark.parametrize("name", GLOBAL)
+def test_what_reads_the_whole_picture_is_refused_by_name(runtime_registry, name):
+    graph = chain(*GLOBAL[name])
+    _, tiled = pair(graph, runtime_registry, 16, 48, 64)
+    with pytest.raises(DiagnosticError) as caught:
+        tiled.run()
+    (found,) = caught.value.diagnostics
+    assert found.code == "not-tileable"
+    assert found.layer == next(n for n, t, _ in GLOBAL[name] if t != "convolution")
+    assert found.remedy
+
+
+def part_of(session) -> PartStep:
+    return next(step for step in session.plan().steps if isinstance(step, PartStep))
+
+
+def test_overlap_is_the_receptive_field(runtime_registry):
+    whole, _ = pair(chain(conv(1), conv(2, "5x5"), conv(3)), runtime_registry, 16, 64, 64)
+    tiling = Tiling(whole, part_of(whole))
+    assert tiling.around(0) == (4, 4)
+    assert tiling.unit(0) == 1
+    deep, _ = pair(unet(), runtime_registry, 16, 64, 64, weights=unet_weights())
+    assert Tiling(deep, part_of(deep)).unit(1) == 4
+
+
+def test_memory_decides_where_nobody_does(runtime_registry):
+    graph, weights = unet(), unet_weights()
+    whole = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1))
+    whole.set_input("image", pixels(256, 256), picture=False)
+    first = whole.run()
+    assert first.note == ""
+    estimate = peak_bytes(whole.inference, part_of(whole), 1)
+    assert estimate > 8 * 256 * 256 * 4
+    small = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=int(estimate / 3))
+    small.set_input("image", pixels(256, 256), picture=False)
+    second = small.run()
+    assert "tiles" in second.note
+    np.testing.assert_allclose(second.outputs["result"], first.outputs["result"], atol=1e-5)
+    assert small.options.tile == AUTO
+    tiny = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=10_000)
+    tiny.set_input("image", pixels(256, 256), picture=False)
+    with pytest.raises(DiagnosticError) as caught:
+        tiny.run()
+    assert caught.value.diagnostics[0].code == "out-of-memory"
+
+
+def test_a_run_in_tiles_tells_progress_and_can_be_given_up(runtime_registry):
+    _, tiled = pair(unet(), runtime_registry, 32, 64, 96, weights=unet_weights())
+    told = []
+    tiled.run(progress=lambda done, total, text: told.append((done, total, text)))
+    assert [t[:2] for t in told[1:7]] == [(n, 6) for n in range(6)]
+    assert told[1][2].endswith("tile 1 of 6")
+    tiled.invalidate()
+    asked = Interrupt()
+    with pytest.raises(InterruptedRunError):
+        tiled.run(progress=lambda done, total, text: asked.ask() if "tile 3" in text else None, interrupt=asked)
