@@ -88,6 +88,7 @@ class InspectorProbe(QObject):
     def show_result(self, subject: Subject, item: int) -> None:
         """Another run: the input picture may be another one, and so may all values."""
         result = self._analysis.result
+        self.pane.setVisible(self.show_input.isChecked() and subject.kind is not Kind.WEIGHTS)
         layer = self._input()
         array = result.captures.get(layer) if result is not None else None
         if self.show_input.isChecked() and not (result is not None and result.coarse and self.pane.size_of_picture):
@@ -120,7 +121,7 @@ class InspectorProbe(QObject):
             self.unpin()
             return
         self.pin = place
-        self._pin_size = (self._page.data.shape[2], self._page.data.shape[1])
+        self._pin_size = self._page.size
         self.show_input.setChecked(True)
         self._pinned()
 
@@ -146,10 +147,11 @@ class InspectorProbe(QObject):
     # --- the cursor ----------------------------------------------------------------------------------------------
 
     def _probe(self, place: Any) -> None:
-        self._set_hover(place)
+        across, down = self._page.offset if self._page is not None else (0, 0)
+        self._set_hover((place[0], place[1] + across, place[2] + down) if place is not None else None)
 
     def _probe_large(self, place: Any) -> None:
-        self._set_hover((self._large, *place) if place is not None and self._large is not None else None)
+        self._probe((self._large, *place) if place is not None and self._large is not None else None)
 
     def _probe_matrix(self, place: Any) -> None:
         self._set_hover((0, place[1], place[0]) if place is not None else None)
@@ -184,7 +186,7 @@ class InspectorProbe(QObject):
         page = self._page
         if page is None or page.form is not Form.CHANNELS or page.filters is not None:
             return None
-        return page.data.shape[2], page.data.shape[1]
+        return page.size
 
     def _input(self) -> str:
         """The input layer that the inspected one depends on first."""
@@ -197,21 +199,29 @@ class InspectorProbe(QObject):
         return next((name for name in inputs if name in above), inputs[0] if inputs else "")
 
     def _show_pane(self, shown: bool) -> None:
-        self.pane.setVisible(shown)
+        self.pane.setVisible(shown and self._panel.subject.kind is not Kind.WEIGHTS)
         if shown:
             self.show_result(self._panel.subject, 0)
 
     def _pin_here(self) -> tuple[int, int] | None:
-        """The pin in what is shown, which may be of another size: a gradient has the input's."""
+        """The pin in the tensor that is shown, which may be of another size: a gradient has the input's."""
         size = self._size()
         return scaled(self.pin[1:], self._pin_size, size) if self.pin is not None and size is not None else None
+
+    def _drawn(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
+        """A pixel of the tensor as a pixel of the part that is drawn."""
+        if place is None or self._page is None:
+            return None
+        x, y = place[0] - self._page.offset[0], place[1] - self._page.offset[1]
+        return (x, y) if 0 <= x < self._page.data.shape[2] and 0 <= y < self._page.data.shape[1] else None
 
     def _show(self) -> None:
         size, pin = self._size(), self._pin_here()
         hover = self.hover[1:] if self.hover is not None and size is not None else None
         inside = hover is not None and size is not None and hover[0] < size[0] and hover[1] < size[1]
-        self._panel.grid.set_mark((hover if inside else None) or pin)
-        self._panel.view.set_overlays([Cross(*pin)] if pin is not None else [])
+        drawn = self._drawn(pin)
+        self._panel.grid.set_mark(self._drawn(hover if inside else None) or drawn)
+        self._panel.view.set_overlays([Cross(*drawn)] if drawn is not None else [])
         there = self.pane.size_of_picture
         if size is not None and there is not None:
             to = [scaled(p, size, there) if p is not None else None for p in (pin, hover if inside else None)]
@@ -229,14 +239,15 @@ class InspectorProbe(QObject):
             self.status.setText(self._summary)
             self.same.setText("")
             return
-        channel, x, y = place
-        if channel >= len(page.data) or y >= page.data.shape[1] or x >= page.data.shape[2]:
+        channel, (x, y) = place[0], place[1:]
+        if channel >= len(page.data) or self._drawn((x, y)) is None:
+            self.status.setText(self._summary)
             return
         self.status.setText(self._words(page, channel, x, y))
         self.same.setText(self._same(page, (x, y)))
 
     def _words(self, page: Page, channel: int, x: int, y: int) -> str:
-        value = number(float(page.data[channel, y, x]))
+        value = number(float(page.data[channel, y - page.offset[1], x - page.offset[0]]))
         if page.filters is not None:
             at = page.filters.at(x, y)
             if at is None:

@@ -250,7 +250,7 @@ class OverviewModel(QAbstractItemModel):
         """Of one layer; inside of a group its time is modelled."""
         info = self._info(layer)
         if column == TIME and len(row.layers) > 1:
-            return f"~{number(self._time(row, layer))}" if row.took else "-"
+            return f"~{_two(self._time(row, layer))}" if row.took else "-"
         if column == MEMORY:
             return f"~{binary(info.memory)}" if info.memory else "-"
         if column == STATE and layer in self._faults:
@@ -275,6 +275,11 @@ class OverviewModel(QAbstractItemModel):
         many = f"{step.layers[0]} … {step.layers[-1]}"
         count = tr("{count} layers together", count=len(step.layers))
         return {LAYER: many, TYPE: count, SHAPE: self._info(step.layers[-1]).shape}.get(column, "")
+
+
+def _two(value: float) -> str:
+    """A modelled number has no more than two digits that mean something."""
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.2g}" if value >= 0.095 else f"{value:.2f}"
 
 
 def headers() -> tuple[str, ...]:

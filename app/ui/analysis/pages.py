@@ -14,6 +14,7 @@ from app.ui.analysis.render import Floats
 from app.ui.analysis.subject import Kind
 from app.ui.texts import tr
 
+SMALLEST = 12  # pixels of a part that is cut out
 IN_A_ROW = 4  # kernels of a filter that stand beside each other before there are rows
 
 
@@ -51,10 +52,17 @@ class Page:
     gaps: NDArray[np.bool_] | None = None
     filters: Filters | None = None
     axes: tuple[str, str] = ("", "")  # down, across
+    offset: tuple[int, int] = (0, 0)  # x and y of the part that is shown, where the rest is zero
+    extent: tuple[int, int] | None = None  # width and height of the whole of it
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the tensor, also where only a part of it is shown."""
+        return self.extent or (self.data.shape[2], self.data.shape[1])
 
 
-def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0) -> Page:
-    """The page of a tensor of any rank; `item` of the batch where there is one."""
+def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0, *, cut: bool = False) -> Page:
+    """The page of a tensor of any rank; `item` of the batch where there is one. `cut`: leave out zeros all around."""
     array: Floats = np.asarray(tensor, np.float32)
     if kind is Kind.WEIGHTS:
         return _weights(array)
@@ -67,7 +75,27 @@ def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0) -> Page:
     if array.ndim == 3:
         return Page(Form.MATRIX, one[None], one[None], items, axes=(tr("position"), tr("feature")))
     channels = one.reshape(-1, *one.shape[-2:])
+    if cut:
+        return _cut(channels, items)
     return Page(Form.CHANNELS, channels, channels, items)
+
+
+def _cut(channels: Floats, items: int) -> Page:
+    """The part with values, and some room around it."""
+    height, width = channels.shape[1:]
+    (top, bottom), (left, right) = (
+        _part((channels != 0).any(axis=axes), length) for axes, length in (((0, 2), height), ((0, 1), width))
+    )
+    part = np.ascontiguousarray(channels[:, top:bottom, left:right])
+    return Page(Form.CHANNELS, part, part, items, offset=(left, top), extent=(width, height))
+
+
+def _part(used: NDArray[np.bool_], length: int) -> tuple[int, int]:
+    at = np.flatnonzero(used)
+    if not at.size:
+        return 0, length
+    room = max(1, (SMALLEST - (int(at[-1]) - int(at[0]) + 1) + 1) // 2)
+    return max(0, int(at[0]) - room), min(length, int(at[-1]) + 1 + room)
 
 
 def _values(row: Floats, items: int = 1) -> Page:

@@ -247,7 +247,8 @@ class ChannelInspectorPanel(QWidget):
             return
         first = self.page is None
         self._tensor = value
-        self.page = page = page_of(value, self.subject.kind, self._item)
+        pixel = self.subject.kind is Kind.GRADIENT and self.subject.at is not None
+        self.page = page = page_of(value, self.subject.kind, self._item, cut=pixel)
         self._item = min(self._item, page.items - 1)
         grid = page.data if page.form is Form.CHANNELS else None
         self.figures.show_data(None if page.form is Form.VALUES else page.values)

@@ -23,8 +23,6 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.numbers import binary
 from designer.graph.edits import ChangeSet
 
-FRAME = 36  # margins, frame and scroll bar beside the columns
-
 
 class NetworkOverviewPanel(QWidget):
     """A tree of steps; the layer that is being inspected is marked, and the selection follows the canvas."""
@@ -47,7 +45,7 @@ class NetworkOverviewPanel(QWidget):
         self.tree.setAccessibleName("Steps of the inference")
         self.tree.setModel(self.model)
         self.tree.setUniformRowHeights(True)
-        self.tree.setIndentation(14)
+        self.tree.setIndentation(8)
         self.tree.setAlternatingRowColors(True)
         self.tree.setExpandsOnDoubleClick(False)
         self.tree.setEditTriggers(QTreeView.EditTrigger.NoEditTriggers)
@@ -142,7 +140,7 @@ class NetworkOverviewPanel(QWidget):
             self.tree.expandAll()
             for section in range(self.model.columnCount()):
                 self.tree.resizeColumnToContents(section)
-            digits = self.fontMetrics().horizontalAdvance("0000000")  # later figures may be longer than the first
+            digits = self.fontMetrics().horizontalAdvance("000000")  # later figures may be longer than the first
             for section in (TIME, MEMORY, STATE):
                 self.tree.setColumnWidth(section, max(digits, self.tree.columnWidth(section)))
             self._fit_names()
@@ -168,7 +166,7 @@ class NetworkOverviewPanel(QWidget):
     def _fit_names(self) -> None:
         """In a narrow dock names are cut before times are."""
         natural = self.tree.sizeHintForColumn(LAYER)
-        room = self.width() - FRAME - self.tree.columnWidth(TIME)
+        room = self.tree.viewport().width() - self.tree.columnWidth(TIME)
         self.tree.setColumnWidth(LAYER, max(12 * self.fontMetrics().averageCharWidth(), min(room, natural)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
