@@ -35,6 +35,12 @@ def routes_of(layer: Layer) -> dict[int, Points]:
     return found
 
 
+def points_into(graph: Graph, consumer: str, index: int) -> Points:
+    """The points of one link; none for one that does not exist."""
+    layer = graph.get(consumer)
+    return routes_of(layer).get(index, ()) if layer is not None and ROUTES in layer.attributes else ()
+
+
 def _place(layer: Layer, index: int, source: str, taken: Mapping[int, Points]) -> int | None:
     """The input that reads `source`: the noted one where it still does, else the first."""
     reads = [str(s) if s is not None else "" for s in layer.inputs]

@@ -18,6 +18,7 @@ from app.ui.canvas.places import Places
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
 from app.ui.canvas.renaming import ask_name, ask_title
+from app.ui.canvas.rerouting import Rerouting
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.context import Context
 from app.ui.document import Document
@@ -74,6 +75,7 @@ class Canvas(QWidget):
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_wanted.connect(self.menu_requested)
         self._linking = Linking(self, context)
+        self.rerouting = Rerouting(self)
         viewer.link_refused.connect(lambda reason: context.message.emit("error", f"Not connected: {reason}"))
         context.document_changed.connect(self._show)
         self._marking = Marking(context, self.viewer, self.projection)

@@ -90,6 +90,12 @@ class Move:
         self._from = viewer.mapToScene(start)
         self._single_on_click = single_on_click
         self._origins = {item: QPointF(item.pos()) for item in viewer.selected_layers()}
+        self._inner = {
+            link
+            for item in self._origins
+            for link in item.links()
+            if link.points and link.source.node in self._origins and link.target.node in self._origins
+        }
         self._moved = False
 
     def move(self, point: QPoint) -> None:
@@ -101,10 +107,17 @@ class Move:
         run = self._viewer.mapToScene(point) - self._from
         origin = self._origins[self._lead]
         step = snap(origin + run) - origin
+        self._shift(step)
         for item, place in self._origins.items():
             item.move_to(place + step)
 
+    def _shift(self, step: QPointF) -> None:
+        """Points of links between dragged layers go along."""
+        for link in self._inner:
+            link.shift = step
+
     def release(self, point: QPoint) -> None:
+        self._shift(QPointF())
         moved = {item.layer: item.pos() for item, origin in self._origins.items() if item.pos() != origin}
         if moved:
             self._viewer.layers_moved.emit({name: (round(p.x()), round(p.y())) for name, p in moved.items()})
@@ -113,6 +126,7 @@ class Move:
             self._viewer.selection_changed.emit()
 
     def cancel(self) -> None:
+        self._shift(QPointF())
         for item, origin in self._origins.items():
             item.move_to(origin)
 
@@ -163,6 +177,31 @@ class DragFrame:
 
     def cancel(self) -> None:
         self._show(self._rect, QPointF())
+
+
+class DragPoint:
+    """Drag a point that a link runs through."""
+
+    def __init__(self, viewer: LayerViewer, link: LinkItem, number: int, start: QPoint) -> None:
+        self._viewer = viewer
+        self._link = link
+        self._number = number
+        self._start = start
+        self._moved = False
+
+    def move(self, point: QPoint) -> None:
+        if self._moved or (point - self._start).manhattanLength() >= THRESHOLD:
+            self._moved = True
+            self._link.show_point(self._number, snap(self._viewer.mapToScene(point)))
+
+    def release(self, point: QPoint) -> None:
+        if self._moved:
+            self._viewer.point_dropped.emit(self._link, self._number, self._link.points[self._number])
+        else:
+            self._viewer.select_link(self._link)
+
+    def cancel(self) -> None:
+        self._link.redraw()
 
 
 class Link:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui import theme
+from app.ui.canvas.link_paths import ANGLED, link_path, style
 from app.ui.canvas.metrics import fonts, text_width
-from app.ui.canvas.routing import ramp_of, reach
+from app.ui.canvas.routing import ramp_of
 
 if TYPE_CHECKING:
     from app.ui.canvas.ports import PortDot
 
 READABLE = 0.6  # below this scale no shapes are written on links
 HIT = 6.0  # half the width in which a link is hit, in canvas units
-Route = Callable[["LinkItem"], float | None]  # the height along which a link runs; None: directly
+POINT = 3.5  # radius of a point that a person set
+SHARES = 64  # places along a link that are looked at for the nearest one
+GRASP = 7.0  # pixels around a point in which it is hit
+
+
+class Router(Protocol):
+    """Who knows where links run."""
+
+    def route(self, link: LinkItem) -> float | None:
+        """The height along which a link runs around nodes; None: directly."""
+
+    def points(self, key: tuple[str, int]) -> Sequence[tuple[int, int]]:
+        """The points that a person lets it run through."""
 
 
 class LinkItem(QGraphicsPathItem):
     """A link. `key` is the consumer's name and input index. Its line is equally thick at every scale."""
 
-    def __init__(self, source: PortDot, target: PortDot, key: tuple[str, int], route: Route) -> None:
+    def __init__(self, source: PortDot, target: PortDot, key: tuple[str, int], router: Router) -> None:
         super().__init__()
         self.source = source
         self.target = target
@@ -38,8 +51,10 @@ class LinkItem(QGraphicsPathItem):
         self.key = key
         self.label = ""
         self.on_path = False  # leads to the selected layer, or away from it
-        self._route = route
+        self._router = router
         self._lane: float | None = None
+        self.points: list[QPointF] = []
+        self.shift = QPointF()  # of the points, while both ends are dragged
         source.connected_pipes.append(self)
         target.connected_pipes.append(self)
         self.redraw()
@@ -54,15 +69,38 @@ class LinkItem(QGraphicsPathItem):
 
     def redraw(self) -> None:
         """Follow the ports."""
-        self._lane = self._route(self)
+        self.points = [QPointF(*point) + self.shift for point in self._router.points(self.key)]
+        self._draw()
+
+    def show_point(self, number: int, place: QPointF) -> None:
+        """Let the link run through another place, while a point is dragged."""
+        self.points[number] = place
+        self._draw()
+
+    def _draw(self) -> None:
+        self._lane = self._router.route(self) if not self.points else None
         self.prepareGeometryChange()
-        self.setPath(curve(self.source.centre(), self.target.centre(), self._lane))
+        self.setPath(link_path(self.source.centre(), self.target.centre(), self._lane, self.points))
         self._measure()
+
+    def point_at(self, place: QPointF, zoom: float) -> int | None:
+        """The number of the point at a place of the canvas."""
+        reach = max(POINT + 2, GRASP / zoom)
+        runs = [point - place for point in self.points]
+        return next((n for n, run in enumerate(runs) if max(abs(run.x()), abs(run.y())) <= reach), None)
+
+    def slot_at(self, place: QPointF) -> int:
+        """Between which points a new one at a place belongs: before the point of this number."""
+        path = self.path()
+        share = _share(path, place)
+        return sum(1 for point in self.points if _share(path, point) < share)
 
     def add_lines(self, path: QPainterPath) -> None:
         """Add this link to a path, as straight lines."""
         start, end = self.source.centre(), self.target.centre()
         path.moveTo(start)
+        for point in self.points:
+            path.lineTo(point)
         if self._lane is not None:
             ramp = ramp_of(end.x() - start.x())
             path.lineTo(start.x() + ramp, self._lane)
@@ -111,6 +149,8 @@ class LinkItem(QGraphicsPathItem):
         centre = (self.source.centre() + self.target.centre()) / 2  # a curve's middle is that of its ends
         if self._lane is not None:
             centre.setY(self._lane)
+        elif self.points or style() == ANGLED:
+            centre = self.path().pointAtPercent(0.5)
         self._label_box = QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
         ends = (self.source.node.box(), self.target.node.box())
         self.label_fits = not any(self._label_box.intersects(box) for box in ends)
@@ -135,6 +175,11 @@ class LinkItem(QGraphicsPathItem):
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPath(self.path())
+        if self.points:
+            painter.setBrush(pen.color())
+            for point in self.points:
+                radius = POINT + (1.5 if strong else 0)
+                painter.drawEllipse(point, radius, radius)
         if detail >= READABLE and self.label_fits:
             rect = self._label_box
             painter.setPen(Qt.PenStyle.NoPen)
@@ -157,7 +202,7 @@ class LiveLink(QGraphicsPathItem):
     def follow(self, port: PortDot, pointer: QPointF, *, refused: bool) -> None:
         """Draw from `port` to `pointer` (canvas units)."""
         ends = (pointer, port.centre()) if port.is_input else (port.centre(), pointer)
-        self.setPath(curve(*ends))
+        self.setPath(link_path(*ends))
         ratio = port.scene().views()[0].devicePixelRatioF()
         pen = QPen(theme.color("error" if refused else "link_active"), 2.4 * ratio)
         pen.setCosmetic(True)
@@ -166,21 +211,11 @@ class LiveLink(QGraphicsPathItem):
         self.show()
 
 
-def curve(start: QPointF, end: QPointF, lane: float | None = None) -> QPainterPath:
-    """A path that leaves `start` to the right and reaches `end` from the left, along a height if one is given."""
-    path = QPainterPath(start)
-    dx, dy = end.x() - start.x(), end.y() - start.y()
-    if lane is None:
-        arm = reach(dx) if dx >= 0 else min(200.0, 48.0 + abs(dx) * 0.25 + abs(dy) * 0.1)
-        path.cubicTo(start + QPointF(arm, 0), end - QPointF(arm, 0), end)
-        return path
-    ramp = ramp_of(dx)
-    first, last = QPointF(start.x() + ramp, lane), QPointF(end.x() - ramp, lane)
-    if lane != start.y():
-        path.cubicTo(start + QPointF(ramp / 2, 0), first - QPointF(ramp / 2, 0), first)
-    if lane == end.y():
-        path.lineTo(end)
-    else:
-        path.lineTo(last)
-        path.cubicTo(last + QPointF(ramp / 2, 0), end - QPointF(ramp / 2, 0), end)
-    return path
+def _share(path: QPainterPath, place: QPointF) -> float:
+    """How far along a path the place is that is nearest to another, from 0 to 1."""
+
+    def apart(share: float) -> float:
+        run = path.pointAtPercent(share) - place
+        return float(run.x() ** 2 + run.y() ** 2)
+
+    return min((step / SHARES for step in range(SHARES + 1)), key=apart)

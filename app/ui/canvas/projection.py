@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from PySide6.QtCore import QPointF, QRectF, QTimer
 
 from app.ui.canvas.far import FarView
+from app.ui.canvas.folding import Folding
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook, node_look
@@ -20,6 +22,7 @@ from app.ui.canvas.wires import Key, Wire, Wires
 from app.ui.document import Document
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
+from designer.graph.routes import points_into
 from designer.graph.template import INSTANCE
 
 EAGER = 300  # a document with no more layers than that has all its items at once
@@ -42,10 +45,12 @@ class Projection:
         self._nodes = Nodes(viewer)
         self._whole: set[str] = set()
         self._frames = Frames(viewer)
+        self._folding = Folding()
         self._path: set[Key] = set()  # links of the selected layer's path
         self.marked: set[str] = set()  # selected layers without items
         self._spots = Spots(self._look)
         self._wires = Wires(self._spots)
+        self._wires.points = lambda key: points_into(self._document().graph, *key)
         self._eager = True
         self._settling = Settling(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
@@ -96,8 +101,11 @@ class Projection:
             self._trimming.start()
 
     def extent(self) -> QRectF:
-        """What holds all layers."""
-        return self._spots.extent()
+        """What holds all layers, and the frames that stand for some."""
+        extent = self._spots.extent()
+        for item in self._folding.shut:
+            extent = extent.united(item.seen)
+        return extent
 
     def select(self, names: Iterable[str]) -> list[LayerItem]:
         """The items to select for these layers. Where many have none, these are only marked as selected."""
@@ -129,6 +137,7 @@ class Projection:
         self._spots = Spots(self._look)
         self._wires = Wires(self._spots)
         self._path, self.marked = set(), set()
+        self._folding = Folding()
         self._frames.show(list(self._frames.ids), {})
         self.inspected = ""
         self.document = document
@@ -145,6 +154,7 @@ class Projection:
                 self._complete(name)
         self._spots.placed.clear()
         self._frames.show(list(document.graph.frames), document.graph.frames)
+        self._fold()
         self._settling.start(self._spots)
 
     def apply(self, change: ChangeSet) -> None:
@@ -171,8 +181,9 @@ class Projection:
             self._wire(name)
         for name in added if self._eager else ():
             self._complete(name)
-        self._wires.reroute()
         self._frames.show(change.frames, document.graph.frames)
+        self._fold()
+        self._wires.reroute()
         self.viewer.far_changed()
         self._settling.start(self._spots)
 
@@ -220,7 +231,10 @@ class Projection:
         """The item of a layer, perhaps without links."""
         item = self._nodes.get(name)
         if item is None:
-            item = self._nodes.make(self._spots.measured(name))
+            spot = self._spots.measured(name)
+            item = self._nodes.make(spot)
+            if spot.folded is not None:
+                item.fold(spot.folded)
             if name in self.marked:
                 self.marked.discard(name)
                 item.setSelected(True)
@@ -314,6 +328,40 @@ class Projection:
         for name in [n for n in self._nodes if n not in kept and n not in ends]:
             self._remove_item(name)
 
+    def _fold(self) -> None:
+        """Let collapsed frames stand for the layers in them."""
+        graph = self._document().graph
+        for name in self._folding.update(graph, self._frames):
+            frame = self._folding.folded.get(name)
+            self._spots.fold(name, frame)
+            if name in self._nodes:
+                self._nodes[name].fold(frame)
+            self._follow_links(name)
+        for item in self._folding.shut:
+            item.moved = partial(self._follow_frame, item)
+
+    def _follow_frame(self, item: FrameItem) -> None:
+        for name in item.members:
+            self._follow_links(name)
+
+    def _follow_links(self, name: str) -> None:
+        for wire in self._wires.of(name):
+            self._wires.fit(wire)
+            if wire.item is not None:
+                wire.item.setVisible(not self._wires.inner(wire))
+                wire.item.redraw()
+
+    def members(self, frame_id: str) -> tuple[list[str], list[str]]:
+        """The layers and the other frames that a frame holds: those that stand in it, or that it stands for."""
+        frames = self._document().graph.frames
+        if frames[frame_id].collapsed:
+            layers = [layer.name for layer in self._document().graph if layer.folded == frame_id]
+            return layers, [other.id for other in frames.values() if other.folded == frame_id]
+        rect = QRectF(*frames[frame_id].rect)
+        inside = [n for n in self._spots.within(rect) if rect.contains(self._spots.measured(n).box().center())]
+        others = (item for item in self._frames if item.isVisible() and item.frame.id != frame_id)
+        return inside, [item.frame.id for item in others if rect.contains(item.seen)]
+
     def frame(self, frame_id: str) -> FrameItem | None:
         """The item of a comment frame."""
         return self._frames.get(frame_id)
@@ -368,10 +416,16 @@ class Projection:
         output, target = self._output(wire.source), self._input(wire.key)
         if output is None or target is None:
             return
-        link = wire.item = LinkItem(output, target, wire.key, self._wires.route)
+        link = wire.item = LinkItem(output, target, wire.key, self._wires)
         link.show_on_path(wire.key in self._path)
         self.viewer.scene().addItem(link)
+        link.setVisible(not self._wires.inner(wire))
         self._label(wire)
+
+    def redraw_links(self) -> None:
+        """Draw all links anew, for instance in another style."""
+        self._wires.redraw()
+        self.viewer.far_changed()
 
     def _unmake(self, wire: Wire) -> None:
         link, wire.item = wire.item, None
@@ -383,8 +437,7 @@ class Projection:
 
     def show_path(self, before: set[str], after: set[str]) -> None:
         """Mark the links into the layers of `before` and out of those of `after`, and no others."""
-        path = {key for name in before for key in self._wires.into(name)}
-        path.update(key for name in after for key in self._wires.leaving(name))
+        path = {k for n in before for k in self._wires.into(n)} | {k for n in after for k in self._wires.leaving(n)}
         changed, self._path = path ^ self._path, path
         for key in changed:
             wire = self._wires.get(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from PySide6.QtCore import QLineF, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QDragEnterEvent,
@@ -24,7 +24,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QGraphicsView, QWidget
 
 from app.ui import theme
-from app.ui.canvas import gestures
+from app.ui.canvas import gestures, presses
 from app.ui.canvas.edge_scroll import EdgeScroll
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
@@ -50,10 +50,13 @@ class LayerViewer(PaintedViewer):
     selection_changed = Signal()  # by a gesture
     frame_dragged = Signal(str, QRectF, object)  # frame, its rect, dict of layer to (x, y) of those that went with it
     inspect_wanted = Signal(str)  # layer
+    unfold_wanted = Signal(str)  # a collapsed frame
     rename_wanted = Signal()  # of what is selected
     quick_add_wanted = Signal(QPointF, object)  # place on the canvas, LinkItem or None
     operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
     menu_wanted = Signal(QPoint)  # global place
+    route_wanted = Signal(object, QPointF)  # LinkItem, place: a point more there, or one less
+    point_dropped = Signal(object, int, QPointF)  # LinkItem, the number of its point, where it is now
     link_started = Signal(gestures.Link)  # grey out the ports that cannot take it
     link_near = Signal(object)  # LayerItem that the dragged link is over
     link_ended = Signal()
@@ -69,6 +72,7 @@ class LayerViewer(PaintedViewer):
         self._ctx_menu_bar.clear()
         self._fitted = False
         self._least = ZOOM_MIN
+        self.menu_place: QPointF | None = None  # where the menu was asked for by the mouse
         self._edge = EdgeScroll(self, self.pan, self._drag_on)
         self.setObjectName("canvas")
         self.setAccessibleName("Network canvas")
@@ -261,46 +265,14 @@ class LayerViewer(PaintedViewer):
         ):
             self._gesture = gestures.Pan(self, point)
         elif button == Qt.MouseButton.LeftButton:
-            self._gesture = self._press(point, keys)
+            self._gesture = presses.gesture_at(self, point, keys)
         elif button == Qt.MouseButton.RightButton:
             hit = self.hit(point)
             if isinstance(hit, LayerItem) and not hit.isSelected():
                 self.select_items([hit])
                 self.selection_changed.emit()
-
-    def _press(self, point: QPoint, keys: Qt.KeyboardModifier) -> gestures.Gesture | None:
-        toggle = bool(keys & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier))
-        hit = self.hit(point)
-        if isinstance(hit, PortDot):
-            if hit.is_input and hit.connected_pipes:
-                link = hit.connected_pipes[0]
-                return gestures.Link(self, link.source, point, link)
-            return gestures.Link(self, hit, point)
-        if isinstance(hit, LayerItem):
-            return self._press_node(hit, point, toggle=toggle)
-        if isinstance(hit, LinkItem):
-            place = self.mapToScene(point)
-            to_source = QLineF(place, hit.source.centre()).length()
-            near_source = to_source < QLineF(place, hit.target.centre()).length()
-            return gestures.Link(self, hit.target if near_source else hit.source, point, hit)
-        if isinstance(hit, FrameItem):
-            self.select_items([])
-            hit.setSelected(True)
-            self.selection_changed.emit()
-            return gestures.DragFrame(self, hit, hit.grip(self.mapToScene(point), self.zoom), point)
-        return gestures.Band(self, point, extend=toggle)
-
-    def _press_node(self, item: LayerItem, point: QPoint, *, toggle: bool) -> gestures.Gesture | None:
-        was_selected = item.isSelected()
-        if toggle:
-            item.setSelected(not was_selected)
-            self.selection_changed.emit()
-            if was_selected:
-                return None
-        elif not was_selected:
-            self.select_items([item])
-            self.selection_changed.emit()
-        return gestures.Move(self, item, point, single_on_click=was_selected and not toggle)
+            elif isinstance(hit, LinkItem) and not hit.isSelected():
+                self.select_link(hit)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._gesture is not None:
@@ -334,8 +306,12 @@ class LayerViewer(PaintedViewer):
             return
         point = event.position().toPoint()
         hit = self.hit(point)
-        if isinstance(hit, LayerItem):
+        if isinstance(hit, LinkItem) and event.modifiers() == Qt.KeyboardModifier.AltModifier:
+            self.route_wanted.emit(hit, self.mapToScene(point))
+        elif isinstance(hit, LayerItem):
             self.inspect_wanted.emit(hit.layer)
+        elif isinstance(hit, FrameItem) and hit.frame.collapsed:
+            self.unfold_wanted.emit(hit.frame.id)
         elif isinstance(hit, FrameItem):
             self.rename_wanted.emit()
         elif not isinstance(hit, PortDot):
@@ -348,6 +324,8 @@ class LayerViewer(PaintedViewer):
         event.accept()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        by_mouse = event.reason() == QContextMenuEvent.Reason.Mouse
+        self.menu_place = self.mapToScene(event.pos()) if by_mouse else None
         self.menu_wanted.emit(event.globalPos())
         event.accept()
 

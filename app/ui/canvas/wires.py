@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QRectF
 
@@ -10,6 +10,7 @@ from app.ui.canvas.links import LinkItem
 from app.ui.canvas.routing import DETOUR, LONG
 from app.ui.canvas.spots import Index, Spots
 from designer.graph.model import Source
+from designer.graph.routes import Points
 
 Key = tuple[str, int]  # the consumer and the index of its input
 BOW = 220.0  # how far a link that runs backwards reaches beyond its ends
@@ -38,6 +39,7 @@ class Wires:
         self._in: dict[str, set[Key]] = {}
         self._index: Index[Key] = Index()
         self._long: set[LinkItem] = set()  # those that may have to run around nodes
+        self.points: Callable[[Key], Points] = lambda key: ()  # that a person set; who knows the document fills it in
 
     def __iter__(self) -> Iterator[Wire]:
         return iter(self._wires.values())
@@ -85,6 +87,9 @@ class Wires:
             left, right = left - BOW, right + BOW
         elif target[0] - source[2] + 16 >= LONG:  # around nodes that stand between
             top, bottom = top - DETOUR, bottom + DETOUR
+        for x, y in self.points(wire.key):
+            left, right = min(left, x), max(right, x)
+            top, bottom = min(top, y), max(bottom, y)
         self._index.put(wire.key, left - SLACK, top - SLACK, right + SLACK, bottom + SLACK)
 
     def near(self, area: QRectF) -> list[Wire]:
@@ -97,6 +102,11 @@ class Wires:
         start = self._spots[wire.source.layer].output_place(wire.source.port)
         end = self._spots[wire.key[0]].input_place(wire.key[1])
         return (start, end) if start is not None and end is not None else None
+
+    def inner(self, wire: Wire) -> bool:
+        """Whether one collapsed frame stands for both ends of a link, so that it is not seen."""
+        frame = self._spots[wire.source.layer].folded
+        return frame is not None and frame is self._spots[wire.key[0]].folded
 
     # --- where the items of links run ------------------------------------------------------------------------
 
@@ -113,6 +123,12 @@ class Wires:
                 self._spots.measured(name)
         ends = (link.source.node.layer, link.target.node.layer)
         return self._spots.obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
+
+    def redraw(self) -> None:
+        """Draw all items anew."""
+        for wire in self:
+            if wire.item is not None:
+                wire.item.redraw()
 
     def unroute(self, link: LinkItem) -> None:
         """The item of a link goes."""

@@ -1,0 +1,111 @@
+"""The lines that links follow: curved or at right angles, directly, along a lane, or through points that a person set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from PySide6.QtCore import QPointF
+from PySide6.QtGui import QPainterPath
+
+from app.ui.canvas.routing import ramp_of, reach
+
+CURVED, ANGLED = "curved", "angled"
+STYLES = (CURVED, ANGLED)
+STUB = 24.0  # how far a line at right angles leaves its ends
+CORNER = 8.0  # radius
+_present = [CURVED]  # of the program's canvases, as the person chose it
+
+
+def style() -> str:
+    return _present[0]
+
+
+def set_style(name: str) -> None:
+    """Draw links curved or angled from now on; items have to be redrawn."""
+    _present[0] = name if name in STYLES else CURVED
+
+
+def link_path(
+    start: QPointF, end: QPointF, lane: float | None = None, points: Sequence[QPointF] = (), shape: str = ""
+) -> QPainterPath:
+    """The line of a link in the present style, or in that of `shape`. Points win over a lane."""
+    if (shape or style()) == ANGLED:
+        return rounded(angled(start, end, lane, points))
+    return through([start, *points, end]) if points else curve(start, end, lane)
+
+
+def curve(start: QPointF, end: QPointF, lane: float | None = None) -> QPainterPath:
+    """A path that leaves `start` to the right and reaches `end` from the left, along a height if one is given."""
+    path = QPainterPath(start)
+    dx, dy = end.x() - start.x(), end.y() - start.y()
+    if lane is None:
+        arm = reach(dx) if dx >= 0 else min(200.0, 48.0 + abs(dx) * 0.25 + abs(dy) * 0.1)
+        path.cubicTo(start + QPointF(arm, 0), end - QPointF(arm, 0), end)
+        return path
+    ramp = ramp_of(dx)
+    first, last = QPointF(start.x() + ramp, lane), QPointF(end.x() - ramp, lane)
+    if lane != start.y():
+        path.cubicTo(start + QPointF(ramp / 2, 0), first - QPointF(ramp / 2, 0), first)
+    if lane == end.y():
+        path.lineTo(end)
+    else:
+        path.lineTo(last)
+        path.cubicTo(last + QPointF(ramp / 2, 0), end - QPointF(ramp / 2, 0), end)
+    return path
+
+
+def through(places: Sequence[QPointF]) -> QPainterPath:
+    """A smooth path through places that leaves the first to the right and reaches the last from the left."""
+    path = QPainterPath(places[0])
+    runs = [QPointF(1, 0)]
+    for before, after in zip(places, places[2:], strict=False):
+        run = after - before
+        length = max(1e-6, (run.x() ** 2 + run.y() ** 2) ** 0.5)
+        runs.append(run / length)
+    runs.append(QPointF(1, 0))
+    for (a, b), (out, into) in zip(pairwise(places), pairwise(runs), strict=True):
+        run = b - a
+        arm = (run.x() ** 2 + run.y() ** 2) ** 0.5 * 0.4
+        path.cubicTo(a + out * arm, b - into * arm, b)
+    return path
+
+
+def angled(start: QPointF, end: QPointF, lane: float | None = None, points: Sequence[QPointF] = ()) -> list[QPointF]:
+    """The corners of a line of horizontal and vertical pieces."""
+    if points:
+        found = [start]
+        for place in (*points, end):
+            found += _step(found[-1], place, backwards=len(found) == 1 or place is end)
+        return found
+    if lane is not None:
+        ramp = ramp_of(end.x() - start.x()) / 2
+        one, other = start.x() + ramp, end.x() - ramp
+        return [start, QPointF(one, start.y()), QPointF(one, lane), QPointF(other, lane), QPointF(other, end.y()), end]
+    return [start, *_step(start, end, backwards=True)]
+
+
+def _step(a: QPointF, b: QPointF, *, backwards: bool) -> list[QPointF]:
+    """Corners from a place to another. With `backwards` a line that has to go back leaves and arrives to the right."""
+    if backwards and b.x() < a.x() + 2 * STUB:
+        middle = (a.y() + b.y()) / 2
+        out, into = a.x() + STUB, b.x() - STUB
+        return [QPointF(out, a.y()), QPointF(out, middle), QPointF(into, middle), QPointF(into, b.y()), b]
+    x = (a.x() + b.x()) / 2
+    return [QPointF(x, a.y()), QPointF(x, b.y()), b]
+
+
+def rounded(places: Sequence[QPointF]) -> QPainterPath:
+    """A path along corners, each of them rounded as far as there is room."""
+    path = QPainterPath(places[0])
+    for before, corner, after in zip(places, places[1:], places[2:], strict=False):
+        first, second = before - corner, after - corner
+        lengths = [(v.x() ** 2 + v.y() ** 2) ** 0.5 for v in (first, second)]
+        room = min(CORNER, *(length / 2 for length in lengths))
+        if room < 0.5:
+            path.lineTo(corner)
+            continue
+        path.lineTo(corner + first * (room / lengths[0]))
+        path.quadTo(corner, corner + second * (room / lengths[1]))
+    path.lineTo(places[-1])
+    return path
