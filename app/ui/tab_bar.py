@@ -11,6 +11,7 @@ from app.ui.texts import tr
 
 UNSAVED = "● "
 CLOSE_SIDE = 16
+LEAST, MOST = 130, 220  # pixels of a tab's width; where the names do not fit there are buttons to scroll
 
 
 class TabBar(QTabBar):
@@ -91,6 +92,14 @@ class TabBar(QTabBar):
     def numbers(self) -> list[int]:
         """From left to right."""
         return [int(self.tabData(i)) for i in range(self.count())]
+
+    def tabSizeHint(self, index: int) -> QSize:
+        size = super().tabSizeHint(index)
+        return QSize(min(size.width(), MOST), size.height())
+
+    def minimumTabSizeHint(self, index: int) -> QSize:
+        size = self.tabSizeHint(index)
+        return QSize(min(size.width(), LEAST), size.height())
 
     def _on_current(self, index: int) -> None:
         if index >= 0 and self.tabData(index) is not None:

@@ -141,7 +141,7 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
             torn += not _applied(state.apply, record)
             used += 1
     if torn:
-        message = f"{torn} of {torn + used} records of the journal are damaged: some changes may be missing"
+        message = f"damaged records in the journal: {torn} of {torn + used}; some changes may be missing"
         findings.append(_finding("journal-damaged", message, "compare it with the file, then decide"))
     times = [t for r in records if isinstance(t := r.get("time"), int | float)]
     opened = header.get("opened")

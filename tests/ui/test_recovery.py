@@ -238,7 +238,7 @@ def test_a_damaged_journal_is_said_and_offered(start, path):
     journal.write_bytes(journal.read_bytes().replace(b"64x64x3", b"46x46x3"))
     window = start()
     dialog = window.recovery.dialog
-    assert "damaged" in dialog.note.text()
+    assert "Damaged" in dialog.note.text()
     assert "Compare it with the file" in dialog.note.text()
     press(dialog, "recover")
     assert "result" in window.context.root.graph

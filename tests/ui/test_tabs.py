@@ -334,7 +334,7 @@ def test_closing_lists_all_documents_that_are_not_saved(window, files):
     seen = []
 
     def cancel(box) -> None:
-        seen.extend(box.list.item(i).text() for i in range(box.list.count()))
+        seen.extend(check.text() for check in box.boxes)
         QTest.mouseClick(box.cancel, LEFT)
 
     answer_many(cancel)
@@ -343,7 +343,7 @@ def test_closing_lists_all_documents_that_are_not_saved(window, files):
     assert window.isVisible()
 
     def save_the_second(box) -> None:
-        box.list.item(0).setCheckState(Qt.CheckState.Unchecked)
+        QTest.mouseClick(box.boxes[0], LEFT, NO_KEYS, QPoint(8, box.boxes[0].height() // 2))
         QTest.mouseClick(box.save, LEFT)
 
     answer_many(save_the_second)
@@ -359,8 +359,8 @@ def test_discarding_all_saves_nothing(window, files):
     before = [p.read_bytes() for p in files]
 
     def nothing_marked(box) -> None:
-        for row in range(box.list.count()):
-            box.list.item(row).setCheckState(Qt.CheckState.Unchecked)
+        for check in box.boxes:
+            QTest.keyClick(check, Qt.Key.Key_Space)
         assert not box.save.isEnabled()
         assert box.save.toolTip()
         QTest.mouseClick(box.discard, LEFT)
@@ -460,6 +460,16 @@ def test_closing_a_tab_frees_the_document(window, files, qtbot):
         return document() is None and graph() is None and opened() is None
 
     qtbot.waitUntil(gone, timeout=3000)
+
+
+def test_many_tabs_stay_readable(window, tmp_path):
+    for number in range(12):
+        path = tmp_path / f"a_network_with_a_name_that_is_rather_long_{number}.xml"
+        save_document(network(), path)
+        window.files.open(path)
+    bar = window.tabs.bar
+    assert all(120 <= bar.tabRect(i).width() <= 240 for i in range(bar.count()))
+    assert bar.width() <= window.canvas.width()
 
 
 def test_twenty_tabs_come_and_go(window, tmp_path):

@@ -105,8 +105,7 @@ class RecoverDialog(GrowingDialog):
         item.setData(0, Qt.ItemDataRole.UserRole, number)
         item.setToolTip(0, left.title)
         item.setToolTip(3, folder)
-        if left.findings:
-            item.setIcon(0, theme.icon("alert", "warning"))
+        item.setIcon(0, theme.icon("alert", "warning") if left.findings else theme.icon("file-outline", "muted"))
         return item
 
     def _button(self, name: str, text: str, wish: object) -> QPushButton:
@@ -143,7 +142,7 @@ class RecoverDialog(GrowingDialog):
             found = compare(before, left.graph)
             lines = [f"{tr('Settings')}: {key} → {value}" for key, value in sorted(left.settings.items())]
             text = found.text() + "\n".join(lines)
-            summary = tr("From the file on disk to the unsaved work. {summary}", summary=found.summary())
+            summary = tr("From the file on disk to the unsaved work: {summary}.", summary=found.summary())
             DifferencesDialog(left.title, summary, text or tr("Nothing is different."), self).open()
 
     def take(self, left: Unfinished) -> None:

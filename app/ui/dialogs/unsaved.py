@@ -7,11 +7,12 @@ from typing import Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
+    QCheckBox,
     QDialogButtonBox,
+    QFrame,
     QLabel,
-    QListWidget,
-    QListWidgetItem,
     QMessageBox,
+    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -55,15 +56,25 @@ class UnsavedDialog(GrowingDialog):
         )
         head.setObjectName("unsaved_many.sentence")
         head.setWordWrap(True)
-        self.list = QListWidget()
-        self.list.setObjectName("unsaved_many.list")
-        self.list.setAccessibleName(tr("Documents to save"))
-        for name in names:
-            item = QListWidgetItem(name)
-            item.setCheckState(Qt.CheckState.Checked)
-            self.list.addItem(item)
-        self.list.setCurrentRow(0)
-        self.list.itemChanged.connect(self._refresh)
+        self.boxes = []
+        inside = QWidget()
+        rows = QVBoxLayout(inside)
+        for number, name in enumerate(names):
+            check = QCheckBox(name.replace("&", "&&"))
+            check.setObjectName(f"unsaved_many.document_{number}")
+            check.setAccessibleName(tr("Save {name}", name=name))
+            check.setChecked(True)
+            check.toggled.connect(self._refresh)
+            rows.addWidget(check)
+            self.boxes.append(check)
+        rows.addStretch(1)
+        area = QScrollArea()
+        area.setObjectName("unsaved_many.list")
+        area.setAccessibleName(tr("Documents to save"))
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(inside)
         note = QLabel(tr("Changes of the others are lost."))
         note.setObjectName("unsaved_many.note")
         buttons = QDialogButtonBox()
@@ -80,23 +91,22 @@ class UnsavedDialog(GrowingDialog):
         without_icons(buttons)
         box = QVBoxLayout(self)
         box.addWidget(head)
-        box.addWidget(self.list, 1)
+        box.addWidget(area, 1)
         box.addWidget(note)
         box.addWidget(buttons)
         self.resize(440, 260)
 
     def chosen(self) -> list[int]:
         """The numbers of the documents with a mark."""
-        rows = range(self.list.count())
-        return [row for row in rows if self.list.item(row).checkState() is Qt.CheckState.Checked]
+        return [number for number, check in enumerate(self.boxes) if check.isChecked()]
 
     def _refresh(self) -> None:
         self.save.setEnabled(bool(self.chosen()))
         self.save.setToolTip("" if self.chosen() else tr("No document has a mark: choose Discard All to save none"))
 
     def _discard(self) -> None:
-        for row in range(self.list.count()):
-            self.list.item(row).setCheckState(Qt.CheckState.Unchecked)
+        for check in self.boxes:
+            check.setChecked(False)
         self.accept()
 
 
