@@ -53,9 +53,9 @@ class InputFeeding(QObject):
         else:
             self._document.change_settings(input_files={**files, layer: str(path)})
 
-    def feed_frame(self, layer: str) -> None:
-        """The wish of `playback` for this input is another one: run with it."""
-        self._dirty_inputs.add(layer)
+    def feed_frames(self, layers: list[str]) -> None:
+        """The wishes of `playback` for these inputs are others: run with them."""
+        self._dirty_inputs.update(layers)
         self.again()
 
     def _feed(self, layers: set[str]) -> None:

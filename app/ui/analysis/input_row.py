@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QMimeData, Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage, QPalette, QPixmap
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QIcon, QImage, QPalette, QPixmap
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
     QGridLayout,
     QHBoxLayout,
+    QInputDialog,
     QLabel,
     QMenu,
     QPushButton,
@@ -21,23 +23,40 @@ from PySide6.QtWidgets import (
 
 from app.ui import theme
 from app.ui.analysis.elided import ElidedLabel
-from app.ui.analysis.inputs import FILTER, THUMBNAIL, photographs, thumbnail, title_of
-from designer.files.settings import PATTERN
+from app.ui.analysis.inputs import (
+    THUMBNAIL,
+    cameras,
+    file_filter,
+    image_of,
+    pattern_thumbnail,
+    photographs,
+    thumbnail,
+    title_of,
+)
+from app.ui.analysis.playback import Playback, Track
+from app.ui.analysis.transport import Transport
+from app.ui.texts import tr
+from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.patterns import PATTERNS
+
+DEEP = (".exr", ".tif", ".tiff", ".npy")  # what the window draws itself only in part
 
 
 class InputRow(QFrame):
-    """Thumbnail, name, file and size of an input; a file can be dropped on it."""
+    """Thumbnail, name, file and size of an input, and the controls of its frames; a file can be dropped on it."""
 
     chosen = Signal(str, Path)  # layer, file
 
-    def __init__(self, layer: str, parent: QWidget | None = None) -> None:
+    def __init__(self, layer: str, playback: Playback, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(f"analysis.input.{layer}")
         self.setAccessibleName(f"Picture for {layer}")
         self.setAcceptDrops(True)
         self.layer = layer
+        self._playback = playback
         self._path: Path | None = None
+        self._drawn: Track | None = None  # the track whose thumbnail is shown
+        self._preview: Any = None
         self._picture = QLabel("drop a\npicture")
         self._picture.setFixedSize(THUMBNAIL)
         self._picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -48,7 +67,7 @@ class InputRow(QFrame):
         name = QLabel(f"<b>{layer}</b>")
         self._file = ElidedLabel()
         self._file.setObjectName(f"analysis.input.{layer}.file")
-        self._size = QLabel()
+        self._size = ElidedLabel()
         self._size.setFont(theme.mono_font())
         self._size.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._size.setObjectName(f"analysis.input.{layer}.size")
@@ -68,14 +87,26 @@ class InputRow(QFrame):
         grid.addWidget(self._size, 2, 1)
         grid.addLayout(self._buttons(), 3, 1)
         grid.addWidget(self._problem, 4, 0, 1, 2)
+        grid.addWidget(Transport(layer, playback), 5, 0, 1, 2)
         grid.setColumnStretch(1, 1)
+        playback.changed.connect(self._on_track)
+        playback.looked.connect(self._on_looked)
 
     def _buttons(self) -> QHBoxLayout:
         opening = QPushButton("Open…")
         opening.setObjectName(f"analysis.input.{self.layer}.open")
         opening.setAccessibleName(f"Open a picture for {self.layer}")
-        opening.setToolTip("Choose a JPG, PNG, TIFF, WebP or npy file; a file can be dropped here too")
+        opening.setToolTip(
+            tr("Choose a JPG, PNG, TIFF, WebP, EXR or npy file, or a video; a file or a folder can be dropped here too")
+        )
         opening.clicked.connect(self._open)
+        folder = self._tool("folder", "folder-outline", tr("Open a folder of pictures for {layer}", layer=self.layer))
+        folder.clicked.connect(self._open_folder)
+        camera = self._tool("camera", "camera-outline", tr("Take pictures of a camera for {layer}", layer=self.layer))
+        camera.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        devices = QMenu(camera)
+        devices.aboutToShow.connect(partial(self._list_cameras, devices))
+        camera.setMenu(devices)
         samples = QToolButton()
         samples.setText("Samples")
         samples.setObjectName(f"analysis.input.{self.layer}.photographs")
@@ -88,31 +119,107 @@ class InputRow(QFrame):
         menu.addSeparator()
         for name in PATTERNS:
             path = Path(f"{PATTERN}{name}")
-            menu.addAction(title_of(path), partial(self.chosen.emit, self.layer, path))
+            icon = QIcon(QPixmap.fromImage(pattern_thumbnail(name)))
+            menu.addAction(icon, title_of(path), partial(self.chosen.emit, self.layer, path))
         samples.setMenu(menu)
         row = QHBoxLayout()
-        row.addWidget(opening)
-        row.addWidget(samples)
+        row.setSpacing(4)
+        for widget in (opening, folder, camera, samples):
+            row.addWidget(widget)
         row.addStretch(1)
         return row
+
+    def _tool(self, name: str, icon: str, title: str) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName(f"analysis.input.{self.layer}.{name}")
+        button.setAccessibleName(title)
+        button.setToolTip(title)
+        theme.set_icon(button, icon)
+        return button
+
+    def _list_cameras(self, menu: QMenu) -> None:
+        menu.clear()
+        names = cameras()
+        for name in names:
+            path = Path(f"{CAMERA}{name}")
+            menu.addAction(title_of(path), partial(self.chosen.emit, self.layer, path))
+        if not names:
+            menu.addAction(tr("The system shows no camera")).setEnabled(False)
+        menu.addSeparator()
+        menu.addAction(tr("Another number…"), self._ask_camera)
+
+    def _ask_camera(self) -> None:
+        number, sure = QInputDialog.getInt(self, tr("Camera"), tr("Number of the camera; 0 is the first"), 0, 0, 99)
+        if sure:
+            self.chosen.emit(self.layer, Path(f"{CAMERA}{number}"))
 
     def show_file(self, path: Path | None, problem: str, fed: tuple[int, ...] = ()) -> None:
         """Show the chosen file, what is wrong with it, and the tensor that was made of it."""
         if path != self._path or path is None:
             self._path = path
-            image, size = thumbnail(path) if path is not None else (None, "no picture chosen")
-            self._show_picture(image, path)
+            track = self._playback.tracks.get(self.layer)
+            if track is not None:
+                self._show_track(track)
+            else:
+                image, size = thumbnail(path) if path is not None else (None, tr("no picture chosen"))
+                self._show_picture(image, path)
+                self._size.setText(size)
+                if image is None and path is not None and path.suffix.lower() in DEEP:
+                    self._playback.look(self.layer, path)
             self._file.setText(title_of(path) if path is not None else "")
             self._file.setToolTip(str(path or ""))
-            self._size.setText(size)
         if fed:
             self._size.setToolTip(f"fed as {' x '.join(map(str, fed))}")
-        self._problem.setText(problem)
-        self._problem.setVisible(bool(problem))
+        track = self._playback.tracks.get(self.layer)
+        self._problem.setText(problem or (track.error if track is not None else ""))
+        self._problem.setVisible(bool(self._problem.text()))
+
+    def _on_track(self, layer: str) -> None:
+        if layer != self.layer:
+            return
+        track = self._playback.tracks.get(layer)
+        if track is not None:
+            self._show_track(track)
+        elif self._path is not None and layer in self._playback.ranges:
+            self._show_range(*self._playback.ranges[layer])
+
+    def _show_track(self, track: Track) -> None:
+        """What moves: its first frame as a thumbnail, its size and rate."""
+        if track.error and not self._problem.text():
+            self._problem.setText(track.error)
+            self._problem.show()
+        if track is self._drawn and (track.preview is None) == (self._preview is None):
+            return
+        self._drawn, self._preview = track, track.preview
+        image = image_of(track.preview)
+        if track.kind == "folder" and track.names:
+            image, _ = thumbnail(track.path / track.names[0])
+        self._show_picture(image, track.path)
+        if track.kind == "folder":
+            self._size.setText(tr("{count} pictures", count=len(track.names)))
+        elif track.width:
+            rate = tr("{fps:.4g} fps", fps=track.fps)
+            uneven = tr(", uneven") if track.times else ""
+            self._size.setText(f"{track.width} x {track.height} · {rate}{uneven} · {track.codec}")
+        else:
+            self._size.setText(tr("live pictures") if track.kind == "camera" else "")
+
+    def _on_looked(self, layer: str, path: Path, found: Any) -> None:
+        if layer == self.layer and path == self._path:
+            self._show_picture(image_of(found[0]), path)
+            self._size.setText(found[1])
+
+    def _show_range(self, low: float, high: float) -> None:
+        """Values outside of 0..1 are computed with, and the picture cannot show them: say so."""
+        size = self._size.text().partition(" · ")[0]
+        if low < 0 or high > 1:
+            size = tr("{size} · values {low:.3g} … {high:.3g}, drawn within 0 … 1", size=size, low=low, high=high)
+        self._size.setText(size)
 
     def _show_picture(self, image: QImage | None, path: Path | None) -> None:
         if image is None:
-            self._picture.setText("npy" if path is not None and path.suffix == ".npy" else "drop a\npicture")
+            kind = path.suffix[1:] if path is not None and path.suffix.lower() in DEEP else ""
+            self._picture.setText(kind or (tr("camera") if _is_camera(path) else "drop a\npicture"))
             return
         ratio = self.devicePixelRatioF()
         size = THUMBNAIL * ratio
@@ -123,9 +230,16 @@ class InputRow(QFrame):
         self._picture.setPixmap(pixmap)
 
     def _open(self) -> None:
-        drawn = str(self._path).startswith(PATTERN)
+        drawn = str(self._path).startswith((PATTERN, CAMERA))
         folder = str(self._path.parent) if self._path is not None and not drawn else ""
-        name, _ = QFileDialog.getOpenFileName(self, f"Picture for {self.layer}", folder, FILTER)
+        name, _ = QFileDialog.getOpenFileName(self, f"Picture for {self.layer}", folder, file_filter())
+        if name:
+            self.chosen.emit(self.layer, Path(name))
+
+    def _open_folder(self) -> None:
+        drawn = str(self._path).startswith((PATTERN, CAMERA))
+        start = str(self._path.parent) if self._path is not None and not drawn else ""
+        name = QFileDialog.getExistingDirectory(self, tr("Folder of pictures for {layer}", layer=self.layer), start)
         if name:
             self.chosen.emit(self.layer, Path(name))
 
@@ -138,6 +252,10 @@ class InputRow(QFrame):
         if path is not None:
             event.acceptProposedAction()
             self.chosen.emit(self.layer, path)
+
+
+def _is_camera(path: Path | None) -> bool:
+    return path is not None and str(path).startswith(CAMERA)
 
 
 def dropped_file(data: QMimeData) -> Path | None:

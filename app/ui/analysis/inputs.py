@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QImage, QImageIOHandler, QImageReader
 
 from app.ui.analysis.render import picture_pixels, to_image
-from designer.files.settings import PATTERN
+from app.ui.texts import tr
+from designer.files.settings import CAMERA, PATTERN
 from designer.graph.graph import Graph
 from designer.operators.api import Role
 from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
 from designer.runtime.patterns import PATTERNS, make_pattern
+from designer.runtime.video import SUFFIXES as VIDEOS
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
-FILTER = "Pictures and tensors (*.png *.jpg *.jpeg *.tif *.tiff *.webp *.bmp *.npy);;All files (*)"
+ENDINGS = (*PICTURES, ".exr", ".npy", *VIDEOS)
 THUMBNAIL = QSize(96, 72)
+Pixels = NDArray[np.uint8]
 
 
 def layers_of(graph: Graph, registry: Registry, role: Role) -> tuple[str, ...]:
@@ -49,10 +55,44 @@ def default_picture(graph: Graph, layer: str) -> Path | None:
     return None
 
 
+def file_filter() -> str:
+    """The kinds of files for a file dialog."""
+    return (
+        f"{tr('Pictures, tensors and videos')} ({' '.join(f'*{e}' for e in ENDINGS)});;"
+        f"{tr('Videos')} ({' '.join(f'*{e}' for e in VIDEOS)});;{tr('All files')} (*)"
+    )
+
+
 def title_of(path: Path) -> str:
-    """A file's name, or the pattern's in words."""
+    """A file's name, or the pattern or the camera in words."""
     text = str(path)
+    if text.startswith(CAMERA):
+        return tr("camera {name}", name=text.removeprefix(CAMERA))
     return text.removeprefix(PATTERN).replace("_", " ") if text.startswith(PATTERN) else path.name
+
+
+@lru_cache(maxsize=8)
+def pattern_thumbnail(name: str) -> QImage:
+    """A test picture, small."""
+    drawn = make_pattern(name, 3, THUMBNAIL.height(), THUMBNAIL.width())
+    return to_image(picture_pixels(drawn[0]))
+
+
+def image_of(pixels: Pixels | None) -> QImage | None:
+    """A picture that owns its memory, of H x W x 3 bytes."""
+    if pixels is None:
+        return None
+    rows = np.ascontiguousarray(pixels)
+    height, width = rows.shape[:2]
+    return QImage(rows.data, width, height, width * 3, QImage.Format.Format_RGB888).copy()
+
+
+def cameras() -> tuple[str, ...]:
+    """Numbers of the cameras that the system shows; elsewhere than on Linux the first two are guessed."""
+    if sys.platform.startswith("linux"):
+        found = (p.name.removeprefix("video") for p in Path("/dev").glob("video*"))
+        return tuple(sorted((n for n in found if n.isdecimal()), key=int))
+    return ("0", "1")
 
 
 def thumbnail(path: Path) -> tuple[QImage | None, str]:
@@ -61,8 +101,7 @@ def thumbnail(path: Path) -> tuple[QImage | None, str]:
         name = str(path).removeprefix(PATTERN)
         if name not in PATTERNS:
             return None, "no such pattern"
-        drawn = make_pattern(name, 3, THUMBNAIL.height(), THUMBNAIL.width())
-        return to_image(picture_pixels(drawn[0])), "at the size of dims"
+        return pattern_thumbnail(name), tr("at the size of dims")
     if path.suffix.lower() == ".npy":
         return None, "tensor"
     reader = QImageReader(str(path))

@@ -44,6 +44,7 @@ class Track:
     position: int = 0
     shown: int = -1
     fed: int = -1
+    sent: int = 0  # the camera's own number of the picture that was taken last; 0: it was switched off since
     playing: bool = False
     loop: bool = True
     every: bool = False  # every frame, however long the network takes
@@ -83,11 +84,13 @@ class Playback(QObject):
     """
 
     changed = Signal(str)  # layer: its source, its frame, or how it plays
+    looked = Signal(str, Path, object)  # layer, file, (H x W x 3 bytes, size as text)
 
     def __init__(self, analysis: AnalysisController) -> None:
         super().__init__(analysis)
         self._analysis = analysis
         self.tracks: dict[str, Track] = {}
+        self.ranges: dict[str, tuple[float, float]] = {}  # values of still inputs that may lie outside of 0..1
         self._timer = QTimer(self, singleShot=True, timeout=self._tick)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         analysis.inputs_changed.connect(self._follow)
@@ -100,10 +103,41 @@ class Playback(QObject):
         return any(track.playing for track in self.tracks.values())
 
     @property
+    def milliseconds(self) -> float:
+        """What the network took for the frames that are shown."""
+        return self._analysis.result.milliseconds if self._analysis.result is not None else 0.0
+
+    @property
     def _busy(self) -> bool:
         return self._analysis.phase is Phase.RUNNING
 
     # --- what a person does ------------------------------------------------------------------------------------------
+
+    def play_all(self) -> None:
+        """Play all that is paused; pause all where something plays."""
+        on = not self.playing
+        for layer in list(self.tracks):
+            self.play(layer, on)
+
+    def pause(self) -> None:
+        """Nothing plays any more."""
+        for layer in list(self.tracks):
+            self.play(layer, False)
+
+    def step_all(self, by: int) -> None:
+        """Step all inputs that have frames: pairs of folders stay together."""
+        for layer in list(self.tracks):
+            self.step(layer, by)
+
+    def look(self, layer: str, path: Path) -> None:
+        """Ask for the thumbnail of a still file that the window cannot draw; `looked` brings it."""
+        self._analysis.engine.request(
+            "describe_input", {"path": str(path)}, lambda r: self._looked(layer, path, r), lambda _: None
+        )
+
+    def _looked(self, layer: str, path: Path, reply: Mapping[str, Any]) -> None:
+        preview = self._analysis.engine.take(reply["preview"]) if reply.get("preview") else None
+        self.looked.emit(layer, path, (preview, f"{reply.get('width')} x {reply.get('height')}"))
 
     def play(self, layer: str, on: bool = True) -> None:
         """Play or pause; playing launches the analysis where it is not."""
@@ -113,7 +147,7 @@ class Playback(QObject):
         track.playing = on
         if on:
             if track.frames and track.position >= track.frames - 1 and not track.loop:
-                self._move(track, 0)
+                track.position = 0
             track.dropped = 0
             track.arrivals.clear()
             track.origin = (perf_counter(), track.position)
@@ -130,7 +164,7 @@ class Playback(QObject):
         if track is None:
             return
         if track.kind == "camera":
-            self._analysis.feed_frame(layer)
+            self._analysis.feed_frames([layer])
         elif track.frames:
             self.play(layer, False)
             self.seek(layer, (track.position + by) % track.frames)
@@ -143,9 +177,9 @@ class Playback(QObject):
         frame = min(max(frame, 0), track.frames - 1)
         track.origin = (perf_counter(), frame)
         if frame != track.position:
-            self._move(track, frame)
+            track.position = frame
             self.changed.emit(layer)
-            self._analysis.feed_frame(layer)
+            self._analysis.feed_frames([layer])
 
     def set_way(self, layer: str, *, loop: bool | None = None, every: bool | None = None, speed: float = 0) -> None:
         """Change how a track plays."""
@@ -170,16 +204,21 @@ class Playback(QObject):
         return {"frame": track.position}
 
     def fed(self, layer: str, reply: Mapping[str, Any]) -> None:
-        """The engine has taken a frame."""
+        """The engine has taken a frame, or a still picture."""
+        low, high = reply.get("range") or (0.0, 1.0)
+        if (low, high) != self.ranges.get(layer, (0.0, 1.0)):
+            self.ranges[layer] = (low, high)
+            self.changed.emit(layer)
         track = self.tracks.get(layer)
         frame = reply.get("frame")
         if track is None or not isinstance(frame, int):
             return
         if track.kind == "camera":
-            if track.playing and track.fed >= 0:
-                track.dropped += max(0, frame - track.fed - 1)
-            track.position = frame
+            if track.playing and track.sent:
+                track.dropped += max(0, frame - track.sent - 1)
+            track.sent = frame if track.playing else 0
             track.fps = float(reply.get("fps") or 0.0)
+            frame = track.position = track.position + 1
             if not track.playing:
                 self._release(layer)
         track.fed = frame
@@ -246,30 +285,30 @@ class Playback(QObject):
     def _release(self, layer: str) -> None:
         """Switch the camera off; the picture that was taken stays."""
         if layer in self.tracks:
-            self.tracks[layer].fed = -1
+            self.tracks[layer].sent = 0
         if self._analysis.engine.running:
             self._analysis.engine.request("release_input", {"layer": layer})
 
     # --- the clock ----------------------------------------------------------------------------------------------------
-
-    def _move(self, track: Track, frame: int) -> None:
-        track.position = frame
 
     def _tick(self) -> None:
         """Ask for the frames that are due, of all tracks in one run; come back when the next one is."""
         if not self.playing or self._busy:
             return  # comes back with the result
         now, wait = perf_counter(), 1.0
+        moved: list[str] = []
         for layer, track in list(self.tracks.items()):
             if track.playing:
-                wait = min(wait, self._advance(layer, track, now))
+                wait = min(wait, self._advance(layer, track, now, moved))
+        if moved:
+            self._analysis.feed_frames(moved)
         if self.playing and not self._busy:
             self._timer.start(max(1, round(wait * 1000)))
 
-    def _advance(self, layer: str, track: Track, now: float) -> float:
-        """Ask for the frame that is due, if it is another one; returns the seconds until the one after it."""
+    def _advance(self, layer: str, track: Track, now: float, moved: list[str]) -> float:
+        """Go to the frame that is due and note it in `moved` if it is another one; returns the seconds until the next."""
         if track.kind == "camera":
-            self._analysis.feed_frame(layer)
+            moved.append(layer)
             return 0.005
         due = track.due(now)
         if track.every:  # the clock begins anew with each frame
@@ -282,10 +321,10 @@ class Playback(QObject):
                 due = track.frames - 1
             track.dropped += due - track.position - 1
             around = due >= track.frames
-            self._move(track, due % track.frames if not track.times else (due if not around else 0))
+            track.position = 0 if around and track.times else due % track.frames
             if track.every or around:
                 track.origin = (now, track.position)
-            self._analysis.feed_frame(layer)
+            moved.append(layer)
         began, first = track.origin
         following = track.position + 1
         return max(0.0, began + (track.time(following) - track.time(first)) / track.speed - now)
@@ -296,7 +335,7 @@ class Playback(QObject):
             return
         now = perf_counter()
         for layer, track in self.tracks.items():
-            if track.fed != track.shown or track.kind == "camera":
+            if track.fed != track.shown:
                 track.shown = track.fed
                 if track.playing:
                     track.arrivals.append(now)
@@ -306,7 +345,6 @@ class Playback(QObject):
 
     def _on_phase(self, phase: str) -> None:
         if Phase(phase) in (*HALTED, Phase.IDLE):
-            for layer in list(self.tracks):
-                self.play(layer, False)
+            self.pause()
         elif self.playing and not self._busy and not self._timer.isActive():
             self._timer.start(0)

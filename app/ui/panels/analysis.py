@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QGroupBox,
@@ -163,7 +163,7 @@ class AnalysisPanel(QWidget):
         if tuple(self._inputs) != layers:
             for row in self._inputs.values():
                 _drop(self._inputs_column, row)
-            self._inputs = {layer: InputRow(layer) for layer in layers}
+            self._inputs = {layer: InputRow(layer, self._analysis.playback) for layer in layers}
             for row in self._inputs.values():
                 row.chosen.connect(self._analysis.set_input)
                 self._inputs_column.addWidget(row)
@@ -255,6 +255,7 @@ class AnalysisPanel(QWidget):
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
         self.flicker.follow(self._document, False)
+        self._analysis.playback.pause()
 
     def _show_split(self) -> None:
         self.flicker.follow(self._document, self.isVisible())
@@ -272,6 +273,15 @@ class AnalysisPanel(QWidget):
     def _release_split(self) -> None:
         if self._document is not None:
             self._document.history.seal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """PgUp and PgDn go through playlists and frames."""
+        steps = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
+        by = steps.get(Qt.Key(event.key())) if self._analysis.playback.tracks else None
+        if by is None:
+            super().keyPressEvent(event)
+        else:
+            self._analysis.playback.step_all(by)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if self._inputs and dropped_file(event.mimeData()) is not None:
