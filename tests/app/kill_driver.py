@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from designer.files.document import write_document
@@ -88,14 +88,38 @@ def work(seed: int, document: Path, journal: Path, tell: int) -> None:
         os.write(tell, b"%d\n" % number)
 
 
-def serve() -> None:
+def work_in_a_window(seed: int, document: Path, journal: Path, tell: int) -> None:
+    """The same gestures on the document of the real window, which is shown on no screen."""
+    from PySide6.QtCore import QSettings
+    from PySide6.QtWidgets import QApplication
+
+    from app.ui.window import MainWindow
+    from designer.operators.registry import default_registry
+
+    os.environ["LAYERWRIGHT_JOURNAL"] = str(journal)
+    app = QApplication([])
+    settings = QSettings(str(document.parent / "window.ini"), QSettings.Format.IniFormat)
+    window = MainWindow(default_registry(), settings)
+    window.show()
+    assert window.files.open(document)
+    app.processEvents()
+    root = window.context.root
+    for number, saves in enumerate(gestures(root.history, seed), 1):
+        if saves:
+            assert window.files.save()
+        if number % 5 == 0:
+            app.processEvents()
+        os.write(tell, b"%d\n" % number)
+
+
+def serve(worker: Callable[[int, Path, Path, int], None]) -> None:
     """Start a worker for each line `seed document journal`, as a copy of this process: that takes no time."""
     for text in sys.stdin:
         seed, document, journal = text.rstrip("\n").split("\t")
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
-            work(int(seed), Path(document), Path(journal), 1)
+            worker(int(seed), Path(document), Path(journal), 1)
         os.write(1, b"pid %d\n" % child)
         os.waitpid(child, 0)
         os.write(1, b"gone\n")
@@ -103,5 +127,9 @@ def serve() -> None:
 
 if __name__ == "__main__":
     (Path(sys.argv[1]) / "start.xml").write_bytes(write_document(network()))
+    if sys.argv[2:] == ["window"]:
+        import app.ui.window
+
+        assert app.ui.window
     os.write(1, b"ready\n")
-    serve()
+    serve(work_in_a_window if sys.argv[2:] == ["window"] else work)

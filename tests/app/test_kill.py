@@ -11,7 +11,6 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
@@ -25,22 +24,22 @@ from designer.graph.history import History
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that has kill -9 and fork")
 
-KILLS = 180
+KILLS, WINDOW_KILLS = 180, 20
 SEED = int(os.environ.get("LAYERWRIGHT_KILL_SEED", "5"))
 
 
 class Server:
     """A process that starts workers, and what they tell."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *how: str) -> None:
         path = os.pathsep.join(
             [str(Path(kill_driver.__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
         )
         self.process = subprocess.Popen(
-            [sys.executable, kill_driver.__file__, str(folder)],
+            [sys.executable, kill_driver.__file__, str(folder), *how],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": path},
+            env=os.environ | {"PYTHONPATH": path, "QT_QPA_PLATFORM": "offscreen"},
         )
         assert self._line() == b"ready\n"
 
@@ -74,13 +73,6 @@ class Server:
         self.process.stdin.close()
         self.process.wait(10)
         self.process.stdout.close()
-
-
-@pytest.fixture
-def server(tmp_path) -> Iterator[Server]:
-    made = Server(tmp_path)
-    yield made
-    made.close()
 
 
 class Replay:
@@ -117,23 +109,42 @@ def check(replay: Replay, done: int, document: Path, journal: Path) -> bool:
     return bool(found)
 
 
-def test_kill_at_random_moments(server, tmp_path):
+def kill_and_check(server: Server, folder: Path, kills: int, longest: float) -> None:
+    """Kill at that many random moments, up to `longest` seconds after the first gesture, and judge each."""
     chance = random.Random(SEED)
-    start = (tmp_path / "start.xml").read_bytes()
-    document, journal = tmp_path / "net.xml", tmp_path / "journal"
+    start = (folder / "start.xml").read_bytes()
+    document, journal = folder / "net.xml", folder / "journal"
     recovered = gestures = 0
-    for kill in range(KILLS):
+    for kill in range(kills):
         document.write_bytes(start)
         seed = SEED * 1000 + kill
-        done = server.run_and_kill(seed, document, journal, chance.uniform(0, 0.08))
+        done = server.run_and_kill(seed, document, journal, chance.uniform(0, longest))
         gestures += done
         recovered += check(Replay(seed, start), done, document, journal)
-        litter = [p.name for p in tmp_path.iterdir() if p.name not in ("start.xml", "net.xml", "journal")]
-        assert all(name.startswith(".lw-") for name in litter), litter  # a file that a save had not finished
-        for name in litter:
-            (tmp_path / name).unlink()
+        for left in folder.iterdir():
+            if left.name.startswith(".lw-"):  # of a save that was not finished
+                left.unlink()
+        assert {p.name for p in folder.iterdir()} <= {"start.xml", "net.xml", "journal", "window.ini"}
         for left in journal.iterdir() if journal.exists() else ():
             assert left.suffix == ".making", left  # nothing else outlives its document
             left.unlink()
-    assert recovered > KILLS // 3  # the test is one only if there was something to lose
-    assert gestures > 10 * KILLS
+    assert recovered > kills // 4  # the test is one only if there was something to lose
+    assert gestures > 5 * kills
+
+
+def test_kill_at_random_moments(tmp_path):
+    server = Server(tmp_path)
+    try:
+        kill_and_check(server, tmp_path, KILLS, 0.08)
+    finally:
+        server.close()
+
+
+@pytest.mark.gui
+def test_kill_the_window_at_random_moments(tmp_path):
+    pytest.importorskip("PySide6")
+    server = Server(tmp_path, "window")
+    try:
+        kill_and_check(server, tmp_path, WINDOW_KILLS, 0.3)
+    finally:
+        server.close()
