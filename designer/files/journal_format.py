@@ -212,7 +212,13 @@ def _foreign_data(attributes: Mapping[str, str], children: Iterable[Foreign]) ->
 
 
 def _frame_data(frame: Frame) -> list[Any]:
-    return [frame.title, frame.text, frame.color, frame.rect, *([True] if frame.collapsed else [])]
+    return [
+        frame.title,
+        frame.text,
+        frame.color,
+        frame.rect,
+        *([frame.collapsed, frame.folded] if frame.collapsed or frame.folded else []),
+    ]
 
 
 def _template_data(template: Template) -> dict[str, Any]:
@@ -259,10 +265,9 @@ def _read_foreign(data: Mapping[str, Any]) -> tuple[dict[str, str], tuple[Foreig
 
 def _read_frame(key: str, value: Any) -> Frame:
     values = _list(value)
-    collapsed = values[4:] == [True]
-    title, text, color, rect = _list(values[:4] if collapsed else values, 4)
+    title, text, color, rect, collapsed, folded = _list([*values, False, ""] if len(values) == 4 else values, 6)
     x, y, width, height = _numbers(rect, 4)
-    return Frame(key, _text(title), _text(text), _text(color), (x, y, width, height), collapsed)
+    return Frame(key, _text(title), _text(text), _text(color), (x, y, width, height), collapsed is True, _text(folded))
 
 
 def _read_template(name: str, value: Any) -> Template:

@@ -317,6 +317,7 @@ def _frame(element: Element, frames: dict[str, Frame], found: Records) -> bool:
     name = attributes.pop("id", "")
     title, color = attributes.pop("title", ""), attributes.pop("color", "")
     collapsed = attributes.get("collapsed") == "true" and bool(attributes.pop("collapsed"))
+    folded = attributes.pop("folded", "")
     plain = all(isinstance(child, Text) for child in element.children)
     if match is None or not name or name in frames or attributes or not plain:
         found.add(
@@ -328,7 +329,7 @@ def _frame(element: Element, frames: dict[str, Frame], found: Records) -> bool:
         )
         return False
     rect = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
-    frames[name] = Frame(name, title, element.text(), color, rect, collapsed)
+    frames[name] = Frame(name, title, element.text(), color, rect, collapsed, folded)
     return True
 
 

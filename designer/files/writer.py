@@ -95,6 +95,8 @@ def _frame(frame: Frame, indent: str) -> str:
     pairs = [("id", frame.id), ("title", frame.title), ("color", frame.color), ("rect", rect)]
     if frame.collapsed:
         pairs.append(("collapsed", "true"))
+    if frame.folded:
+        pairs.append(("folded", frame.folded))
     start = f"{indent}<{PREFIX}:Frame{_attributes(pairs, None)}"
     if not frame.text:
         return f"{start} />\n"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 GRID = 16
 ROUTES = "lw:route"  # the attribute of a layer that says through which points its links run (routes.py)
+FOLDED = "lw:folded"  # an attribute of a layer: the id of the comment frame that hides it while the frame is collapsed
 COLLAPSED = "lw:collapsed"  # an attribute of a layer in a file, "true" where the canvas shows its title alone
 
 
@@ -71,6 +72,11 @@ class Layer:
         return self.attributes.get(COLLAPSED) == "true"
 
     @property
+    def folded(self) -> str:
+        """The frame that hides the layer while it is collapsed; empty for none."""
+        return self.attributes.get(FOLDED, "")
+
+    @property
     def weights_name(self) -> str:
         """The name under which weights files hold this layer's tensors."""
         return self.weights_of or self.name
@@ -95,7 +101,8 @@ class Layer:
 class Frame:
     """A comment frame on the canvas; `rect` is x, y, width, height in canvas units.
 
-    One that is `collapsed` is shown as its title bar, and the layers in it are not shown.
+    One that is `collapsed` is shown as its title bar, and the layers and frames that are `folded` into it are not shown:
+    they say so themselves, because what is put on the free place meanwhile does not belong to it.
     """
 
     id: str
@@ -104,6 +111,7 @@ class Frame:
     color: str = ""
     rect: tuple[int, int, int, int] = (0, 0, 320, 160)
     collapsed: bool = False
+    folded: str = ""
 
 
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

@@ -9,7 +9,7 @@ from typing import cast
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from app.ui.canvas import arranging, clipboard, wishes
+from app.ui.canvas import arranging, clipboard, template_wishes, wishes
 from app.ui.canvas.difference_marks import Marking
 from app.ui.canvas.linking import Linking, source_of
 from app.ui.canvas.links import LinkItem
@@ -197,6 +197,9 @@ class Canvas(QWidget):
     def reveal(self, name: str) -> None:
         """Select a layer and bring it into view."""
         item = self.projection.get(name)
+        if item is not None and item.folded is not None:  # nobody would see it
+            frames, members = [item.folded.frame.id], self.projection.members
+            self.do(lambda d: template_wishes.collapse(d.graph, [], frames, members))
         if item is not None:
             self._context.select((name,))
             self.viewer.reveal(item)

@@ -57,6 +57,8 @@ class FarView:
         self.blocks, self.problems, self.training = {}, [], []
         tabs = self.blocks.setdefault(Category.ACTIVATION, [])
         for spot in spots:
+            if spot.folded is not None:
+                continue
             look, place = spot.look, spot.layout
             if look is None or place is None:
                 self.blocks.setdefault(Category.DEVELOPMENT, []).append(spot.box())
@@ -141,6 +143,6 @@ def _add(path: QPainterPath, wires: Wires, wire: Wire, *, curves: bool) -> None:
             path.addPath(wire.item.path())
         else:
             wire.item.add_lines(path)
-    elif wire.item is None and (ends := wires.ends(wire)) is not None:
+    elif wire.item is None and not wires.inner(wire) and (ends := wires.ends(wire)) is not None:
         path.moveTo(*ends[0])
         path.lineTo(*ends[1])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui import theme
 from app.ui.canvas.metrics import PAD, fonts
+from app.ui.texts import tr
 from designer.graph.model import Frame
 
 TINT = 36  # of 255
 EDGE = 6.0  # pixels in which an edge is hit
 LARGE = 0.45  # below this scale (pixels a canvas unit) the title stands above the frame, clear of what is in it
+LEAST = 144.0  # width of a collapsed frame
 ABOVE = 160.0  # room for it there, as far out as Qt asks for it
 
 
@@ -22,7 +26,9 @@ class FrameItem(QGraphicsItem):
     def __init__(self, frame: Frame) -> None:
         super().__init__()
         self.frame = frame
-        self.setZValue(-10)
+        self.members: tuple[str, ...] = ()  # the layers that a collapsed one stands for
+        self.moved: Callable[[], None] = lambda: None  # their links follow
+        self.setZValue(0 if frame.collapsed else -10)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, True)
         self._size = QSizeF()
@@ -34,24 +40,45 @@ class FrameItem(QGraphicsItem):
         """Where it is seen now, in canvas units; while it is dragged the document does not know yet."""
         return QRectF(self.pos(), self._size)
 
+    @property
+    def seen(self) -> QRectF:
+        """What is painted of it: a collapsed frame is as large as its title."""
+        if not self.frame.collapsed:
+            return self.rect
+        f = fonts()
+        wide = f.name_metrics.horizontalAdvance(self.frame.title) + f.small_metrics.horizontalAdvance(self._note())
+        return QRectF(self.pos(), QSizeF(max(LEAST, wide + 4 * PAD), f.name_metrics.height() + 16))
+
+    def end(self, *, is_input: bool) -> QPointF:
+        """Where the links of the layers in a collapsed frame end."""
+        bar = self.seen
+        return QPointF(bar.left() if is_input else bar.right(), bar.center().y())
+
+    def _note(self) -> str:
+        return tr("{count} layers", count=len(self.members)) if len(self.members) != 1 else tr("1 layer")
+
     def show_rect(self, rect: QRectF) -> None:
         self.prepareGeometryChange()
         self.setPos(rect.topLeft())
         self._size = rect.size()
         self.update()
+        if self.frame.collapsed:
+            self.moved()
 
     def boundingRect(self) -> QRectF:
-        return QRectF(QPointF(), self._size).adjusted(-2, -ABOVE, 2, 2)
+        return QRectF(QPointF(), self.seen.size()).adjusted(-2, -ABOVE, 2, 2)
 
     def grip(self, place: QPointF, zoom: float) -> str:
         """What a press at a place of the canvas takes hold of: "move", edges as letters of "ltrb", or nothing."""
-        rect, edge = self.rect, EDGE / zoom
+        rect, edge = self.seen, EDGE / zoom
         title = (fonts().name_metrics.height() + 8) * max(1.0, 1.0 / zoom)
         head = QRectF(rect.left(), rect.top() - (title if zoom < LARGE else 0.0), rect.width(), title)
         if zoom < LARGE and head.contains(place):
             return "move"
         if not rect.adjusted(-edge, -edge, edge, edge).contains(place):
             return ""
+        if self.frame.collapsed:
+            return "move"
         sides = {
             "l": place.x() < rect.left() + edge,
             "t": place.y() < rect.top() + edge / 2,
@@ -65,9 +92,13 @@ class FrameItem(QGraphicsItem):
         ink = QColor.fromString(self.frame.color) if self.frame.color else QColor()
         if not ink.isValid():
             ink = theme.color("accent")
-        rect = QRectF(QPointF(), self._size)
+        rect = QRectF(QPointF(), self.seen.size())
         ground = QColor(ink)
         ground.setAlpha(TINT)
+        if self.frame.collapsed:  # a box like a node's
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("raised"))
+            painter.drawRoundedRect(rect, 6, 6)
         selected = self.isSelected()
         width = (2.5 if selected else 1.0) * painter.device().devicePixelRatio()
         pen = QPen(theme.color("link_active") if selected else ink, width)
@@ -76,6 +107,9 @@ class FrameItem(QGraphicsItem):
         painter.setBrush(ground)
         painter.drawRoundedRect(rect, 6, 6)
         detail = option.levelOfDetailFromTransform(painter.worldTransform())
+        if self.frame.collapsed and detail >= LARGE:
+            self._paint_bar(painter, rect)
+            return
         scale = max(1.0, 1.0 / max(detail, 0.01))
         painter.translate(PAD * scale, 0)
         painter.scale(scale, scale)
@@ -85,3 +119,13 @@ class FrameItem(QGraphicsItem):
         room = QRectF(0, 4 if detail >= LARGE else -height - 4, rect.width() / scale - 2 * PAD, height)
         title = fonts().name_metrics.elidedText(self.frame.title, Qt.TextElideMode.ElideRight, max(room.width(), 0))
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
+
+    def _paint_bar(self, painter: QPainter, rect: QRectF) -> None:
+        """The title of a collapsed frame, and how many layers it stands for."""
+        inner = rect.adjusted(PAD, 0, -PAD, 0)
+        painter.setFont(fonts().name)
+        painter.setPen(theme.color("text"))
+        painter.drawText(inner, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, self.frame.title)
+        painter.setFont(fonts().small)
+        painter.setPen(theme.color("muted"))
+        painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._note())

@@ -142,7 +142,8 @@ class DragFrame:
         self._from = viewer.mapToScene(start)
         self._rect = frame.rect
         inside = [i for i in viewer.layer_items(frame.rect) if frame.rect.contains(i.box().center())]
-        self._origins = {item: QPointF(item.pos()) for item in inside} if grip == "move" else {}
+        shut = frame.frame.collapsed
+        self._origins = {item: QPointF(item.pos()) for item in inside} if grip == "move" and not shut else {}
         self._moved = False
 
     def move(self, point: QPoint) -> None:
@@ -173,6 +174,11 @@ class DragFrame:
         rect = self._frame.rect
         if rect != self._rect:
             places = {item.layer: (round(item.pos().x()), round(item.pos().y())) for item in self._origins}
+            if self._frame.frame.collapsed and self._viewer.supply is not None:
+                run = rect.topLeft() - self._rect.topLeft()
+                for name in self._frame.members:
+                    place = self._viewer.supply.spot(name).pos() + run
+                    places[name] = (round(place.x()), round(place.y()))
             self._viewer.frame_dragged.emit(self._frame.frame.id, rect, places)
 
     def cancel(self) -> None:

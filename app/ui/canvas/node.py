@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPainterPath
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas import node_paint
+from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook
 from app.ui.canvas.metrics import Layout
@@ -26,6 +27,7 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         self.setAcceptHoverEvents(True)
         self.look: NodeLook = EMPTY
         self.layout: Layout = NOTHING
+        self.folded: FrameItem | None = None  # the collapsed frame that stands for it
         self._inputs: list[PortDot] = []
         self._outputs: list[PortDot] = []
 
@@ -106,6 +108,11 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         self.setPos(position)
         for link in self.links():
             link.redraw()
+
+    def fold(self, frame: FrameItem | None) -> None:
+        """Let a collapsed frame stand for the node, or (None) show it again."""
+        self.folded = frame
+        self.setVisible(frame is None)
 
     def setSelected(self, selected: bool) -> None:
         """Only this way is an item selected: a handler of Qt's would be asked about every change of every item."""

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas.look import PortLook
 from app.ui.texts import tr
+from designer.graph.types import DataType
 
 if TYPE_CHECKING:
     from app.ui.canvas.links import LinkItem
@@ -46,7 +47,9 @@ class PortDot(QGraphicsItem):
         return QRectF(-REACH, -REACH, 2 * REACH, 2 * REACH)
 
     def centre(self) -> QPointF:
-        """Where links end, in canvas units."""
+        """Where links end, in canvas units. Where a collapsed frame stands for the node, at the frame's edge."""
+        if self.node.folded is not None:
+            return self.node.folded.end(is_input=self.is_input)
         return QPointF(self.node.pos() + self.pos())
 
     @property
@@ -76,7 +79,20 @@ class PortDot(QGraphicsItem):
             self.look = look
             self.setToolTip(look.tip)
 
+    def carried(self) -> str:
+        """Shape and element type of what flows through, as far as it is known: `3 x 48 x 64 float32`."""
+        shapes = self.node.look.shapes
+        if self.is_input:
+            shape = self.connected_pipes[0].label if self.connected_pipes else ""
+        else:
+            shape = shapes[self.index] if self.index < len(shapes) else ""
+        named = not shape or any(shape.endswith(dtype.value) for dtype in DataType)
+        return shape if named else f"{shape} {DataType.FLOAT32.value}"
+
     def hoverEnterEvent(self, event: object) -> None:
+        if not self.greyed:
+            carried = self.carried()
+            self.setToolTip(tr("{port} - now {type}", port=self.look.tip, type=carried) if carried else self.look.tip)
         self.hovered = True
         self.node.update()
 

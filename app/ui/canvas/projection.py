@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from PySide6.QtCore import QPointF, QRectF, QTimer
 
@@ -22,7 +21,7 @@ from app.ui.canvas.wires import Key, Wire, Wires
 from app.ui.document import Document
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
-from designer.graph.routes import points_into
+from designer.graph.routes import Points, points_into
 from designer.graph.template import INSTANCE
 
 EAGER = 300  # a document with no more layers than that has all its items at once
@@ -45,12 +44,10 @@ class Projection:
         self._nodes = Nodes(viewer)
         self._whole: set[str] = set()
         self._frames = Frames(viewer)
-        self._folding = Folding()
         self._path: set[Key] = set()  # links of the selected layer's path
         self.marked: set[str] = set()  # selected layers without items
         self._spots = Spots(self._look)
-        self._wires = Wires(self._spots)
-        self._wires.points = lambda key: points_into(self._document().graph, *key)
+        self._wires = Wires(self._spots, self._points)
         self._eager = True
         self._settling = Settling(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
@@ -135,9 +132,9 @@ class Projection:
         for name in list(self._nodes):
             self._remove_item(name)
         self._spots = Spots(self._look)
-        self._wires = Wires(self._spots)
+        self._wires = Wires(self._spots, self._points)
         self._path, self.marked = set(), set()
-        self._folding = Folding()
+        self._folding = Folding(self._spots, self._wires, self._nodes, self._frames)
         self._frames.show(list(self._frames.ids), {})
         self.inspected = ""
         self.document = document
@@ -154,7 +151,7 @@ class Projection:
                 self._complete(name)
         self._spots.placed.clear()
         self._frames.show(list(document.graph.frames), document.graph.frames)
-        self._fold()
+        self._folding.update(document.graph)
         self._settling.start(self._spots)
 
     def apply(self, change: ChangeSet) -> None:
@@ -182,7 +179,7 @@ class Projection:
         for name in added if self._eager else ():
             self._complete(name)
         self._frames.show(change.frames, document.graph.frames)
-        self._fold()
+        self._folding.update(document.graph)
         self._wires.reroute()
         self.viewer.far_changed()
         self._settling.start(self._spots)
@@ -328,39 +325,9 @@ class Projection:
         for name in [n for n in self._nodes if n not in kept and n not in ends]:
             self._remove_item(name)
 
-    def _fold(self) -> None:
-        """Let collapsed frames stand for the layers in them."""
-        graph = self._document().graph
-        for name in self._folding.update(graph, self._frames):
-            frame = self._folding.folded.get(name)
-            self._spots.fold(name, frame)
-            if name in self._nodes:
-                self._nodes[name].fold(frame)
-            self._follow_links(name)
-        for item in self._folding.shut:
-            item.moved = partial(self._follow_frame, item)
-
-    def _follow_frame(self, item: FrameItem) -> None:
-        for name in item.members:
-            self._follow_links(name)
-
-    def _follow_links(self, name: str) -> None:
-        for wire in self._wires.of(name):
-            self._wires.fit(wire)
-            if wire.item is not None:
-                wire.item.setVisible(not self._wires.inner(wire))
-                wire.item.redraw()
-
     def members(self, frame_id: str) -> tuple[list[str], list[str]]:
         """The layers and the other frames that a frame holds: those that stand in it, or that it stands for."""
-        frames = self._document().graph.frames
-        if frames[frame_id].collapsed:
-            layers = [layer.name for layer in self._document().graph if layer.folded == frame_id]
-            return layers, [other.id for other in frames.values() if other.folded == frame_id]
-        rect = QRectF(*frames[frame_id].rect)
-        inside = [n for n in self._spots.within(rect) if rect.contains(self._spots.measured(n).box().center())]
-        others = (item for item in self._frames if item.isVisible() and item.frame.id != frame_id)
-        return inside, [item.frame.id for item in others if rect.contains(item.seen)]
+        return self._folding.members(frame_id, self._document().graph)
 
     def frame(self, frame_id: str) -> FrameItem | None:
         """The item of a comment frame."""
@@ -421,6 +388,9 @@ class Projection:
         self.viewer.scene().addItem(link)
         link.setVisible(not self._wires.inner(wire))
         self._label(wire)
+
+    def _points(self, key: Key) -> Points:
+        return points_into(self._document().graph, *key)
 
     def redraw_links(self) -> None:
         """Draw all links anew, for instance in another style."""

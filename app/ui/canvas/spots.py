@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from PySide6.QtCore import QElapsedTimer, QObject, QPointF, QRectF, QTimer
 
+from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.look import NodeLook
 from app.ui.canvas.metrics import Layout, layout
 from app.ui.canvas.routing import Obstacles, Rect
@@ -70,7 +71,7 @@ class Index(Generic[Key]):
 class Spot:
     """One layer. `look` and `layout` are as last measured; `exact`: they are those of now."""
 
-    __slots__ = ("exact", "layout", "look", "name", "rough", "x", "y")
+    __slots__ = ("exact", "folded", "layout", "look", "name", "rough", "x", "y")
 
     def __init__(self, name: str, x: float, y: float, ports: int) -> None:
         self.name, self.x, self.y = name, float(x), float(y)
@@ -78,6 +79,7 @@ class Spot:
         self.look: NodeLook | None = None
         self.layout: Layout | None = None
         self.exact = False
+        self.folded: FrameItem | None = None  # the collapsed frame that stands for it
 
     def pos(self) -> QPointF:
         return QPointF(self.x, self.y)
@@ -90,7 +92,10 @@ class Spot:
         return self.look, self.layout
 
     def bounds(self) -> tuple[float, float, float, float]:
-        """All that is painted of the layer: left, top, right, bottom."""
+        """All that is painted of the layer: left, top, right, bottom. Of a folded one its frame's title bar."""
+        if self.folded is not None:
+            bar = self.folded.seen
+            return bar.left(), bar.top(), bar.right(), bar.bottom()
         if self.layout is None:
             return self.x - 8, self.y - 8, self.x + self.rough[0], self.y + self.rough[1]
         b = self.layout.bounds
@@ -109,6 +114,8 @@ class Spot:
 
     def output_place(self, port: str) -> tuple[float, float] | None:
         """Where links leave an output ("": the first); None where there is none by this name."""
+        if self.folded is not None:
+            return self.folded.end(is_input=False).toTuple()
         if self.layout is None or self.look is None:
             return (self.x + 160, self.y + 40)
         names = [p.name for p in self.look.outputs]
@@ -120,6 +127,8 @@ class Spot:
 
     def input_place(self, index: int) -> tuple[float, float] | None:
         """Where the link into an input ends."""
+        if self.folded is not None:
+            return self.folded.end(is_input=True).toTuple()
         if self.layout is None:
             return (self.x, self.y + 40 + 18 * index)
         if index >= len(self.layout.inputs):
@@ -175,6 +184,18 @@ class Spots:
         self._settle(spot)
         return spot
 
+    def fold(self, name: str, frame: FrameItem | None) -> None:
+        """Let a collapsed frame stand for a layer, or (None) show the layer again."""
+        spot = self._spots[name]
+        spot.folded = frame
+        if frame is None:
+            self._settle(spot)
+            return
+        self._index.drop(name)
+        old = self.obstacles.drop(name)
+        if old is not None:
+            self.placed.append(old)
+
     def forget(self, name: str) -> None:
         """The layer looks different now: measure it when it is needed next."""
         self._spots[name].exact = False
@@ -193,6 +214,8 @@ class Spots:
         return spot
 
     def _settle(self, spot: Spot) -> None:
+        if spot.folded is not None:
+            return
         self._index.put(spot.name, *spot.bounds())
         if spot.layout is None:
             return

@@ -28,6 +28,7 @@ class Structure:
         box = canvas.layout()
         assert isinstance(box, QBoxLayout)
         box.insertWidget(0, self.breadcrumb)
+        canvas.viewer.unfold_wanted.connect(self.unfold)
 
     # --- what is selected ------------------------------------------------------------------------------------
 
@@ -158,7 +159,19 @@ class Structure:
         names = list(self._context.selection)
         frames = [item.frame.id for item in self._canvas.viewer.selected_frames()]
         if names or frames:
-            self._canvas.do(lambda d: template_wishes.collapse(d.graph, names, frames))
+            members = self._canvas.projection.members
+            edit = self._canvas.do(lambda d: template_wishes.collapse(d.graph, names, frames, members))
+            if edit is not None and frames:
+                self._context.select(tuple(n for n in names if self._canvas.projection.spot(n).folded is None))
+                for frame in frames:
+                    item = self._canvas.projection.frame(frame)
+                    if item is not None:
+                        item.setSelected(True)
+
+    def unfold(self, frame: str) -> None:
+        """Open a collapsed frame."""
+        members = self._canvas.projection.members
+        self._canvas.do(lambda d: template_wishes.collapse(d.graph, [], [frame], members))
 
 
 def _free(document: Document, base: str) -> str:

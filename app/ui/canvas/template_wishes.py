@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from app.ui.document import Document
@@ -10,7 +10,7 @@ from designer.graph import commands, template_commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import Layer
+from designer.graph.model import FOLDED, Frame, Layer
 from designer.graph.naming import unique_name
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template
 from designer.operators.api import Role
@@ -72,11 +72,32 @@ def move_port(document: Document, name: str, step: int) -> Edit:
     return replace(commands.set_params(graph, texts), title=f"Move port {name} {'up' if step < 0 else 'down'}")
 
 
-def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str]) -> Edit:
+Members = Callable[[str], tuple[list[str], list[str]]]  # of a frame: the layers and the frames in it
+
+
+def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members: Members) -> Edit:
     """Fold layers and frames to their titles; where all are folded, open them."""
     fold = not (all(graph[n].collapsed for n in names) and all(graph.frames[f].collapsed for f in frames))
     edit = commands.collapse(graph, names, fold)
-    changed = {f: (graph.frames[f], replace(graph.frames[f], collapsed=fold)) for f in frames}
+    changed: dict[str, tuple[Frame | None, Frame | None]] = {}
+    layers = dict(edit.layers)
+    for key in frames:
+        if graph.frames[key].collapsed == fold:
+            continue
+        changed[key] = (graph.frames[key], replace(graph.frames[key], collapsed=fold))
+        inside, others = members(key)
+        into = key if fold else ""
+        for name in inside:
+            layer = layers.get(name, (None, graph[name]))[1]
+            assert layer is not None
+            kept = {k: v for k, v in layer.attributes.items() if k != FOLDED}
+            layers[name] = (graph[name], replace(layer, attributes={**kept, FOLDED: into} if into else kept))
+        for other in others:
+            changed[other] = (
+                graph.frames[other],
+                replace(changed.get(other, (None, graph.frames[other]))[1] or graph.frames[other], folded=into),
+            )
+    edit = replace(edit, layers=layers)
     word = "Collapse" if fold else "Expand"
     if not names:
         edit = replace(edit, title=f"{word} frame" if len(frames) == 1 else f"{word} {len(frames)} frames")

@@ -32,14 +32,14 @@ class Wire:
 class Wires:
     """All links between layers that exist."""
 
-    def __init__(self, spots: Spots) -> None:
+    def __init__(self, spots: Spots, points: Callable[[Key], Points] = lambda key: ()) -> None:
         self._spots = spots
+        self.points = points  # that a person lets a link run through
         self._wires: dict[Key, Wire] = {}
         self._out: dict[str, set[Key]] = {}
         self._in: dict[str, set[Key]] = {}
         self._index: Index[Key] = Index()
         self._long: set[LinkItem] = set()  # those that may have to run around nodes
-        self.points: Callable[[Key], Points] = lambda key: ()  # that a person set; who knows the document fills it in
 
     def __iter__(self) -> Iterator[Wire]:
         return iter(self._wires.values())

@@ -12,7 +12,7 @@ from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import GRID, ActivationSpec, Frame, Layer, Source
+from designer.graph.model import FOLDED, GRID, ActivationSpec, Frame, Layer, Source
 from designer.graph.naming import unique_name
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER
 from designer.graph.types import TensorType
@@ -202,10 +202,25 @@ def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
 def drag_frame(graph: Graph, frame_id: str, rect: tuple[int, int, int, int], places: Mapping[str, Place]) -> Edit:
     """Another place for a frame, and for the layers that go with it."""
     edit = commands.set_frame(graph, frame_id, replace(graph.frames[frame_id], rect=rect))
-    return replace(commands.move_layers(graph, places), title="Move frame", frames=edit.frames)
+    old = graph.frames[frame_id].rect
+    dx, dy = rect[0] - old[0], rect[1] - old[1]
+    inside = {frame_id} if graph.frames[frame_id].collapsed else set()
+    while more := {key for key, frame in graph.frames.items() if frame.folded in inside} - inside:
+        inside |= more
+    inner = {
+        key: (graph.frames[key], replace(graph.frames[key], rect=(x + dx, y + dy, width, height)))
+        for key in inside - {frame_id}
+        for x, y, width, height in (graph.frames[key].rect,)
+    }
+    return replace(commands.move_layers(graph, places), title="Move frame", frames={**edit.frames, **inner})
 
 
 def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
     """Take frames away; the layers in them stay."""
     frames = {i: (graph.frames[i], None) for i in ids}
-    return Edit("Delete frame" if len(frames) == 1 else f"Delete {len(frames)} frames", frames=frames)
+    held = {layer.name: layer for layer in graph if layer.folded in frames}
+    shown = {
+        name: (x, replace(x, attributes={k: v for k, v in x.attributes.items() if k != FOLDED}))
+        for name, x in held.items()
+    }
+    return Edit("Delete frame" if len(frames) == 1 else f"Delete {len(frames)} frames", shown, frames=frames)

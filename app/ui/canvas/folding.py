@@ -1,0 +1,82 @@
+"""Collapsed frames stand for the layers that are folded into them: these and the links among them are not shown."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QRectF
+
+from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.nodes import Frames, Nodes
+from app.ui.canvas.spots import Spots
+from app.ui.canvas.wires import Wires
+from designer.graph.graph import Graph
+
+
+class Folding:
+    """Which frame stands for which layers of a document: the outermost of those that are collapsed."""
+
+    def __init__(self, spots: Spots, wires: Wires, nodes: Nodes, frames: Frames) -> None:
+        self._spots = spots
+        self._wires = wires
+        self._nodes = nodes
+        self._frames = frames
+        self._folded: dict[str, FrameItem] = {}
+        self.shut: list[FrameItem] = []  # collapsed frames that are shown
+
+    def update(self, graph: Graph) -> None:
+        """Follow the graph, whose frames have their items already."""
+        shut = {key: _outermost(graph, key) for key, frame in graph.frames.items() if frame.collapsed}
+        if not shut and not self._folded and not self.shut:
+            return
+        found = {
+            x.name: item for x in graph if x.folded in shut and (item := self._frames.get(shut[x.folded])) is not None
+        }
+        for item in self._frames:
+            item.setVisible(item.frame.folded not in shut)
+        self.shut = [item for item in self._frames if item.frame.collapsed and item.isVisible()]
+        for item in self.shut:
+            item.members = tuple(name for name, other in found.items() if other is item)
+            item.moved = partial(self._follow_frame, item)
+        changed = [n for n in graph.layers if found.get(n) is not self._folded.get(n)]
+        self._folded = found
+        for name in changed:
+            self._spots.fold(name, found.get(name))
+            item_of = self._nodes.get(name)
+            if item_of is not None:
+                item_of.fold(found.get(name))
+        for name in changed:
+            self._follow_links(name)
+
+    def members(self, frame_id: str, graph: Graph) -> tuple[list[str], list[str]]:
+        """The layers and the other frames that a frame holds: those that stand in it, or that it stands for."""
+        frame = graph.frames[frame_id]
+        if frame.collapsed:
+            layers = [layer.name for layer in graph if layer.folded == frame_id]
+            return layers, [other.id for other in graph.frames.values() if other.folded == frame_id]
+        rect = QRectF(*frame.rect)
+        inside = [n for n in self._spots.within(rect) if rect.contains(self._spots.measured(n).box().center())]
+        others = (item for item in self._frames if item.isVisible() and item.frame.id != frame_id)
+        return inside, [item.frame.id for item in others if rect.contains(item.seen)]
+
+    def _follow_frame(self, item: FrameItem) -> None:
+        for name in item.members:
+            self._follow_links(name)
+
+    def _follow_links(self, name: str) -> None:
+        for wire in self._wires.of(name):
+            self._wires.fit(wire)
+            if wire.item is not None:
+                wire.item.setVisible(not self._wires.inner(wire))
+                wire.item.redraw()
+
+
+def _outermost(graph: Graph, frame_id: str) -> str:
+    """The outermost collapsed frame that a collapsed one is folded into, itself where there is none."""
+    seen = {frame_id}
+    while True:
+        outer = graph.frames[frame_id].folded
+        if outer in seen or outer not in graph.frames or not graph.frames[outer].collapsed:
+            return frame_id
+        seen.add(outer)
+        frame_id = outer

@@ -1,0 +1,171 @@
+"""Collapsed comment frames: a box that stands for its layers, moved, opened, undone, saved; what is put beside stays."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QPointF
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.ui.document import Document
+from designer.files.document import parse_document, write_document
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Frame, Layer, Source
+
+
+def chain() -> Graph:
+    layers = [Layer("a", "input", (0, 0), params={"dims": "64x64x3"})]
+    for number, name in enumerate("bcd"):
+        layers.append(Layer(name, "identity", (256 * (number + 1), 0), (Source("abcd"[number]),)))
+    layers.append(Layer("e", "output", (1024, 0), (Source("d"),)))
+    return Graph(layers, frames=(Frame("f", "Middle", rect=(496, -64, 512, 192)),))
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    window.context.set_document(Document(chain(), window.context.registry, parent=window.context))
+    viewer = window.canvas.viewer
+    viewer.zoom_by(0.6 / viewer.zoom)
+    viewer.centerOn(560, 60)
+    return window
+
+
+def press(window, *keys: str) -> None:
+    window.activateWindow()
+    window.canvas.viewer.setFocus()
+    for text in keys:
+        QApplication.processEvents()
+        QTest.keySequence(window.canvas.viewer, text)
+    QApplication.processEvents()
+
+
+def title(window):
+    item = window.canvas.projection.frame("f")
+    return kit.at(window.canvas, item.seen.topLeft() + QPointF(60, 14))
+
+
+def seen(window) -> set[str]:
+    return {name for name in window.canvas.projection.layers if window.canvas.projection[name].isVisible()}
+
+
+def graph_of(window) -> Graph:
+    return window.context.document.graph
+
+
+def collapse(window) -> None:
+    kit.click(window.canvas, title(window))
+    press(window, "H")
+
+
+def test_h_collapses_a_frame_to_a_box_and_links_end_at_its_edge(window):
+    collapse(window)
+    projection = window.canvas.projection
+    item = projection.frame("f")
+    assert seen(window) == {"a", "b", "e"}
+    assert item.members == ("c", "d")
+    assert item.seen.height() < 60
+    assert projection.link("c", 0).target.centre() == item.end(is_input=True)
+    assert projection.link("e", 0).source.centre() == item.end(is_input=False)
+    assert not projection.link("d", 0).isVisible()
+    assert projection.link("c", 0).isVisible()
+    assert item.isSelected()
+    press(window, "H")
+    assert seen(window) == set("abcde")
+    assert projection.link("c", 0).target.centre() != item.end(is_input=True)
+    assert write_document(graph_of(window)) == write_document(chain())
+
+
+def test_undo_save_and_open_keep_it(window):
+    before = graph_of(window).copy()
+    collapse(window)
+    found = parse_document(write_document(graph_of(window)))
+    assert found.diagnostics == ()
+    assert found.graph == graph_of(window)
+    press(window, "Ctrl+Z")
+    assert graph_of(window) == before
+    assert seen(window) == set("abcde")
+    window.context.root.history.mark_clean()
+    window.context.set_document(Document(found.graph, window.context.registry, parent=window.context))
+    assert seen(window) == {"a", "b", "e"}
+
+
+def test_the_box_is_dragged_with_what_is_in_it(window):
+    collapse(window)
+    start = title(window)
+    kit.drag(window.canvas, start, start + kit.at(window.canvas, QPointF(0, 160)) - kit.at(window.canvas, QPointF()))
+    graph = graph_of(window)
+    assert graph.frames["f"].rect == (496, 96, 512, 192)
+    assert (graph["c"].position, graph["d"].position) == ((512, 160), (768, 160))
+    assert seen(window) == {"a", "b", "e"}
+    assert window.canvas.projection.link("c", 0).target.centre() == window.canvas.projection.frame("f").end(
+        is_input=True
+    )
+    press(window, "Ctrl+Z")
+    assert graph_of(window).frames["f"].rect == (496, -64, 512, 192)
+
+
+def test_what_is_put_on_the_free_place_stays_seen(window):
+    collapse(window)
+    window.context.document.do(lambda g: commands.add_layer(g, Layer("new", "identity", (700, 32))))
+    window.context.document.do(lambda g: commands.move_layers(g, {"b": (640, 48)}))
+    assert seen(window) == {"a", "b", "e", "new"}
+    QTest.mouseDClick(window.canvas.viewer.viewport(), kit.LEFT, pos=title(window))
+    assert seen(window) == {*"abcde", "new"}
+    assert not graph_of(window).frames["f"].collapsed
+
+
+def test_finding_a_layer_opens_its_frame(window):
+    collapse(window)
+    window.canvas.reveal("d")
+    assert "d" in seen(window)
+    assert window.context.selection == ("d",)
+
+
+def test_a_deleted_frame_shows_its_layers(window):
+    collapse(window)
+    press(window, "Del")
+    assert graph_of(window).frames == {}
+    assert seen(window) == set("abcde")
+    assert not any(layer.folded for layer in graph_of(window))
+    press(window, "Ctrl+Z")
+    assert seen(window) == {"a", "b", "e"}
+
+
+def test_a_frame_in_a_frame_folds_into_the_outer_one(window):
+    document = window.context.document
+    document.do(lambda g: commands.set_frame(g, "g", Frame("g", "All", rect=(200, -160, 824, 400))))
+    collapse(window)
+    window.canvas.viewer.select_items([])
+    window.canvas.projection.frame("g").setSelected(True)
+    press(window, "H")
+    assert seen(window) == {"a", "e"}
+    assert not window.canvas.projection.frame("f").isVisible()
+    assert set(window.canvas.projection.frame("g").members) == set("bcd")
+    assert parse_document(write_document(graph_of(window))).graph == graph_of(window)
+    window.structure.unfold("g")
+    assert seen(window) == {"a", "b", "e"}
+    assert window.canvas.projection.frame("f").isVisible()
+    window.structure.unfold("f")
+    assert seen(window) == set("abcde")
+
+
+def test_a_frame_collapses_inside_of_a_template_too(window):
+    window.context.select(("c", "d"))
+    document = window.context.document
+    from designer.graph.template_commands import make_template
+
+    document.do(lambda g: make_template(g, ["c", "d"], "pair"))
+    window.context.enter("pair_0")
+    frame = next(iter(graph_of(window).frames))
+    window.canvas.projection.frame(frame).setSelected(True)
+    press(window, "H")
+    assert window.context.root.graph.templates["pair"].frames[0].collapsed
+    assert {"c", "d"}.isdisjoint(seen(window))
+    assert parse_document(write_document(window.context.root.graph)).graph == window.context.root.graph
