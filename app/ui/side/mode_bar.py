@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLabel,
+    QSizePolicy,
     QStackedWidget,
     QToolButton,
     QWidget,
@@ -70,6 +71,7 @@ class ModeBar(QWidget):
         self._pages[Mode.DIFFERENCE] = self._difference_page()
         for page in self._pages.values():
             self._options.addWidget(page)
+        self._options.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         row.addWidget(self._options, 1)
         pictures.zoom_changed.connect(lambda zoom: self.zoom_label.setText(f"{zoom * 100:.0f} %"))
         pictures.turned.connect(self._show_turn)
@@ -141,11 +143,11 @@ class ModeBar(QWidget):
         self.automatic = _check("side.automatic", tr("By itself"), tr("Take turns"), self._turning)
         self.rate = NumberSlider("side.rate", tr("Changes a second"), *RATES, 0.1)
         self.rate.set_value(2.0)
-        self.rate.setMaximumWidth(220)
+        self.rate.setMaximumWidth(150)
         self.rate.changed.connect(lambda _value: self._turning(self.automatic.isChecked()))
         for widget in (self.first, self.second, self.other, self.automatic, self.rate):
             row.addWidget(widget)
-        row.addWidget(QLabel(tr("a second")))
+        row.addWidget(QLabel(tr("/ s")))
         row.addStretch(1)
         return page
 
@@ -170,7 +172,7 @@ class ModeBar(QWidget):
     def _on_with(self, _on: object = None) -> None:
         self._pictures.with_input = self.with_input.isChecked()
         self._pictures.with_clean = self.with_clean.isChecked()
-        self._pictures.refresh(images=False)
+        self._pictures.refresh()
 
     def _on_pair(self, _index: object = None) -> None:
         self._pictures.pair = (str(self.first.currentData()), str(self.second.currentData()))
@@ -223,7 +225,8 @@ def _combo(name: str, title: str, action: Callable[..., object]) -> QComboBox:
     box.setObjectName(name)
     box.setAccessibleName(title)
     box.setToolTip(title)
-    box.setMinimumContentsLength(10)
+    box.setMinimumContentsLength(7)
+    box.setMinimumWidth(72)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     box.activated.connect(action)
     return box

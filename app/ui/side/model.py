@@ -58,8 +58,10 @@ class Measured:
     regions: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def best(self, name: str) -> frozenset[str]:
-        """The variants with the best PSNR or SSIM; none where they are all equal."""
-        values = {k: getattr(f, name) for k, f in self.figures.items() if k in LETTERS and k != self.reference}
+        """The variants with the best PSNR or SSIM as it is written; none where they are all equal."""
+        digits = {"psnr": 2, "ssim": 4}[name]
+        found = {k: f for k, f in self.figures.items() if k in LETTERS and k != self.reference}
+        values = {k: round(getattr(f, name), digits) for k, f in found.items()}
         if len(set(values.values())) < 2:
             return frozenset()
         return frozenset(k for k, v in values.items() if v == max(values.values()))
@@ -182,7 +184,18 @@ class SideModel(QObject):
         if key == CLEAN:
             return tr("Clean")
         index = LETTERS.index(key)
-        return f"{key} {self.choices[index].title}" if index < len(self.choices) else key
+        return f"{key} {self.choices[index].full_title}" if index < len(self.choices) else key
+
+    def waits(self, key: str) -> str:
+        """Why there is no picture of this key, in a sentence."""
+        index = LETTERS.index(key) if key in LETTERS else -1
+        if 0 <= index < len(self.errors) and self.errors[index]:
+            return f"{self.title(key)}: {self.errors[index]}"
+        if self.problem:
+            return self.problem
+        if self.busy:
+            return tr("{title}: waits for its turn", title=self.title(key))
+        return tr("The pictures stand here. Compare runs the variants.")
 
     def columns(self) -> list[str]:
         """Titles of the table's columns: what went in, then the variants that can run."""

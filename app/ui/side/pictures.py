@@ -11,7 +11,7 @@ from PySide6.QtCore import QRectF, QTimer, Signal
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
-from app.comparison import CROP
+from app.comparison import CROP, Picture
 from app.ui.analysis.image_view import ImageView, View
 from app.ui.analysis.overlays import Box, Cross, Label, Overlay
 from app.ui.analysis.render import Pixels, picture_pixels, signed_pixels, to_image
@@ -55,7 +55,7 @@ class Pictures(QWidget):
         self.region: tuple[int, int] | None = None  # left and top of the marked square
         self.region_label = ""
         self._place: tuple[int, int] | None = None
-        self._images: dict[str, QImage] = {}
+        self._drawn: dict[str, tuple[Picture, Pixels, QImage]] = {}  # what was drawn, from which array
         self._view = View()
         empty = tr("The pictures stand here. Compare runs the variants.")
         self.grid = PictureGrid("side.grid", empty)
@@ -74,6 +74,7 @@ class Pictures(QWidget):
         self._turns = QTimer(self, interval=500, timeout=self.swap)
         model.started.connect(self._on_started)
         model.pictures_changed.connect(self.refresh)
+        model.status_changed.connect(lambda _index: self._mark())
 
     # --- what is shown -----------------------------------------------------------------------------------------
 
@@ -97,12 +98,10 @@ class Pictures(QWidget):
         self.mode = mode
         if mode is not Mode.TURNS:
             self._turns.stop()
-        self.refresh(images=mode is Mode.DIFFERENCE)
+        self.refresh()
 
-    def refresh(self, *, images: bool = True) -> None:
-        """Show what the model has. Without `images` those that are made already are kept."""
-        if images:
-            self._images.clear()
+    def refresh(self) -> None:
+        """Show what the model has."""
         keys = self.keys()
         if self.mode is Mode.SPLIT:
             there = [k for k in keys if self._model.pixels(k) is not None]
@@ -161,6 +160,7 @@ class Pictures(QWidget):
 
     def _show_alone(self) -> None:
         there = self._model.pixels(self.alone) is not None
+        self.single.set_empty_text("" if there else self._model.waits(self.alone))
         self.single.show_image(self._image(self.alone) if there else None)
         self.single.follow(self._view)
 
@@ -179,6 +179,7 @@ class Pictures(QWidget):
             for key in self.grid.panes:
                 there = self._model.pixels(key) is not None
                 image = self._image(key) if there else None
+                self.grid.panes[key].set_empty_text("" if there else self._model.waits(key))
                 label = Label(self._caption(key), whole)
                 self.grid.show_image(key, image, [*common, *cross, label] if there else [])
             self.grid.follow(self._view)
@@ -195,16 +196,28 @@ class Pictures(QWidget):
         return f"{title} {minus} {self._model.title(self.difference_to())}  x {self.gain:g}"
 
     def _pixels(self, key: str) -> Pixels:
-        picture = self._model.pixels(key)
-        assert picture is not None
-        return picture_pixels(picture[0])
+        return self._draw(key)[1]
 
     def _image(self, key: str) -> QImage:
-        difference = self.mode is Mode.DIFFERENCE
-        name = f"{key}|{self.difference_to()}|{self.gain}|{self.signed}" if difference else key
-        if name not in self._images:
-            self._images[name] = to_image(self._difference(key) if difference else self._pixels(key))
-        return self._images[name]
+        return self._draw(key)[2]
+
+    def _draw(self, key: str) -> tuple[Picture, Pixels, QImage]:
+        """The picture in colours; those that did not change are not made again."""
+        picture = self._model.pixels(key)
+        assert picture is not None
+        name = key
+        if self.mode is Mode.DIFFERENCE:
+            other = self._model.pixels(self.difference_to())
+            name = f"{key}|{id(other)}|{self.gain}|{self.signed}"
+        found = self._drawn.get(name)
+        if found is None or found[0] is not picture:
+            difference = self.mode is Mode.DIFFERENCE
+            if difference:
+                self._drawn = {n: d for n, d in self._drawn.items() if not n.startswith(f"{key}|")}
+            pixels = self._difference(key) if difference else picture_pixels(picture[0])
+            found = (picture, pixels, to_image(pixels))
+            self._drawn[name] = found
+        return found
 
     def _difference(self, key: str) -> Pixels:
         mine, other = self._model.pixels(key), self._model.pixels(self.difference_to())
@@ -219,7 +232,7 @@ class Pictures(QWidget):
 
     def _on_started(self) -> None:
         self.region = None
-        self._images.clear()
+        self._drawn.clear()
 
     def _on_view(self, view: View) -> None:
         self._view = view

@@ -72,7 +72,7 @@ class Setup(QScrollArea):
         self.run.clicked.connect(self.compare_wanted)
         inside = QWidget()
         main = QVBoxLayout(inside)
-        main.setContentsMargins(8, 8, 8, 8)
+        main.setContentsMargins(0, 0, 4, 0)
         main.setSpacing(8)
         main.addWidget(self.run)
         main.addLayout(self._column)

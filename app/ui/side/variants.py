@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.comparison import LETTERS
 from app.ui.analysis.inputs import layers_of
 from app.ui.analysis.requests import open_params
 from app.ui.document import Document
+from app.ui.widgets.run_choices import ENGINE_TITLES
 from designer.files.document import read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
@@ -39,6 +39,14 @@ class VariantChoice:
         if path is not None:
             return path.name.removesuffix(".xml").removesuffix(".nv-neural-model")
         return self.source.graph.name if isinstance(self.source, Document) else ""
+
+    @property
+    def full_title(self) -> str:
+        """With what is chosen otherwise than the settings say."""
+        weights = Path(self.weights).name if self.weights else ""
+        engine = ENGINE_TITLES.get(self.engine, self.engine)
+        detail = ", ".join(text for text in (weights, engine, self.precision) if text)
+        return f"{self.title} ({detail})" if detail else self.title
 
 
 @dataclass(frozen=True)
@@ -73,11 +81,7 @@ def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Vari
     dims = getattr(inference.read(inputs[0]).operator, "dims", None)
     channels = dims.channels if isinstance(dims, Size3D) else 3
     text = write_document(graph).decode()
-    return Variant(f"{letter} {choice.title}", open_params(settings, text), inputs[0], outputs[0], channels)
-
-
-def letter_of(index: int) -> str:
-    return LETTERS[index]
+    return Variant(f"{letter} {choice.full_title}", open_params(settings, text), inputs[0], outputs[0], channels)
 
 
 def _source(source: Document | Path) -> tuple[Graph, Settings]:

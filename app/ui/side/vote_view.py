@@ -88,7 +88,10 @@ class VoteView(QWidget):
         self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
         self.table.setShowGrid(False)
         titles = (tr("Pair"), tr("First preferred"), tr("Second preferred"), tr("No difference"), "p", tr("Reading"))
-        self.table.setHorizontalHeaderLabels(titles)
+        for column, title in enumerate(titles):
+            item = QTableWidgetItem(title)
+            item.setTextAlignment(_RIGHT if 0 < column < 5 else _LEFT)
+            self.table.setHorizontalHeaderItem(column, item)
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(5, QHeaderView.ResizeMode.Stretch)

@@ -134,7 +134,7 @@ class SideWindow(QWidget):
         self._level.setSizes([SETUP_WIDTH, 1000])
         page = QWidget()
         main = QVBoxLayout(page)
-        main.setContentsMargins(0, 8, 8, 8)
+        main.setContentsMargins(8, 8, 8, 8)
         main.addWidget(self._level, 1)
         main.addLayout(foot)
         self.stack = QStackedWidget()

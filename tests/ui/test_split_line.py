@@ -1,0 +1,120 @@
+"""Mix on the output picture: the line by mouse and keys, and the other ways of putting two pictures together."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.gui
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import analysis_kit as kit
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox
+from pytestqt.qtbot import QtBot
+
+from analysis_layers.mix import SELECTIONS
+from app.ui.analysis.image_view import ImageView, Split
+from app.ui.jobs.engine import EngineClient
+from app.ui.panels.analysis import AnalysisPanel
+
+
+class Bench(kit.Launched):
+    """The analysis panel with a network that ends in a Mix."""
+
+    def __init__(self, qtbot: QtBot, engine: EngineClient, folder: Path) -> None:
+        super().__init__(qtbot, engine)
+        self.document = self.open(kit.small_network())
+        self.panel = AnalysisPanel(self.context)
+        qtbot.addWidget(self.panel)
+        self.panel.resize(1000, 700)
+        self.panel.show()
+        qtbot.waitExposed(self.panel)
+        self.analysis.set_input("input_0", kit.picture(folder))
+        self.launch_random()
+        self.view = self.panel.findChild(ImageView, "analysis.output.output_0.picture")
+        assert self.view is not None
+
+    @property
+    def amount(self) -> float:
+        return float(self.document.graph["mix_0"].params["amount"])
+
+    def choose(self, selection: str) -> None:
+        box = self.panel.findChild(QComboBox, "analysis.mix_0.selection")
+        assert box is not None
+        box.setCurrentIndex(box.findData(selection))
+        box.activated.emit(box.currentIndex())
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(qtbot, engine, tmp_path)
+    yield made
+    made.panel.hide()
+
+
+def test_the_cursor_tells_where_the_line_is_and_arrows_move_it(bench: Bench) -> None:
+    view, qtbot = bench.view, bench.qtbot
+    assert view is not None
+    assert view.split is Split.VERTICAL
+    qtbot.mouseMove(view, view.place_of(12, 8).toPoint())
+    assert view.cursor().shape() is Qt.CursorShape.SplitHCursor
+    qtbot.mouseMove(view, view.place_of(3, 8).toPoint())
+    assert view.cursor().shape() is Qt.CursorShape.CrossCursor
+    before = bench.analysis.result
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    qtbot.keyClick(view, Qt.Key.Key_Left)
+    assert bench.amount == pytest.approx(0.59)
+    qtbot.waitUntil(lambda: bench.analysis.result is not before, timeout=kit.WAIT)
+    bench.choose("h_split")
+    assert view.split is Split.HORIZONTAL
+    qtbot.keyClick(view, Qt.Key.Key_Down)
+    assert bench.amount == pytest.approx(0.60)
+    bench.document.undo()  # a key is a step of its own
+    assert bench.amount == pytest.approx(0.59)
+
+
+def test_a_horizontal_line_is_dragged_and_the_picture_follows(bench: Bench) -> None:
+    bench.choose("h_split")
+    view, qtbot = bench.view, bench.qtbot
+    assert view is not None
+    on, to = view.place_of(5, 8).toPoint(), view.place_of(5, 12).toPoint()
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=on)
+    qtbot.mouseMove(view, to)
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=to)
+    assert bench.amount == pytest.approx(0.75, abs=0.03)
+
+    analysis = bench.analysis
+
+    def followed() -> bool:
+        """The hidden tensors above and below the line, which is at row 12 of 16."""
+        result = analysis.result
+        if result is None or not {"conv_0", "noise_0"} <= result.captures.keys():
+            return False
+        row = round(bench.amount * 16)
+        a, b, shown = result.captures["conv_0"], result.captures["noise_0"], result.outputs["output_0"]
+        return bool(
+            np.array_equal(shown[:, :, :row], a[:, :, :row]) and np.array_equal(shown[:, :, row:], b[:, :, row:])
+        )
+
+    analysis.set_capture("conv_0", ("noise_0",))
+    qtbot.waitUntil(followed, timeout=kit.WAIT)
+
+
+@pytest.mark.parametrize("selection", [s for s in SELECTIONS if s not in ("v_split", "h_split", "custom")])
+def test_every_way_of_mixing_can_be_chosen(bench: Bench, selection: str) -> None:
+    before = bench.analysis.result
+    assert before is not None
+    bench.choose(selection)
+    assert bench.document.graph["mix_0"].params["selection"] == selection
+    bench.qtbot.waitUntil(lambda: bench.analysis.result is not before, timeout=kit.WAIT)
+    assert bench.view is not None
+    assert bench.view.split is Split.NONE
+    assert bench.analysis.result is not None
+    if selection != "flicker":  # that one shows the first as it is
+        assert not np.array_equal(bench.analysis.result.outputs["output_0"], before.outputs["output_0"])
