@@ -50,7 +50,7 @@ class SubjectBar(QWidget):
             (Kind.GRADIENT, tr("Gradient")),
         ):
             self.kind.addItem(title, kind)
-        self.kind.activated.connect(lambda: self.kind_chosen.emit(self.kind.currentData()))
+        self.kind.activated.connect(lambda: self.kind_chosen.emit(Kind(self.kind.currentData())))
         self.tensor = _box("tensor", tr("Tensor"), tr("Which weights, or the input that the gradient is of"))
         self.tensor.setMinimumContentsLength(8)
         self.tensor.activated.connect(lambda: self.tensor_chosen.emit(self.tensor.currentData()))
@@ -71,7 +71,7 @@ class SubjectBar(QWidget):
             (Order.SIMILARITY, tr("alike together")),
         ):
             self.order.addItem(title, order)
-        self.order.activated.connect(lambda: self.order_chosen.emit(self.order.currentData()))
+        self.order.activated.connect(lambda: self.order_chosen.emit(self.chosen_order))
         self.export = ExportButton("channel_inspector", statistics=True)
         self.export.wished.connect(self.export_requested)
         row = QHBoxLayout(self)
@@ -86,6 +86,10 @@ class SubjectBar(QWidget):
         row.addStretch(1)
         row.addWidget(self.export)
         self._row = row
+
+    @property
+    def chosen_order(self) -> Order:
+        return Order(self.order.currentData())  # Qt makes a plain text of it
 
     def add_buttons(self, *buttons: QWidget) -> None:
         """More of them, before the one to export."""

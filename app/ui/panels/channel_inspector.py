@@ -23,7 +23,7 @@ from app.ui.analysis.labels import labels_of
 from app.ui.analysis.legend import Legend
 from app.ui.analysis.look import Look
 from app.ui.analysis.matrix_view import MatrixView
-from app.ui.analysis.ordering import Order, Sorter
+from app.ui.analysis.ordering import Sorter
 from app.ui.analysis.pages import Form, Page, page_of
 from app.ui.analysis.render import Floats, number
 from app.ui.analysis.result import Phase
@@ -53,6 +53,7 @@ class ChannelInspectorPanel(QWidget):
         self.subject = Subject(self._analysis, self)
         self.page: Page | None = None
         self._tensor: Any = None  # that `page` is made of
+        self._shown = ""  # what `page` is of, in words
         self._item = 0
         self._large: int | None = None
         self._look = Look()
@@ -78,7 +79,7 @@ class ChannelInspectorPanel(QWidget):
         self.subjects.follow.toggled.connect(lambda: self._follow(self._context.selection))
         self.bar = InspectorBar()
         self.bar.look_changed.connect(self._set_look)
-        self.ranges = Ranges(self.bar, lambda: self.subject.key, self._values, self)
+        self.ranges = Ranges(self.bar, lambda: self.subject.title, self._values, self)
         self.figures = Figures(self)
         self.figures.changed.connect(self._show_figures)
         self.grid = ChannelGrid("channel_inspector.grid", tr("Channels"))
@@ -245,7 +246,7 @@ class ChannelInspectorPanel(QWidget):
                 self._drop()
             self._show_page()
             return
-        first = self.page is None
+        first, self._shown = self.page is None or self._shown != self.subject.title, self.subject.title
         self._tensor = value
         pixel = self.subject.kind is Kind.GRADIENT and self.subject.at is not None
         self.page = page = page_of(value, self.subject.kind, self._item, cut=pixel)
@@ -258,7 +259,7 @@ class ChannelInspectorPanel(QWidget):
         self.grid.set_names(self._channel_name if page.filters is not None else str)
         self.grid.show_data(grid, page.gaps)
         if grid is not None and first:
-            self._sort(Order(self.subjects.order.currentData()))
+            self._sort(self.subjects.chosen_order)
         self.matrix.show_values(page.data[0] if page.form is Form.MATRIX else None, page.axes)
         if page.form is Form.VALUES:
             document = self._document

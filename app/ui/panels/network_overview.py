@@ -23,6 +23,8 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.numbers import binary
 from designer.graph.edits import ChangeSet
 
+FRAME = 22  # margins and frame beside the columns
+
 
 class NetworkOverviewPanel(QWidget):
     """A tree of steps; the layer that is being inspected is marked, and the selection follows the canvas."""
@@ -166,7 +168,8 @@ class NetworkOverviewPanel(QWidget):
     def _fit_names(self) -> None:
         """In a narrow dock names are cut before times are."""
         natural = self.tree.sizeHintForColumn(LAYER)
-        room = self.tree.viewport().width() - self.tree.columnWidth(TIME)
+        bar = self.tree.verticalScrollBar()
+        room = self.width() - FRAME - (bar.width() if bar.isVisible() else 0) - self.tree.columnWidth(TIME)
         self.tree.setColumnWidth(LAYER, max(12 * self.fontMetrics().averageCharWidth(), min(room, natural)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

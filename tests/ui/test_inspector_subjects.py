@@ -1,0 +1,269 @@
+"""What the Channel Inspector looks at beside outputs: weights, gradients, items of a batch, tensors of other ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+import analysis_kit as kit
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtWidgets import QComboBox, QSpinBox, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.features import FeatureView
+from app.ui.analysis.labels import LARGEST, labels_of, read_labels
+from app.ui.analysis.matrix_view import MatrixView, ticks
+from app.ui.analysis.pages import Form, page_of
+from app.ui.analysis.subject import Kind
+from app.ui.document import Document
+from app.ui.jobs.engine import EngineClient
+from app.ui.panels.channel_inspector import ChannelInspectorPanel
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+
+
+class Bench(kit.Launched):
+    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
+        super().__init__(qtbot, engine)
+        self.panel = ChannelInspectorPanel(self.context)
+        qtbot.addWidget(self.panel)
+        self.panel.resize(900, 600)
+        self.panel.show()
+
+    def inspect(self, layer: str) -> None:
+        self.context.inspect_requested.emit(layer)
+        self.qtbot.waitUntil(lambda: self.panel.page is not None, timeout=kit.WAIT)
+
+    def choose(self, name: str, row: int) -> None:
+        """With the keyboard, as a person does."""
+        box = self.panel.findChild(QComboBox, f"channel_inspector.{name}")
+        box.setFocus()
+        self.qtbot.keyClick(box, Qt.Key.Key_Home)
+        for _ in range(row):
+            self.qtbot.keyClick(box, Qt.Key.Key_Down)
+
+    def look_at(self, kind: Kind) -> None:
+        self.choose("kind", list(Kind).index(kind))
+        self.qtbot.waitUntil(lambda: self.panel.subject.kind is kind and self.panel.page is not None, timeout=kit.WAIT)
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
+    made = Bench(qtbot, engine)
+    made.open(kit.small_network(8))
+    made.analysis.set_input("input_0", kit.picture(tmp_path))
+    made.launch_random()
+    return made
+
+
+def weights(bench: Bench, layer: str) -> dict[str, np.ndarray]:
+    """As the engine tells them."""
+    found: list[dict[str, np.ndarray]] = []
+    take = bench.analysis.engine.take
+    bench.analysis.engine.request(
+        "weights_of", {"layer": layer}, lambda r: found.append({n: take(h) for n, h in r["tensors"].items()})
+    )
+    bench.qtbot.waitUntil(lambda: bool(found), timeout=kit.WAIT)
+    return found[0]
+
+
+def test_filters_are_pictures_with_their_places(bench: Bench) -> None:
+    bench.inspect("conv_h")
+    bench.look_at(Kind.WEIGHTS)
+    real = weights(bench, "conv_h")
+    kernel = next(array for array in real.values() if array.ndim == 4)
+    page = bench.panel.page
+    assert page is not None
+    assert page.form is Form.CHANNELS
+    assert bench.panel.grid.channels == 8
+    assert page.filters is not None
+    assert (page.filters.count, page.filters.columns) == (3, 3)
+    assert np.array_equal(page.values.reshape(kernel.shape), kernel)
+    tensor = bench.panel.findChild(QComboBox, "channel_inspector.tensor")
+    assert tensor.isVisible()
+    assert "8 x 3 x 5 x 5" in tensor.currentText()
+    grid = bench.panel.grid
+    rect = grid.tile_rect(2)
+    across, down = page.data.shape[2], page.data.shape[1]
+    place = QPointF(rect.left() + rect.width() * (6 + 4 + 0.5) / across, rect.top() + rect.height() * 1.5 / down)
+    bench.qtbot.mouseMove(grid.viewport(), place.toPoint())
+    assert f"filter 2  input channel 1  x 4  y 1   {float(kernel[2, 1, 1, 4]):.3g}" in bench.panel.status_text
+
+
+def test_a_bias_is_bars_and_a_layer_without_weights_says_so(bench: Bench) -> None:
+    bench.inspect("conv_h")
+    bench.look_at(Kind.WEIGHTS)
+    bench.choose("tensor", 1)
+    assert bench.panel.features.isVisible()
+    assert not bench.panel.bar.isEnabled()
+    bench.context.inspect_requested.emit("mix_0")
+    bench.qtbot.waitUntil(lambda: "'mix_0' has no weights" in bench.panel._empty.text(), timeout=kit.WAIT)
+
+
+def test_the_gradient_of_a_convolution_is_its_flipped_kernel(
+    qtbot: QtBot, engine: EngineClient, tmp_path: Path
+) -> None:
+    """Of one element it holds the kernel of that channel, so the gradient is known without any gradient."""
+    bench = Bench(qtbot, engine)
+    graph = kit.small_network(8)
+    bench.open(graph)
+    bench.analysis.set_input("input_0", kit.picture(tmp_path))
+    bench.launch_random()
+    bench.inspect("conv_h")
+    grid = bench.panel.grid
+    rect = grid.tile_rect(3)
+    place = QPointF(rect.left() + rect.width() * 10.5 / 24, rect.top() + rect.height() * 8.5 / 16)
+    qtbot.mouseClick(grid.viewport(), Qt.MouseButton.RightButton, pos=place.toPoint())
+    assert bench.panel.probe.pin == (3, 10, 8)
+    bench.look_at(Kind.GRADIENT)
+    kernel = next(array for array in weights(bench, "conv_h").values() if array.ndim == 4)
+    page = bench.panel.page
+    assert page is not None
+    assert page.size == (24, 16)
+    left, top = page.offset
+    found = page.data[:, 8 - 2 - top : 8 + 3 - top, 10 - 2 - left : 10 + 3 - left]
+    assert np.allclose(found, kernel[3], atol=1e-6)
+    assert np.count_nonzero(page.data) == np.count_nonzero(found)
+    assert "channel 3  x 10  y 8" in bench.panel.subject.title
+    qtbot.mouseClick(bench.panel.findChild(QToolButton, "channel_inspector.unpin"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bench.panel.page is not None and bench.panel.page.offset == (0, 0), timeout=kit.WAIT)
+    middle = bench.panel.page.data[:, 4:12, 4:20]
+    assert np.allclose(middle, kernel.sum(axis=(0, 2, 3))[:, None, None], atol=1e-5)
+
+
+def test_a_gradient_that_cannot_be_had_says_why(bench: Bench) -> None:
+    bench.inspect("input_0")
+    bench.choose("kind", list(Kind).index(Kind.GRADIENT))
+    bench.qtbot.waitUntil(lambda: bench.panel.page is not None or bool(bench.panel.subject.message), timeout=kit.WAIT)
+    page = bench.panel.page
+    assert page is None or np.all(page.values == 1)
+
+
+def test_the_item_of_a_batch_is_chosen(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
+    bench = Bench(qtbot, engine)
+    bench.open(kit.small_network(4))
+    batch = np.random.default_rng(0).random((3, 3, 16, 24), np.float32)
+    np.save(tmp_path / "batch.npy", batch)
+    bench.analysis.set_input("input_0", tmp_path / "batch.npy")
+    bench.launch_random()
+    bench.inspect("input_0")
+    spin = bench.panel.findChild(QSpinBox, "channel_inspector.item")
+    assert spin.isVisible()
+    assert np.array_equal(bench.panel.page.values, batch[0])
+    spin.setFocus()
+    qtbot.keyClick(spin, Qt.Key.Key_Up)
+    qtbot.keyClick(spin, Qt.Key.Key_Up)
+    assert np.array_equal(bench.panel.page.values, batch[2])
+    assert bench.panel.grid.channels == 3
+
+
+def vector_network() -> Graph:
+    registry = default_registry()
+
+    def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
+        cls = registry.get(kind)
+        assert cls is not None
+        return Layer(name, kind, inputs=tuple(Source(i) for i in inputs), params={**cls().texts(all=False), **params})
+
+    return Graph(
+        [
+            layer("input_0", "input", dims="8x8x3", tiling="0"),
+            layer("flat", "flatten", "input_0"),
+            layer("dense", "fully_connected", "flat", features="5"),
+            layer("output_0", "output", "dense", analysis_view="labels", label_path="names.txt"),
+        ]
+    )
+
+
+def test_classes_have_their_names(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("cat\ndog\n\nbird\n", encoding="utf-8")
+    bench = Bench(qtbot, engine)
+    document = Document(vector_network(), bench.context.registry, path=tmp_path / "net.xml")
+    bench.context.set_document(document)
+    bench.analysis.set_input("input_0", kit.picture(tmp_path, size=(8, 8)))
+    bench.launch_random()
+    bench.inspect("dense")
+    assert bench.panel.features.isVisible()
+    assert labels_of(document, "dense") == labels_of(document, "output_0") == ("cat", "dog", "", "bird")
+    assert [bench.panel.features.name_of(i) for i in range(5)] == ["0 cat", "1 dog", "2", "3 bird", "4"]
+    values = bench.panel.page.values.reshape(-1)
+    assert bench.panel.features.top()[0] == int(values.argmax())
+    qtbot.mouseMove(bench.panel.features, QPoint(2, 20))
+    assert f"feature 0 cat   {float(values[0]):.3g}" in bench.panel.status_text
+    bench.look_at(Kind.WEIGHTS)
+    assert bench.panel.matrix.isVisible()
+    matrix = bench.panel.matrix
+    qtbot.mouseMove(matrix, matrix.area().center().toPoint())
+    assert "filter 2  input channel" in bench.panel.status_text
+
+
+def test_files_of_labels_are_read_with_care(tmp_path: Path) -> None:
+    assert read_labels(tmp_path / "none.txt") == ()
+    assert read_labels(tmp_path) == ()
+    (tmp_path / "odd.txt").write_bytes(b"caf\xe9\n" + b"x" * LARGEST)
+    assert read_labels(tmp_path / "odd.txt")[0].startswith("caf")
+
+
+def test_pages_of_every_rank() -> None:
+    rng = np.random.default_rng(0)
+    assert page_of(np.float32(3).reshape(()), Kind.OUTPUT).form is Form.VALUES
+    assert page_of(rng.random((2, 10)), Kind.OUTPUT, 1).values.shape == (1, 1, 10)
+    sequence = rng.random((2, 7, 11)).astype(np.float32)
+    page = page_of(sequence, Kind.OUTPUT, 1)
+    assert (page.form, page.items) == (Form.MATRIX, 2)
+    assert np.array_equal(page.data[0], sequence[1])
+    assert page.axes == ("position", "feature")
+    assert page_of(rng.random((1, 2, 3, 4, 5)), Kind.OUTPUT).data.shape == (6, 4, 5)
+    assert page_of(rng.random((4, 6)), Kind.WEIGHTS).form is Form.MATRIX
+    assert page_of(rng.random((4, 6, 1, 1)), Kind.WEIGHTS).data.shape == (1, 4, 6)
+    many = rng.random((4, 10, 3, 3)).astype(np.float32)
+    page = page_of(many, Kind.WEIGHTS)
+    assert page.data.shape == (4, 3 * 4 - 1, 4 * 4 - 1)
+    assert page.filters is not None
+    assert page.gaps is not None
+    seen = {page.filters.at(x, y) for x in range(15) for y in range(11)} - {None}
+    assert len(seen) == 10 * 9
+    for x in range(15):
+        for y in range(11):
+            at = page.filters.at(x, y)
+            assert page.gaps[y, x] == (at is None)
+            if at is not None:
+                assert page.data[2, y, x] == many[2, at[0], at[2], at[1]]
+    empty = page_of(np.zeros((1, 2, 30, 40), np.float32), Kind.GRADIENT, cut=True)
+    assert empty.data.shape == (2, 30, 40)
+
+
+def test_a_sequence_is_a_map_with_axes(qtbot: QtBot) -> None:
+    view = MatrixView("matrix", "Map")
+    qtbot.addWidget(view)
+    view.resize(500, 300)
+    view.show_values(np.arange(35, dtype=np.float32).reshape(5, 7), ("position", "feature"))
+    view.show()
+    seen: list[object] = []
+    view.probed.connect(seen.append)
+    area = view.area()
+    qtbot.mouseMove(view, QPointF(area.left() + area.width() * 6.5 / 7, area.top() + area.height() * 4.5 / 5).toPoint())
+    assert seen[-1] == (4, 6)
+    qtbot.mouseMove(view, QPoint(1, 1))
+    assert seen[-1] is None
+    assert view.image is not None
+    assert (view.image.width(), view.image.height()) == (7, 5)
+    assert not view.grab().isNull()
+    assert ticks(7, 500) == [0, 1, 2, 3, 4, 5, 6]
+    assert ticks(1000, 500)[:3] == [0, 100, 200]
+
+
+def test_one_value_is_a_number(qtbot: QtBot) -> None:
+    view = FeatureView("features", "Values")
+    qtbot.addWidget(view)
+    view.resize(600, 200)
+    view.show_values(np.full((1, 1), 0.25, np.float32))
+    first = view.grab().toImage()
+    view.show_values(np.full((1, 1), 0.75, np.float32))
+    assert view.grab().toImage() != first
