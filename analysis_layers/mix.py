@@ -76,6 +76,16 @@ class Mix(
     gain: float = param(
         default=8.0, min=0.0, max=1e4, step=0.5, visible_when=("selection", DIFFERENCES), extension=True, doc="Factor."
     )
+    rate: float = param(
+        default=1.0,
+        min=0.1,
+        max=3.0,
+        step=0.1,
+        unit="1/s",
+        visible_when=("selection", "flicker"),
+        extension=True,
+        doc="How often a second flicker changes; more than three flashes a second are a danger to some people.",
+    )
     phase: bool = param(
         default=False,
         visible_when=("selection", "flicker"),
@@ -172,6 +182,8 @@ class Mix(
             found.append(Option("cell", "int", "Square", min=1, max=256, step=1))
         if self.selection in DIFFERENCES:
             found.append(Option("gain", "float", "Gain", min=0.0, max=50.0, step=0.5))
+        if self.selection == "flicker":
+            found.append(Option("rate", "float", "Changes a second", min=0.1, max=3.0, step=0.1))
         if self.selection == "custom":
             found.append(Option("recipe", "text", "Recipe"))
         return tuple(found)

@@ -45,7 +45,7 @@ class Noise(
     pepper sets the share `scale` of the pixels to 0 or 1. Poisson counts 1 / scale^2 photons at brightness 1, so that the
     deviation there is `scale`. Speckle multiplies by values around 1 with the deviation `scale`. JPEG rounds the frequencies
     of blocks of 8 x 8 pixels as a file would, 0.1 being about quality 50. Blur is Gaussian with a deviation of `scale`
-    pixels. The same seed gives the same noise at the same size.
+    pixels. The same seed gives the same noise at the same size; animated noise counts the seed up from frame to frame.
     """
 
     inputs = (Port("x", dtypes=FLOATS),)
@@ -65,6 +65,12 @@ class Noise(
         default=0, min=0, max=2**31 - 1, visible_when=("kind", RANDOM), doc="The same seed gives the same noise."
     )
     mono: bool = param(default=False, visible_when=("kind", RANDOM), doc="The same noise in all channels.")
+    animate: bool = param(
+        default=False,
+        visible_when=("kind", RANDOM),
+        extension=True,
+        doc="Another seed for every frame while the window shows the analysis; elsewhere `seed` holds.",
+    )
     examples = (
         Example((image(),)),
         Example((image(),), {"kind": "uniform", "scale": 0.5, "mean": 0.1, "mono": True}),
@@ -119,6 +125,7 @@ class Noise(
             Option("mean", "float", "Mean", min=-1.0, max=1.0, step=0.01),
             Option("seed", "int", "Seed", min=0, max=2**31 - 1, step=1),
             Option("mono", "bool", "Same in all channels"),
+            Option("animate", "bool", "Animate"),
         )
 
     def summary(self) -> str:

@@ -175,9 +175,12 @@ def image(c: int = 3, h: int = 8, w: int = 8) -> TensorType:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A control that an analysis layer publishes and the analysis view draws, bound to a parameter.
+    """A control that a layer publishes and the analysis view draws, bound to a parameter. Any layer may, also a plugin's.
 
-    `kind` is "bool", "float", "int", "choice", "text", "label" or "button".
+    `kind` is "bool" (a check box), "float" or "int" (a slider with a number; `min`, `max` and `step`, else the parameter's),
+    "choice" (a list; `choices`, else the parameter's), "text" (a line), "label" (the parameter's value to read; just `label`
+    where `param` names no parameter) or "button" (turns a truth value over, counts a number up by `step`). The same control is
+    hidden where the parameter's `visible_when` says so.
     """
 
     param: str

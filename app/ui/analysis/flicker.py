@@ -1,4 +1,4 @@
-"""Flicker of a Mix: while the window shows it, its two tensors take turns."""
+"""Layers that move by themselves while the window shows them: a Mix that flickers, noise that is another in every frame."""
 
 from __future__ import annotations
 
@@ -7,41 +7,103 @@ from PySide6.QtCore import QObject, QTimer
 from app.ui.analysis.controller import AnalysisController
 from app.ui.analysis.result import Phase
 from app.ui.document import Document
+from designer.operators.api import Operator
 
-TURN = 500  # ms that each of the two is shown; below 3 changes a second nobody is put at risk
+FRAME = 40  # ms that a frame of animated noise is shown at least
+MAX_SEED = 2**31 - 1
 
 
 class Flicker(QObject):
-    """Turns over the `phase` of mixes in the engine. The document is not touched: what is shown is no edit."""
+    """Turns over the `phase` of mixes and counts up the `seed` of layers that are animated (`animate`, also a plugin's).
+
+    Only the engine is told. The document is not touched: what is shown is no edit. At rest the engine has its values again.
+    """
 
     def __init__(self, analysis: AnalysisController, parent: QObject) -> None:
         super().__init__(parent)
         self._analysis = analysis
         self._document: Document | None = None
         self._on = False
-        self._timer = QTimer(self, interval=TURN, timeout=self._turn)
+        self._moved: set[str] = set()  # layers whose seed in the engine is not the document's
+        self._frame = 0
+        self._turns = QTimer(self, timeout=self._turn)
+        self._frames = QTimer(self, interval=FRAME, timeout=self._next_frame)
 
     @property
     def running(self) -> bool:
-        return self._timer.isActive()
+        return self._turns.isActive() or self._frames.isActive()
 
     def follow(self, document: Document | None, visible: bool) -> None:
-        """Start or stop, as the document's mixes and the window's visibility ask for."""
+        """Start or stop, as the document's layers and the window's visibility ask for."""
         self._document = document
-        wanted = visible and bool(self._mixes())
-        if wanted and not self._timer.isActive():
-            self._timer.start()
-        elif not wanted:
-            self._timer.stop()
+        mixes = self._mixes() if visible else {}
+        if mixes:
+            interval = round(1000 / max(mixes.values()))
+            if not self._turns.isActive() or self._turns.interval() != interval:
+                self._turns.start(interval)
+        else:
+            self._turns.stop()
+        animated = set(self._animated()) if visible else set()
+        if animated and not self._frames.isActive():
+            self._frames.start()
+        elif not animated:
+            self._frames.stop()
+        self._rest(self._moved - animated)
 
-    def _mixes(self) -> list[str]:
-        layers = self._document.graph if self._document is not None else ()
-        return [layer.name for layer in layers if layer.type == "mix" and layer.params.get("selection") == "flicker"]
+    def _operators(self) -> dict[str, Operator]:
+        document = self._document
+        if document is None:
+            return {}
+        found = {layer.name: document.inference.read(layer.name).operator for layer in document.graph}
+        return {name: operator for name, operator in found.items() if isinstance(operator, Operator)}
+
+    def _mixes(self) -> dict[str, float]:
+        """Flickering mixes and how often they change in a second."""
+        return {
+            name: float(getattr(operator, "rate", 1.0))
+            for name, operator in self._operators().items()
+            if operator.type == "mix" and getattr(operator, "selection", "") == "flicker"
+        }
+
+    def _animated(self) -> dict[str, int]:
+        """Animated layers and their seeds; where a parameter does not count at present, it is not animated."""
+        found = {}
+        for name, operator in self._operators().items():
+            values, switch = operator.values(), operator.parameter("animate")
+            seed = values.get("seed")
+            if switch is not None and values["animate"] is True and switch.visible(values) and type(seed) is int:
+                found[name] = seed
+        return found
 
     def _turn(self) -> None:
         if self._analysis.phase is Phase.READY:  # else the next turn is soon enough
             self._on = not self._on
             for name in self._mixes():
-                told = {"layer": name, "param": "phase", "text": str(self._on).lower()}
-                self._analysis.engine.request("set_param", told, None, lambda found: self._timer.stop())
+                self._tell(name, "phase", str(self._on).lower())
             self._analysis.again()
+
+    def _next_frame(self) -> None:
+        if self._analysis.phase is not Phase.READY:
+            return
+        self._frame += 1
+        for name, seed in self._animated().items():
+            self._moved.add(name)
+            self._tell(name, "seed", str((seed + self._frame) % MAX_SEED))
+        self._analysis.again()
+
+    def _rest(self, names: set[str]) -> None:
+        """Give layers that stand still their own seed back."""
+        self._moved -= names
+        seeds = {name: operator.values().get("seed") for name, operator in self._operators().items() if name in names}
+        if seeds and self._analysis.phase in (Phase.READY, Phase.RUNNING):
+            for name, seed in seeds.items():
+                self._tell(name, "seed", str(seed))
+            self._analysis.again()
+
+    def _tell(self, layer: str, parameter: str, text: str) -> None:
+        told = {"layer": layer, "param": parameter, "text": text}
+        self._analysis.engine.request("set_param", told, None, lambda found: self._stop())
+
+    def _stop(self) -> None:
+        self._turns.stop()
+        self._frames.stop()

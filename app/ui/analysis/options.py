@@ -107,6 +107,8 @@ class LayerOptions(QGroupBox):
         self._rows.append(_Row(option, widget, show))
         if option.kind in ("bool", "button"):
             self._form.addRow("", widget)
+        elif option.kind == "label" and parameter is None:
+            self._form.addRow(widget)
         else:
             label = QLabel(option.label)
             label.setBuddy(widget)
@@ -130,8 +132,7 @@ class LayerOptions(QGroupBox):
     def _number(self, option: Option) -> tuple[QWidget, Show]:
         parameter = self._operator.parameter(option.param)
         info = parameter.info if parameter is not None else None
-        low = option.min if option.min is not None else (info.min if info is not None else None)
-        high = option.max if option.max is not None else (info.max if info is not None else None)
+        low, high = self._bounds(option)
         low = 0.0 if low is None else low
         high = max(low + 1.0, 100.0) if high is None else high
         whole = parameter is not None and parameter.kind == "int"
@@ -146,6 +147,14 @@ class LayerOptions(QGroupBox):
                 slider.set_value(float(value))
 
         return slider, show
+
+    def _bounds(self, option: Option) -> tuple[float | None, float | None]:
+        """The option's, else the parameter's."""
+        parameter = self._operator.parameter(option.param)
+        info = parameter.info if parameter is not None else None
+        low = option.min if option.min is not None or info is None else info.min
+        high = option.max if option.max is not None or info is None else info.max
+        return low, high
 
     def _choice(self, option: Option) -> tuple[QWidget, Show]:
         box = self._named(QComboBox(), option)
@@ -173,10 +182,17 @@ class LayerOptions(QGroupBox):
         return edit, show
 
     def _label(self, option: Option) -> tuple[QWidget, Show]:
-        label = self._named(QLabel(), option)
+        """The value of a parameter, or a sentence where the option names none."""
+        label = self._named(QLabel(option.label), option)
         label.setWordWrap(True)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        return label, lambda value: label.setText(str(value))
+        parameter = self._operator.parameter(option.param)
+
+        def show(value: Value) -> None:
+            if parameter is not None:
+                label.setText(parameter.format(value))
+
+        return label, show
 
     def _button(self, option: Option) -> tuple[QWidget, Show]:
         """A button turns a truth value over and counts a number up (another seed)."""
@@ -188,8 +204,9 @@ class LayerOptions(QGroupBox):
                 self._write(option, not value, last=True)
             elif isinstance(value, int | float):
                 after = value + type(value)(option.step or 1)
-                beyond = option.max is not None and after > option.max
-                self._write(option, type(value)(option.min or 0) if beyond else after, last=True)
+                low, high = self._bounds(option)
+                beyond = high is not None and after > high
+                self._write(option, type(value)(low or 0) if beyond else after, last=True)
 
         button.clicked.connect(press)
         return button, lambda value: None

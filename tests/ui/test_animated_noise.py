@@ -1,0 +1,72 @@
+"""Noise that is another in every frame while it is seen, and the document's own when it stands still."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+import analysis_kit as kit
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.result import Phase
+from app.ui.jobs.engine import EngineClient
+from app.ui.panels.analysis import AnalysisPanel
+from designer.files.document import write_document
+from designer.graph.commands import set_params
+
+pytestmark = pytest.mark.gui
+OUT = "output_0"
+
+
+def test_frames_differ_while_it_is_seen_and_the_document_stays(
+    qtbot: QtBot, engine: EngineClient, tmp_path: Path
+) -> None:
+    bench = kit.Launched(qtbot, engine)
+    panel = AnalysisPanel(bench.context)
+    qtbot.addWidget(panel)
+    panel.show()
+    document = bench.open(kit.small_network())
+    bench.analysis.set_input("input_0", kit.picture(tmp_path))
+    bench.launch_random()
+    assert bench.analysis.result is not None
+    still = bench.analysis.result.outputs[OUT].copy()
+    seen: list[bytes] = []
+    bench.analysis.result_changed.connect(
+        lambda: seen.append(bench.analysis.result.outputs[OUT].tobytes())  # type: ignore[union-attr]
+    )
+    document.do(lambda g: set_params(g, {"noise_0": {"animate": "true"}}))
+    text = write_document(document.graph)
+    assert panel.flicker.running
+    qtbot.waitUntil(lambda: len(set(seen)) >= 5, timeout=kit.WAIT)
+    assert write_document(document.graph) == text
+    assert document.graph["noise_0"].params["seed"] == "0"
+    panel.hide()
+    assert not panel.flicker.running
+    bench.wait(Phase.READY)
+    panel.show()
+    count = len(seen)
+    qtbot.waitUntil(lambda: len(seen) >= count + 2, timeout=kit.WAIT)
+    document.do(lambda g: set_params(g, {"noise_0": {"kind": "blur"}}))
+    assert not panel.flicker.running  # a blur draws nothing
+    document.undo()
+    assert panel.flicker.running
+    document.do(lambda g: set_params(g, {"noise_0": {"animate": "false"}}))
+    assert not panel.flicker.running
+    qtbot.waitUntil(lambda: bench.analysis.phase is Phase.READY and seen[-1] == still.tobytes(), timeout=kit.WAIT)
+    assert np.array_equal(bench.analysis.result.outputs[OUT], still)
+
+
+def test_how_often_a_mix_flickers_is_an_option(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
+    bench = kit.Launched(qtbot, engine)
+    panel = AnalysisPanel(bench.context)
+    qtbot.addWidget(panel)
+    panel.show()
+    document = bench.open(kit.small_network())
+    for rate, interval in (("1.0", 1000), ("2.5", 400)):
+        document.do(lambda g, r=rate: set_params(g, {"mix_0": {"selection": "flicker", "rate": r}}))
+        assert panel.flicker._turns.interval() == interval
+    document.do(lambda g: set_params(g, {"mix_0": {"selection": "blend"}}))
+    assert not panel.flicker.running

@@ -1,0 +1,153 @@
+"""Controls that any layer publishes as data: a plugin's layer with every kind of them, worked with as a person does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("PySide6")
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QSlider, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.options import OptionsArea
+from app.ui.document import Document
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import load
+
+pytestmark = pytest.mark.gui
+ROOT = Path(__file__).parents[2]
+PLUGIN = """
+from designer.operators.api import Category, Example, Operator, Option, Port, Role, image, param
+
+
+class Every(Operator, type="every", title="Every control", category=Category.ANALYSIS, role=Role.ANALYSIS):
+    '''A layer with every kind of control.'''
+
+    inputs = (Port("x"),)
+    on: bool = param(default=True, doc="Whether it does anything.")
+    strength: float = param(default=1.0, min=0.0, max=4.0, doc="How much.", visible_when=("on", True))
+    cells: int = param(default=4, min=1, max=64)
+    mode: str = param(default="soft", choices=("soft", "hard"))
+    caption: str = param(default="A title")
+    seed: int = param(default=0, min=0, max=3)
+    examples = (Example((image(),)),)
+
+    def infer(self, inputs):
+        return inputs[0]
+
+    def evaluate(self, inputs):
+        return (inputs[0] * self.strength if self.on else inputs[0],)
+
+OPTIONS
+"""
+
+
+def options_of_the_guide() -> str:
+    """The list of CONTRIBUTING.md, word for word."""
+    section = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Add an analysis layer")[2]
+    return section.partition("```python\n")[2].partition("```")[0]
+
+
+class Drawn:
+    """The controls of one layer `every_0`, and its document."""
+
+    def __init__(self, qtbot: QtBot, folder: Path) -> None:
+        (folder / "every.py").write_text(PLUGIN.replace("OPTIONS", options_of_the_guide()))
+        registry = load([folder], entry_points=False)
+        assert not registry.diagnostics, registry.diagnostics[0].message
+        cls, source = registry.get("every"), registry.get("input")
+        assert cls is not None
+        assert source is not None
+        layers = [
+            Layer("input_0", "input", params=source().texts()),
+            Layer("every_0", "every", inputs=(Source("input_0"),), params=cls().texts()),
+            Layer("output_0", "output", inputs=(Source("every_0"),)),
+        ]
+        self.document = Document(Graph(layers), registry)
+        self.area = OptionsArea()
+        qtbot.addWidget(self.area)
+        self.area.show_document(self.document)
+        self.document.changed.connect(self.area.follow)
+        self.area.show()
+        qtbot.waitExposed(self.area)
+
+    def find(self, kind: type, name: str) -> QWidget:
+        found = self.area.findChild(kind, f"analysis.every_0.{name}")
+        assert found is not None, name
+        assert found.accessibleName()
+        return found
+
+    def value(self, name: str) -> str:
+        return self.document.graph["every_0"].params[name]
+
+
+@pytest.fixture
+def drawn(qtbot: QtBot, tmp_path: Path) -> Drawn:
+    return Drawn(qtbot, tmp_path)
+
+
+def test_every_kind_of_control_is_drawn_and_writes_to_the_document(qtbot: QtBot, drawn: Drawn) -> None:
+    slider = drawn.find(QSlider, "strength")
+    assert isinstance(slider, QSlider)
+    slider.setFocus()
+    QTest.keyClick(slider, Qt.Key.Key_Right)
+    assert drawn.value("strength") == "1.05"  # the option's step
+    cells = drawn.find(QSlider, "cells")
+    assert isinstance(cells, QSlider)
+    cells.setFocus()
+    QTest.keyClick(cells, Qt.Key.Key_End)
+    assert drawn.value("cells") == "16"  # the option's bound is narrower than the parameter's
+    box = drawn.find(QComboBox, "mode")
+    assert isinstance(box, QComboBox)
+    assert [box.itemText(n) for n in range(box.count())] == ["soft", "hard"]
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    assert drawn.value("mode") == "hard"
+    edit = drawn.find(QLineEdit, "caption")
+    QTest.keyClicks(edit, "!")
+    assert drawn.value("caption") == "A title!"
+    label = drawn.find(QLabel, "caption")
+    assert isinstance(label, QLabel)
+    assert label.text() == "A title!"
+    texts = [found.text() for found in drawn.area.findChildren(QLabel)]
+    assert "What is drawn here is only seen in the window." in texts
+    button = drawn.find(QPushButton, "seed")
+    for seed in ("1", "2", "3"):
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        assert drawn.value("seed") == seed
+    check = drawn.find(QCheckBox, "on")
+    QTest.keyClick(check, Qt.Key.Key_Space)
+    assert drawn.value("on") == "false"
+    assert not slider.isVisible()  # it counts only while the layer is on
+    drawn.document.undo()
+    assert drawn.value("on") == "true"
+    assert slider.isVisible()
+
+
+def test_one_change_of_a_control_is_one_step_of_undo(qtbot: QtBot, drawn: Drawn) -> None:
+    before = dict(drawn.document.graph["every_0"].params)
+    slider = drawn.find(QSlider, "strength")
+    slider.setFocus()
+    for _ in range(5):
+        QTest.keyClick(slider, Qt.Key.Key_Right)
+    drawn.document.history.seal()
+    drawn.document.undo()
+    assert drawn.document.graph["every_0"].params == before
+
+
+def test_a_button_stays_within_the_bounds_of_its_parameter(qtbot: QtBot, drawn: Drawn) -> None:
+    button = drawn.find(QPushButton, "seed")
+    for _ in range(5):
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert 0 <= int(drawn.value("seed")) <= 3
+
+
+def test_what_it_says_is_what_it_does(drawn: Drawn) -> None:
+    operator = drawn.document.inference.read("every_0").operator
+    array = np.ones((1, 3, 4, 4), np.float32)
+    np.testing.assert_array_equal(operator.evaluate((array,))[0], array)
