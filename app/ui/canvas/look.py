@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import cast
 
+from app.ui.canvas import node_figures
 from app.ui.document import Document
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.inference import LayerState
@@ -45,6 +46,7 @@ class NodeLook:
     inspected: bool = False
     training: bool = False
     tip: str = ""
+    figure: str = ""  # stands under the node in place of the shapes
     collapsed: bool = False
 
     @property
@@ -56,6 +58,11 @@ class NodeLook:
     def named_inputs(self) -> bool:
         """Whether input names are written: when more than one port could be meant."""
         return len({p.name for p in self.inputs}) > 1
+
+    @property
+    def under(self) -> str:
+        """What is written under the node."""
+        return self.figure or ", ".join(self.shapes)
 
     @property
     def named_outputs(self) -> bool:
@@ -83,7 +90,8 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
         problem=problem,
         inspected=inspected,
         training=name in document.training,
-        tip=_tip(layer, cls, state, name in document.training),
+        tip=_tip(layer, cls, state, name in document.training, node_figures.summary(layer, read, state)),
+        figure=node_figures.figure(layer, read, state, node_figures.shown()),
         collapsed=layer.collapsed,
     )
 
@@ -92,6 +100,12 @@ def shape_text(tensor: TensorType) -> str:
     """The shape without its batch dimension: `32 x 64 x 64`."""
     text = str(tensor)
     return text.removeprefix("N x ")
+
+
+def typed(tensor: TensorType) -> str:
+    """Shape and element type: `N x 3 x 64 x 64 float32`."""
+    shape = str(tensor)
+    return shape if shape.endswith(tensor.dtype.value) else f"{shape} {tensor.dtype.value}"
 
 
 def input_ports(layer: Layer, operator: Operator | None, cls: type[Operator] | None) -> list[PortLook]:
@@ -158,14 +172,16 @@ def _problem(state: LayerState) -> str:
     return "warning" if Severity.WARNING in severities else ""
 
 
-def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState, training: bool) -> str:
+def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState, training: bool, figures: str) -> str:
     lines = [f"<b>{escape(layer.name)}</b> - {escape(cls.title if cls is not None else layer.type)}"]
     if cls is not None and _first_line(cls):
         lines.append(escape(_first_line(cls)))
     if training:
         lines.append("part of the training branch: left out of inference")
     if state.outputs:
-        lines.append("output " + escape(", ".join(str(t) for t in state.outputs)))
+        lines.append("output " + escape(", ".join(typed(t) for t in state.outputs)))
+        if figures:
+            lines.append(escape(figures))
     elif state.because_of is not None:
         lines.append(f"output unknown because of '{escape(state.because_of)}'")
     lines += [_finding(d) for d in state.diagnostics]

@@ -120,7 +120,7 @@ def layout(look: NodeLook) -> Layout:
     if look.activation:
         tab_width = _wide(f, "small_metrics", look.activation) + 16
         tab = QRectF(width, first - line / 2 - 1, tab_width, line + 2)
-    shape = _wide(f, "mono_metrics", ", ".join(look.shapes))
+    shape = _wide(f, "mono_metrics", look.under)
     wide = max(width + tab.width(), PAD + shape)
     edge = PORT_RADIUS + 3
     bounds = QRectF(-edge, -3, wide + 2 * edge, height + f.mono_metrics.height() + 8)

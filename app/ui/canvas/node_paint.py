@@ -143,11 +143,11 @@ def _paint_texts(painter: QPainter, item: LayerItem, f: Fonts) -> None:
         painter.setFont(f.mono)
         painter.setPen(theme.color("text"))
         painter.drawText(QRectF(left, top + line, wide, line), at_left, look.summary)
-    if look.shapes:
+    if look.under:
         painter.setFont(f.mono)
         painter.setPen(theme.color("muted"))
         under = QRectF(PAD, box.bottom() + 2, place.bounds.right() - PAD, f.mono_metrics.height())
-        painter.drawText(under, at_left, ", ".join(look.shapes))
+        painter.drawText(under, at_left, look.under)
 
 
 def _paint_tab(painter: QPainter, place: Layout, text: str, f: Fonts) -> None:

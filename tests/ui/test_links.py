@@ -1,0 +1,246 @@
+"""Links with points, curved and at right angles, and what stands under nodes; with real mouse events on the real window."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
+
+from app.ui.canvas import link_paths, node_figures
+from app.ui.document import Document
+from designer.graph import commands
+from designer.graph.model import Source
+from designer.graph.routes import routes_of, set_route
+
+NONE, ALT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.AltModifier
+LINK = ("cat", 1)  # from the input past the convolution
+PLACE = (416, 224)
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    document = Document(kit.small_graph(), window.context.registry, parent=window.context)
+    document.graph.apply(commands.remove_layers(document.graph, ["free"]))
+    document.inference.refresh()
+    window.context.set_document(document)
+    yield window
+    link_paths.set_style(link_paths.CURVED)
+    node_figures.show(node_figures.SHAPES)
+
+
+def link(window, key=LINK):
+    return window.canvas.projection.link(*key)
+
+
+def points(window, key=LINK) -> tuple:
+    return routes_of(window.context.document.graph[key[0]]).get(key[1], ())
+
+
+def on_link(window, share: float, key=LINK) -> QPoint:
+    return kit.at(window.canvas, link(window, key).path().pointAtPercent(share))
+
+
+def double_click(window, place: QPoint, keys=ALT) -> None:
+    QTest.mouseDClick(window.canvas.viewer.viewport(), kit.LEFT, keys, place)
+
+
+def with_point(window, *places) -> None:
+    window.context.document.do(lambda g: set_route(g, *LINK, places or [PLACE]))
+
+
+def menu_on(window, place: QPoint) -> QMenu:
+    view = window.canvas.viewer.viewport()
+    QTest.mouseClick(view, Qt.MouseButton.RightButton, NONE, place)
+    QApplication.sendEvent(view, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, view.mapToGlobal(place)))
+    return window.findChild(QMenu, "canvas.menu")
+
+
+def test_alt_and_a_double_click_add_a_point_and_take_it_away(window):
+    place = on_link(window, 0.4)
+    double_click(window, place)
+    (point,) = points(window)
+    assert point[0] % 16 == 0
+    assert point[1] % 16 == 0
+    assert abs(QPointF(*point).x() - window.canvas.viewer.mapToScene(place).x()) <= 8
+    assert window.context.document.history.undo_title == "Add reroute point"
+    assert link(window).path().contains(QPointF(*point)) or link(window).shape().contains(QPointF(*point))
+    double_click(window, kit.at(window.canvas, QPointF(*point)))
+    assert points(window) == ()
+    window.context.document.undo()
+    assert points(window) == (point,)
+    window.context.document.undo()
+    assert points(window) == ()
+
+
+def test_a_plain_double_click_still_inserts(window):
+    double_click(window, on_link(window, 0.4), NONE)
+    from app.ui.canvas.quick_add import QuickAdd
+
+    popup = window.findChild(QuickAdd)
+    assert popup.isVisible()
+    popup.hide()
+
+
+def test_a_point_is_dragged_in_one_step_and_escape_takes_it_back(window):
+    with_point(window)
+    view, start = window.canvas.viewer.viewport(), kit.at(window.canvas, QPointF(*PLACE))
+    kit.drag(window.canvas, start, start + QPoint(40, 33))
+    (moved,) = points(window)
+    assert moved != PLACE
+    assert moved[0] % 16 == 0
+    assert link(window).shape().contains(QPointF(*moved))
+    assert window.context.document.history.undo_title == "Move reroute point"
+    window.context.document.undo()
+    assert points(window) == (PLACE,)
+    assert link(window).points == [QPointF(*PLACE)]
+    QTest.mousePress(view, kit.LEFT, NONE, start)
+    QTest.mouseMove(view, start + QPoint(60, 60))
+    assert link(window).points != [QPointF(*PLACE)]
+    QTest.keyClick(window.canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, NONE, start + QPoint(60, 60))
+    assert points(window) == (PLACE,)
+    assert link(window).points == [QPointF(*PLACE)]
+
+
+def test_a_click_on_a_point_selects_the_link(window):
+    with_point(window)
+    kit.click(window.canvas, kit.at(window.canvas, QPointF(*PLACE)))
+    assert window.canvas.viewer.selected_links() == [link(window)]
+    window.activateWindow()
+    window.canvas.viewer.setFocus()
+    QApplication.processEvents()  # actions follow with the next turn
+    QTest.keyClick(window.canvas.viewer, Qt.Key.Key_Delete)
+    assert window.context.document.graph["cat"].inputs == (Source("conv"),)
+
+
+def test_points_keep_their_order_along_the_link(window):
+    with_point(window, (224, 208), (544, 208))
+    double_click(window, kit.at(window.canvas, link(window).path().pointAtPercent(0.5)))
+    assert [x for x, _ in points(window)] == sorted(x for x, _ in points(window))
+    assert len(points(window)) == 3
+
+
+def test_the_menu_of_a_link_adds_and_removes_points(window):
+    menu = menu_on(window, on_link(window, 0.5))
+    assert window.canvas.viewer.selected_links() == [link(window)]
+    window.actions_["edit.add_reroute"].trigger()
+    menu.close()
+    assert len(points(window)) == 1
+    with_point(window, (224, 208), (544, 208))
+    menu = menu_on(window, kit.at(window.canvas, QPointF(544, 208)))
+    window.actions_["edit.remove_reroute"].trigger()
+    menu.close()
+    assert points(window) == ((224, 208),)
+    window.actions_["edit.straighten"].trigger()
+    assert points(window) == ()
+
+
+def test_the_actions_say_why_they_cannot(window):
+    QApplication.processEvents()
+    action = window.actions_["edit.add_reroute"]
+    assert not action.isEnabled()
+    assert "select exactly one link" in action.toolTip()
+
+
+def test_points_go_along_while_both_ends_are_dragged(window):
+    with_point(window)
+    window.context.select(("input", "cat"))
+    view, start = window.canvas.viewer.viewport(), kit.node(window.canvas, "cat")
+    QTest.mousePress(view, kit.LEFT, NONE, start)
+    for step in (20, 64):
+        QTest.mouseMove(view, start + QPoint(0, step))
+    shown = link(window).points[0]
+    assert shown.y() > PLACE[1]
+    QTest.mouseRelease(view, kit.LEFT, NONE, start + QPoint(0, 64))
+    assert points(window) == ((round(shown.x()), round(shown.y())),)
+    window.context.document.undo()
+    assert points(window) == (PLACE,)
+    assert link(window).points == [QPointF(*PLACE)]
+
+
+def test_deleting_healing_and_copying(window):
+    document = window.context.document
+    with_point(window)
+    window.context.select(("input", "conv", "cat"))
+    window.canvas.duplicate_selection()
+    copy = next(n for n in window.context.selection if document.graph[n].type == "concatenation")
+    assert routes_of(document.graph[copy]) == {1: ((PLACE[0] + 32, PLACE[1] + 32),)}
+    assert window.canvas.projection.link(copy, 1).points
+    document.undo()
+    document.do(lambda g: commands.remove_layers(g, ["input"]))
+    assert points(window) == ()
+    document.undo()
+    assert points(window) == (PLACE,)
+    assert link(window).points == [QPointF(*PLACE)]
+
+
+def test_laying_out_straightens_links(window):
+    with_point(window)
+    window.canvas.arrange(everything=True)
+    assert points(window) == ()
+    window.context.document.undo()
+    assert points(window) == (PLACE,)
+
+
+def test_right_angles_are_chosen_in_the_menu_and_remembered(window, qtbot, tmp_path):
+    curved = link(window).path()
+    window.actions_["view.links_angled"].trigger()
+    path = link(window).path()
+    assert path != curved
+    corners = link_paths.angled(link(window).source.centre(), link(window).target.centre())
+    assert all(a.x() == b.x() or a.y() == b.y() for a, b in pairwise(corners))
+    assert window.actions_["view.links_angled"].isChecked()
+    assert not window.actions_["view.links_curved"].isChecked()
+    link_paths.set_style(link_paths.CURVED)  # as at another start
+    other = kit.open_window(qtbot, tmp_path)
+    other.context.set_document(Document(kit.small_graph(), other.context.registry, parent=other.context))
+    assert other.actions_["view.links_angled"].isChecked()
+
+
+@pytest.mark.parametrize("end", [QPointF(300, 80), QPointF(-300, 80), QPointF(10, -200), QPointF(0, 0)])
+@pytest.mark.parametrize("places", [[], [QPointF(50, 300)], [QPointF(-80, 10), QPointF(-80, 400)]])
+def test_every_line_reaches_its_ends(end, places):
+    start = QPointF(0, 0)
+    for style in link_paths.STYLES:
+        path = link_paths.link_path(start, end, points=places, shape=style)
+        assert path.pointAtPercent(0) == start
+        last = path.currentPosition()
+        assert (round(last.x(), 6), round(last.y(), 6)) == (end.x(), end.y())
+    corners = link_paths.angled(start, end, points=places)
+    assert all(a.x() == b.x() or a.y() == b.y() for a, b in pairwise(corners))
+    assert all(any(c == p for c in corners) for p in places)
+
+
+def test_figures_under_nodes(window):
+    item = window.canvas.projection["conv"]
+    assert item.look.under == "8 x 48 x 64"
+    for name, text in (("parameters", "224"), ("flops", "~1.33 MFLOP"), ("memory", "~96.9 KiB")):
+        window.actions_[f"view.figure_{name}"].trigger()
+        assert item.look.under == text
+        assert window.actions_[f"view.figure_{name}"].isChecked()
+    assert window.canvas.projection["out"].look.under.startswith("~")
+    assert link(window).label == "3 x 48 x 64"  # links keep the shapes
+    window.context.document.do(lambda g: commands.set_params(g, {"conv": {"features": "many"}}))
+    assert item.look.under == "-"
+    window.actions_["view.figure_shapes"].trigger()
+    assert window.canvas.projection["input"].look.under == "3 x 48 x 64"
+
+
+def test_the_tip_of_a_port_tells_shape_and_type(window):
+    dot = window.canvas.projection["conv"].inputs[0]
+    QTest.mouseMove(window.canvas.viewer.viewport(), kit.port(window.canvas, "conv") - QPoint(40, 40))
+    QTest.mouseMove(window.canvas.viewer.viewport(), kit.port(window.canvas, "conv"))
+    QApplication.processEvents()
+    assert dot.carried() == "3 x 48 x 64 float32"
+    assert window.canvas.projection["conv"].outputs[0].carried() == "8 x 48 x 64 float32"
+    assert "224 parameters, ~1.33 MFLOP, ~96.9 KiB" in window.canvas.projection["conv"].toolTip()
