@@ -1,0 +1,159 @@
+"""Random edits inside and outside of templates, with undo and redo: what is shown is always what would be worked out afresh."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import samples
+from app.ui.canvas import template_wishes, wishes
+from app.ui.canvas.canvas import Canvas
+from app.ui.context import Context
+from app.ui.document import Document
+from designer.files.document import parse_document, read_document, write_document
+from designer.graph import commands, template_commands
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Frame, Source
+from designer.graph.naming import unique_name
+from designer.graph.template import instances
+from designer.operators.inside import InsideInference, feeds_of
+from designer.operators.registry import default_registry
+
+TYPES = ("convolution", "identity", "element_wise", "pooling", "template_input", "template_output")
+
+
+def check(context: Context, canvas: Canvas) -> None:
+    root = context.root
+    assert root.inference.states == Inference(root.graph, context.registry).states
+    assert root.instances == instances(root.graph)
+    for view in context._views:
+        inside = root.graph.inside(view.template)
+        assert view.graph == inside
+        feeds = feeds_of(view.outer.inference, view.instance, inside.templates[view.template].inputs)
+        fresh = InsideInference(inside, context.registry, feeds)
+        assert view.inference.states == fresh.states
+        assert view.inference.diagnostics() == fresh.diagnostics()
+        assert view.training == view._training()
+    graph = context.document.graph
+    assert set(canvas.projection.layers) == set(graph.layers)
+    for layer in graph:
+        item = canvas.projection[layer.name]
+        assert (item.pos().x(), item.pos().y()) == layer.position
+        assert item.isVisible() == (item.folded is None)
+    assert all(name in graph for name in context.selection)
+
+
+def edit(document: Document, pick: random.Random, canvas: Canvas) -> None:
+    """One random wish; a refusal is as good as any other answer."""
+    graph = document.graph
+    names = sorted(graph.layers)
+    some = pick.sample(names, min(len(names), pick.randint(1, 3))) if names else []
+    one = some[0] if some else ""
+
+    def command(g: Graph):
+        kind = pick.randrange(14)
+        if kind == 0 or not names:
+            made = wishes.new_layer(
+                document, pick.choice(TYPES), (pick.randrange(0, 640, 16), pick.randrange(0, 320, 16))
+            )
+            return commands.add_layer(g, made)
+        if kind == 1:
+            return commands.remove_layers(g, some, heal=pick.random() < 0.5)
+        if kind in (2, 3):
+            return commands.connect(g, Source(pick.choice(names)), one, pick.randrange(2))
+        if kind == 4:
+            return commands.disconnect(g, one, 0)
+        if kind == 5:
+            return commands.rename_layer(g, one, unique_name("r", g.layers))
+        if kind == 6:
+            return commands.set_params(g, {one: {"features": str(pick.choice((8, 16, 32)))}})
+        if kind == 7:
+            return commands.move_layers(g, {one: (pick.randrange(0, 640, 16), 64)})
+        if kind == 8:
+            return template_wishes.make_template(document, some, unique_name("t", g.templates))
+        if kind == 9:
+            return template_wishes.dissolve(document, [one])
+        if kind == 10 and g.templates:
+            return commands.add_layer(g, template_wishes.instance(g, pick.choice(sorted(g.templates)), (0, 240)))
+        if kind == 11:
+            return (
+                template_wishes.move_port(document, one, 1)
+                if template_wishes.is_port(g[one])
+                else commands.collapse(g, some, pick.random() < 0.5)
+            )
+        if kind == 12:
+            key = unique_name("f", g.frames)
+            return commands.set_frame(g, key, Frame(key, "x", rect=(0, 0, 480, 320)))
+        if g.frames:
+            return template_wishes.collapse(g, [], [pick.choice(sorted(g.frames))], canvas.projection.members)
+        return wishes.bypass(document, some)
+
+    if names and pick.random() < 0.1:
+        template = pick.choice(sorted(document.root.graph.templates) or [""])
+        document.root.do(lambda g: template_commands.rename_template(g, template, unique_name("n", g.templates)))
+    else:
+        document.do(command)
+
+
+def step(context: Context, canvas: Canvas, pick: random.Random) -> None:
+    what = pick.random()
+    graph = context.document.graph
+    if what < 0.55:
+        edit(context.document, pick, canvas)
+    elif what < 0.65:
+        edit(context.root, pick, canvas) if not context.scope else context.root.do(
+            lambda g: (
+                commands.disconnect(g, pick.choice(sorted(g.layers)), 0) if len(g) else commands.remove_layers(g, [])
+            )
+        )
+    elif what < 0.75:
+        context.undo()
+    elif what < 0.82:
+        context.redo()
+    elif what < 0.93:
+        found = sorted(x.name for x in graph if x.type == "template") or sorted(graph.templates)
+        if found:
+            context.enter(pick.choice(found))
+    else:
+        context.leave()
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=5, max_size=40))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_shown_is_as_if_worked_out_afresh(qapp, seeds):
+    context = Context(default_registry())
+    graph = read_document(samples.path("residual_blocks.xml")).graph
+    before = graph.copy()
+    canvas = Canvas(context)
+    context.set_document(Document(graph, context.registry, parent=context))
+    try:
+        for seed in seeds:
+            step(context, canvas, random.Random(seed))
+            check(context, canvas)
+        root = context.root
+        found = parse_document(write_document(root.graph))
+        assert found.graph == root.graph
+        while context.root.history.redo_title is not None:
+            context.redo()
+        after = root.graph.copy()
+        while context.root.history.undo_title is not None:
+            context.undo()
+        check(context, canvas)
+        assert root.graph == before
+        assert root.history.is_clean
+        while context.root.history.redo_title is not None:
+            context.redo()
+        check(context, canvas)
+        assert root.graph == after
+    finally:
+        canvas.deleteLater()
+        context.deleteLater()
+        qapp.sendPostedEvents(None, 52)
