@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtGui import QGuiApplication
 
+from designer.files.snippets import holds_layers, model_text
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
@@ -41,19 +42,22 @@ def _declared(layer: Layer, attributes: Mapping[str, str]) -> Layer:
 
 def can_paste() -> bool:
     """Whether the clipboard looks like layers; cheap."""
-    return "<NetworkModel" in QGuiApplication.clipboard().text()[:4096]
+    return holds_layers(QGuiApplication.clipboard().text())
 
 
 def pasted() -> Graph:
-    """The layers on the clipboard, with their templates. DiagnosticError when there are none or the text cannot be read."""
+    """The layers on the clipboard, also amid other text, with their templates.
+
+    DiagnosticError when there are none or the text cannot be read.
+    """
     from designer.files.document import parse_document
 
-    data = QGuiApplication.clipboard().text().encode()
-    if b"<NetworkModel" not in data:
+    text = model_text(QGuiApplication.clipboard().text())
+    if text is None:
         raise DiagnosticError(
             Diagnostic("nothing-to-paste", "the clipboard holds no layers", remedy="copy layers with Ctrl+C first")
         )
-    reading = parse_document(data, "clipboard", validate=False)
+    reading = parse_document(text.encode("utf-8", "replace"), "clipboard", validate=False)
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
     return reading.graph

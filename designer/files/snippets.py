@@ -1,0 +1,59 @@
+"""Layers in a text that is more than a model file: a mail that quotes one, a chat, a part of a file."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from designer.files.reader import NAMESPACE, PREFIX, ROOT, VERSION
+
+MOST = 32 * 1024 * 1024  # characters that are looked through
+_QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
+_LAYER = re.compile(r"<Layer[\s>]")
+_EMPTY = re.compile(rf"<{ROOT}\b[^<>]*/>")
+_SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f"), " ") | dict.fromkeys(map(ord, "\u200b\ufeff"))
+_ODD = re.compile("[\u00a0\u2007\u202f\u200b\ufeff“”„‟]")
+_CURLY = {ord(c): '"' for c in "“”„‟"}
+
+
+def holds_layers(text: str) -> bool:
+    """Whether a text may hold layers; cheap, and looks at its beginning only."""
+    head = text[:65536]
+    return f"<{ROOT}" in head or f"&lt;{ROOT}" in head or "<Layer " in head or "&lt;Layer " in head
+
+
+def model_text(text: str) -> str | None:
+    """The model file that a text holds, None when there is none.
+
+    What stands around it is left out, and so are the marks of a quoted mail, HTML's spelling of < and >, and curly quotes.
+    Layers without a root get one.
+    """
+    if len(text) > MOST or not holds_layers(text):
+        return None
+    found = _cut(text)
+    if found is not None and not _QUOTE.search(found) and not _ODD.search(found):
+        return found
+    plain = text.replace("\r\n", "\n").translate(_SPACES)
+    if f"&lt;{ROOT}" in plain or "&lt;Layer " in plain:
+        plain = html.unescape(plain)
+    if _QUOTE.search(plain):
+        plain = _QUOTE.sub("", plain)
+    found = _cut(plain) or found
+    return found.translate(_CURLY) if found is not None and '="' not in found else found
+
+
+def _cut(text: str) -> str | None:
+    """From the first `<NetworkModel` to its end; else from the first `<Layer` to the last end of one."""
+    start = text.find(f"<{ROOT}")
+    if start >= 0:
+        end = text.find(f"</{ROOT}>", start)
+        if end >= 0:
+            return text[start : end + len(f"</{ROOT}>")]
+        empty = _EMPTY.match(text, start)
+        return empty[0] if empty is not None else text[start:]
+    first = _LAYER.search(text)
+    if first is None:
+        return None
+    end = max(text.rfind("</Layer>") + len("</Layer>"), text.rfind("/>") + len("/>"))
+    body = text[first.start() : max(end, first.end())]
+    return f'<{ROOT} name="part" version="{VERSION}" xmlns:{PREFIX}="{NAMESPACE}">\n{body}\n</{ROOT}>'
