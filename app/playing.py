@@ -98,6 +98,7 @@ def export_video(session: Session, params: Params, progress: Callable[[int, int,
         text_of(params, "codec", ""),
         whole_of(params, "quality", 0),
         text_of(params, "kind", ".png"),
+        "".join(c for c in text_of(params, "token", "") if c in "0123456789abcdef")[:32],
     )
     done = process(session, job, progress)
     return {"frames": done.frames, "fps": done.fps, "seconds": done.seconds, "notes": list(done.notes)}

@@ -33,6 +33,7 @@ class VideoJob:
     codec: str = ""
     quality: int = 0
     kind: str = ".png"
+    token: str = ""  # names what is half done, see `part_of`
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,14 @@ def _range(job: VideoJob, infos: Mapping[str, SourceInfo], notes: list[str]) -> 
 
 def _writer(path: Path, fps: float, job: VideoJob) -> VideoWriter | FolderWriter:
     if path.suffix.lower() in BY_SUFFIX:
-        return VideoWriter(path, fps, job.codec, job.quality)
+        return VideoWriter(path, fps, job.codec, job.quality, job.token)
     if path.suffix:
         raise _wrong(
             "cannot-write-video",
             f"{path.name} is neither a folder nor a video that can be written",
             f"end the name in {', '.join(BY_SUFFIX)}, or in nothing for a folder",
         )
-    return FolderWriter(path, job.kind)
+    return FolderWriter(path, job.kind, job.token)
 
 
 def _name(infos: Mapping[str, SourceInfo], frame: int) -> str:

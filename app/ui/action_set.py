@@ -9,7 +9,8 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from app.ui import theme
-from app.ui.actions import ACTIONS, NEEDS, State
+from app.ui.actions import ACTIONS
+from app.ui.requirements import NEEDS, State
 from app.ui.shortcuts import Shortcuts, changes
 
 

@@ -5,69 +5,8 @@ An action names the requirements it has; one that does not hold disables it, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What actions depend on."""
-
-    document: bool = False
-    layers: int = 0
-    selected: int = 0
-    selected_links: int = 0
-    selected_frames: int = 0
-    undo: str | None = None
-    redo: str | None = None
-    modified: bool = False
-    can_paste: bool = False
-    errors: int = 0
-    busy: bool = False
-    instances: int = 0  # selected instances of templates
-    ports: int = 0  # selected ports of the template that is shown
-    inside: bool = False  # a template is shown
-    template: bool = False  # a template is at hand: selected, or shown
-    tabs: int = 0  # open documents
-    closed: int = 0  # documents that were closed and can be opened again
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """When an action can be done, and the sentence that says why not."""
-
-    holds: Callable[[State], bool]
-    reason: str
-
-
-NEEDS: Mapping[str, Requirement] = {
-    "document": Requirement(lambda s: s.document, "no network is open"),
-    "layers": Requirement(lambda s: s.layers > 0, "the network has no layers yet"),
-    "selection": Requirement(lambda s: s.selected > 0, "no layer is selected"),
-    "one": Requirement(
-        lambda s: s.selected == 1 or (s.selected == 0 and s.selected_frames == 1), "select exactly one layer or frame"
-    ),
-    "any": Requirement(lambda s: s.selected + s.selected_links + s.selected_frames > 0, "nothing is selected"),
-    "paste": Requirement(lambda s: s.can_paste, "the clipboard holds no layers"),
-    "undo": Requirement(lambda s: s.undo is not None, "nothing was changed yet"),
-    "redo": Requirement(lambda s: s.redo is not None, "nothing was undone"),
-    "tabs": Requirement(lambda s: s.tabs > 1, "no other network is open"),
-    "closed": Requirement(lambda s: s.closed > 0, "no document was closed yet"),
-    "valid": Requirement(lambda s: s.errors == 0, "the network has errors: see Type Checking"),
-    "idle": Requirement(lambda s: not s.busy, "another run is going on"),
-    "busy": Requirement(lambda s: s.busy, "nothing is running"),
-    "instance": Requirement(
-        lambda s: s.selected == s.instances == 1, "select one instance of a template: no other layer has an inside"
-    ),
-    "instances": Requirement(lambda s: s.instances > 0, "no instance of a template is selected"),
-    "inside": Requirement(lambda s: s.inside, "the whole network is shown, not the inside of a template"),
-    "template": Requirement(lambda s: s.template, "no instance of a template is selected, and none is shown"),
-    "port": Requirement(
-        lambda s: s.selected == s.ports == 1,
-        "select one port of the template that is shown (template_input or _output)",
-    ),
-    "folds": Requirement(lambda s: s.selected + s.selected_frames > 0, "no layer and no frame is selected"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +232,23 @@ ACTIONS = (
         on_canvas=True,
     ),
     *_walking(),
+    Spec(
+        "edit.add_reroute",
+        "Add &Reroute Point",
+        "Let the selected link run through a point (Alt and double click on a link)",
+        (),
+        ("link",),
+        on_canvas=True,
+    ),
+    Spec(
+        "edit.remove_reroute",
+        "Remove Reroute P&oint",
+        "Remove the point that is nearest to the pointer (Alt and double click on a point)",
+        (),
+        ("link",),
+        on_canvas=True,
+    ),
+    Spec("edit.straighten", "&Straighten Link", "Remove all points of the link", (), ("link",), on_canvas=True),
     Spec("select.all", "&All", "Select every layer", ("Ctrl+A",), ("layers",), on_canvas=True),
     Spec(
         "select.upstream",
@@ -353,6 +309,12 @@ ACTIONS = (
     Spec("view.zoom_out", "Zoom &Out", "Smaller", ("Ctrl+-",), icon="magnify-minus-outline"),
     Spec("view.zoom_100", "Natural &Size", "One canvas unit a pixel", ("Ctrl+0",)),
     *_views(),
+    Spec("view.links_curved", "&Curved", "Draw links as curves"),
+    Spec("view.links_angled", "&Right Angles", "Draw links with horizontal and vertical pieces"),
+    Spec("view.figure_shapes", "&Shapes", "Write the output's shape under each node"),
+    Spec("view.figure_parameters", "&Parameters", "Write the number of learned values under each node"),
+    Spec("view.figure_flops", "&Work", "Write the work for a batch of one under each node"),
+    Spec("view.figure_memory", "&Memory", "Write the bytes of weights and outputs under each node"),
     Spec("view.minimap", "&Minimap", "Show or hide the map in the corner of the canvas", icon="map-outline"),
     Spec("view.theme_system", "As the &System", "Follow the desktop's light or dark colours"),
     Spec("view.theme_dark", "&Dark", "Dark colours"),
@@ -390,6 +352,33 @@ ACTIONS = (
         ("Ctrl+Shift+R",),
         ("document", "layers"),
         "text-box-outline",
+    ),
+    Spec(
+        "analysis.play", "&Play or Pause", "Play the folders, videos and cameras", ("Ctrl+Space",), ("moving",), "play"
+    ),
+    Spec(
+        "analysis.next",
+        "&Next Picture",
+        "The next picture or frame of the inputs",
+        ("Alt+PgDown",),
+        ("moving",),
+        "step-forward",
+    ),
+    Spec(
+        "analysis.previous",
+        "Pre&vious Picture",
+        "The picture or frame before",
+        ("Alt+PgUp",),
+        ("moving",),
+        "step-backward",
+    ),
+    Spec(
+        "analysis.export_video",
+        "Export &Video...",
+        "Put every frame of the input through the network, into a video or a folder",
+        (),
+        ("document", "layers", "valid", "ends"),
+        "export-variant",
     ),
     Spec("workspace.design", "&Design", "Palette, parameters, problems and code", ("Alt+1",)),
     Spec("workspace.analysis", "&Analysis", "Pictures: input, output and every channel", ("Alt+2",)),

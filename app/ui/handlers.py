@@ -7,7 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app.ui.actions import VIEWS
+from app.ui.canvas.link_paths import STYLES
+from app.ui.canvas.node_figures import FIGURES
 from app.ui.canvas.walking import Way
+from app.ui.dialogs.export_video import open_export
 from app.ui.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
 from app.ui.side.opening import open_side, report
 from app.ui.windows import quit_all
@@ -76,6 +79,11 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "view.zoom_out": lambda: canvas.viewer.zoom_by(1 / ZOOM_STEP),
         "view.zoom_100": lambda: canvas.viewer.zoom_by(1 / canvas.viewer.zoom),
         "view.minimap": window.toggle_minimap,
+        **{f"view.links_{name}": partial(_show_links, window, name) for name in STYLES},
+        **{f"view.figure_{name}": partial(_show_figure, window, name) for name in FIGURES},
+        "edit.add_reroute": canvas.rerouting.add,
+        "edit.remove_reroute": canvas.rerouting.remove,
+        "edit.straighten": canvas.rerouting.straighten,
         "view.theme_system": lambda: window.set_theme("system"),
         "view.theme_dark": lambda: window.set_theme("dark"),
         "view.theme_light": lambda: window.set_theme("light"),
@@ -85,6 +93,10 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "run.stop": window.stop,
         "analysis.side_by_side": lambda: open_side(window),
         "analysis.report": lambda: report(window),
+        "analysis.play": window.playback.play_all,
+        "analysis.next": lambda: window.playback.step_all(1),
+        "analysis.previous": lambda: window.playback.step_all(-1),
+        "analysis.export_video": lambda: open_export(window),
         "workspace.design": lambda: docks.set_workspace(DESIGN),
         "workspace.analysis": lambda: docks.set_workspace(ANALYSIS),
         "workspace.profile": lambda: docks.set_workspace(PROFILE),
@@ -93,6 +105,14 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "help.shortcuts": window.show_shortcuts,
         "help.about": window.show_about,
     }
+
+
+def _show_links(window: MainWindow, name: str) -> None:
+    window.looks.show_links(name)
+
+
+def _show_figure(window: MainWindow, name: str) -> None:
+    window.looks.show_figure(name)
 
 
 def _numbered(window: MainWindow) -> dict[str, Callable[[], object]]:

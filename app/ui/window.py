@@ -12,13 +12,14 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QToolBar, QVBoxLayout, 
 
 from app.ui import session, theme, windows
 from app.ui.action_set import Actions
-from app.ui.actions import State
+from app.ui.analysis.controller import analysis_of
 from app.ui.canvas import clipboard
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.finding import Finder
 from app.ui.canvas.structure import Structure
 from app.ui.canvas.views import SavedViews
 from app.ui.canvas.walking import Walker
+from app.ui.canvas_looks import CanvasLooks
 from app.ui.command_palette import CommandPalette
 from app.ui.context import Context
 from app.ui.disk_watch import DiskWatch
@@ -31,6 +32,7 @@ from app.ui.menus import TOOLBAR
 from app.ui.opened import bell
 from app.ui.panels import ANALYSIS, PROFILE
 from app.ui.recovery import Recovery
+from app.ui.requirements import State
 from app.ui.shortcuts import Shortcuts
 from app.ui.status import StatusBar
 from app.ui.tabs import Tabs
@@ -57,6 +59,7 @@ class MainWindow(QMainWindow):
         self.setDockNestingEnabled(True)
         self.settings = settings if settings is not None else window_settings()
         self.context = Context(registry, self)
+        self.playback = analysis_of(self.context).playback
         self.canvas = Canvas(self.context)
         self.tabs = Tabs(self.context, self.canvas, self)
         self.status = StatusBar()
@@ -75,6 +78,7 @@ class MainWindow(QMainWindow):
         self.actions_ = Actions(self, self.canvas, Shortcuts(self.settings))
         self.commands = CommandPalette(self.actions_, self)
         self.actions_.connect_all(handlers(self))
+        self.looks = CanvasLooks(self)
         self._watched: list[tuple[Any, Callable[..., None]]] = []  # of what is shown
         self.menus = Menus(self, self._refresh)
         self._build_toolbar()
@@ -82,6 +86,7 @@ class MainWindow(QMainWindow):
         self._refresh_timer.setSingleShot(True)
         self._refresh_timer.setInterval(0)
         self._refresh_timer.timeout.connect(self._refresh)
+        self.playback.sources_changed.connect(self._refresh_timer.start)
         self._connect()
         self._restore()
 
@@ -231,6 +236,8 @@ class MainWindow(QMainWindow):
             ports=len(self.structure.ports()),
             inside=bool(self.context.scope),
             template=bool(self.structure.template()),
+            moving=bool(self.playback.tracks),
+            ends=self.playback.ends,
             tabs=len(self.tabs),
             closed=self.files.closed,
         )

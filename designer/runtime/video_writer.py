@@ -57,6 +57,12 @@ def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
     return chosen
 
 
+def part_of(path: Path, token: str = "") -> Path:
+    """Where a result stands while it is made, beside its place. Who ends the process by force clears it by the token."""
+    kind = path.suffix.lower() if path.suffix.lower() in BY_SUFFIX else ""
+    return path.with_name(f".lw-{token or secrets.token_hex(8)}.part{kind}")
+
+
 class VideoWriter:
     """Takes N x C x H x W pictures (the first of a batch; 1 or 3 channels, clipped to 0..1, 8 bits) one by one.
 
@@ -64,7 +70,7 @@ class VideoWriter:
     sizes: an odd one gets its last row or column twice, and `note` says so.
     """
 
-    def __init__(self, path: Path | str, fps: float, codec: str = "", quality: int = 0) -> None:
+    def __init__(self, path: Path | str, fps: float, codec: str = "", quality: int = 0, token: str = "") -> None:
         self.path = Path(path)
         self.codec = codec_for(self.path, codec, quality)
         self.note = ""
@@ -72,7 +78,7 @@ class VideoWriter:
         self._fps, self._quality = fps, quality
         self._writer: Any = None
         self._size = (0, 0)
-        self._part = self.path.with_name(f".lw-{secrets.token_hex(8)}.part{self.path.suffix.lower()}")
+        self._part = part_of(self.path, token)
         if self.path.is_dir():
             raise _refused(self.path, "there is a folder of that name", "choose another name")
         _check_folder(self.path, self._part)
@@ -157,14 +163,14 @@ class FolderWriter:
     PNG (8 bits) or npy (the values as they are). The folder must not exist yet, or be empty.
     """
 
-    def __init__(self, path: Path | str, suffix: str = ".png") -> None:
+    def __init__(self, path: Path | str, suffix: str = ".png", token: str = "") -> None:
         self.path = Path(path)
         self.suffix = suffix
         self.note = ""
         self.count = 0
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise _refused(self.path, "it is there already and not empty", "choose a new folder")
-        self._part = self.path.with_name(f".lw-{secrets.token_hex(8)}.part")
+        self._part = part_of(self.path, token)
         try:
             self._part.mkdir()
         except OSError as error:

@@ -26,11 +26,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.main import opens_window
-from app.ui.actions import ACTIONS, NEEDS
+from app.ui.actions import ACTIONS
 from app.ui.dialogs.findings import FindingsDialog
 from app.ui.document import Document
 from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR
 from app.ui.panels import PANELS, WORKSPACES
+from app.ui.requirements import NEEDS
 from app.ui.window import MainWindow
 from designer.files.document import read_document
 from designer.graph import commands

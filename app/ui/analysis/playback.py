@@ -26,7 +26,7 @@ MEASURED = 2.0  # seconds over which the frames that arrive are counted
 HALTED = (Phase.FAILED, Phase.WEIGHTS, Phase.BLOCKED, Phase.STOPPED)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Track:
     """One input layer whose source has frames. `position` is the frame that is wanted, `shown` the one in the result."""
 
@@ -84,6 +84,7 @@ class Playback(QObject):
     """
 
     changed = Signal(str)  # layer: its source, its frame, or how it plays
+    sources_changed = Signal()  # other inputs have frames
     looked = Signal(str, Path, object)  # layer, file, (H x W x 3 bytes, size as text)
 
     def __init__(self, analysis: AnalysisController) -> None:
@@ -101,6 +102,11 @@ class Playback(QObject):
     def playing(self) -> bool:
         """Whether any input plays."""
         return any(track.playing for track in self.tracks.values())
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is an input whose frames come to an end: a folder or a video."""
+        return any(track.kind != "camera" for track in self.tracks.values())
 
     @property
     def milliseconds(self) -> float:
@@ -239,6 +245,8 @@ class Playback(QObject):
             kind = kind_of(path) if not str(path).startswith("pattern:") else "pattern"
             if kind in MOVING:
                 self.tracks[layer] = self._made(layer, path, kind)
+        if before != self.tracks:
+            self.sources_changed.emit()
         for layer in before.keys() | self.tracks.keys():
             if before.get(layer) is not self.tracks.get(layer):
                 if layer in before and before[layer].kind == "camera":

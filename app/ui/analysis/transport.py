@@ -142,15 +142,15 @@ class Transport(QWidget):
         file = track.kind == "folder"
         camera = track.kind == "camera"
         texts = (
-            (self._back, tr("The picture before (, or PgUp)") if file else tr("The frame before (, or PgUp)")),
-            (self._play, tr("Pause (Shift+Space)") if track.playing else tr("Play (Shift+Space)")),
+            (self._back, tr("The picture before (PgUp)") if file else tr("The frame before (PgUp)")),
+            (self._play, tr("Pause (Ctrl+Space)") if track.playing else tr("Play (Ctrl+Space)")),
             (
                 self._next,
                 tr("Take one picture")
                 if camera
-                else tr("The next picture (. or PgDn)")
+                else tr("The next picture (PgDn)")
                 if file
-                else tr("The next frame (. or PgDn)"),
+                else tr("The next frame (PgDn)"),
             ),
         )
         for button, text in texts:

@@ -135,13 +135,13 @@ class EngineClient(QObject):
         self._start()
         self._fail_all(Diagnostic("cancelled", "the work was cancelled", Severity.INFO, remedy="launch it again"))
 
-    def close(self) -> None:
-        """End the process and remove its folder; no callback comes any more."""
+    def close(self, *, kill: bool = False) -> None:
+        """End the process and remove its folder; no callback comes any more. `kill` does not wait for it to leave."""
         if self._closed:
             return
         self._closed = True
         self._pending.clear()
-        self._end_process(kill=False)
+        self._end_process(kill=kill)
 
     # --- the process -------------------------------------------------------------------------------------------
 

@@ -275,8 +275,8 @@ class AnalysisPanel(QWidget):
             self._document.history.seal()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """PgUp and PgDn go through playlists and frames."""
-        steps = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
+        """PgUp and PgDn, or comma and full stop, go through playlists and frames."""
+        steps = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_Comma: -1, Qt.Key.Key_PageDown: 1, Qt.Key.Key_Period: 1}
         by = steps.get(Qt.Key(event.key())) if self._analysis.playback.tracks else None
         if by is None:
             super().keyPressEvent(event)
