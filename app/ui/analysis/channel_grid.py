@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
@@ -50,6 +50,8 @@ class ChannelGrid(QAbstractScrollArea):
         self._name: Callable[[int], str] = str
         self._mark: tuple[int, int] | None = None
         self._tiles = Tiles()
+        self._next = QTimer(self, singleShot=True, interval=0, timeout=self._work)
+        self.complete = True  # every channel in sight is drawn in the present values and look
 
     # --- what is shown -----------------------------------------------------------------------------------------
 
@@ -234,13 +236,15 @@ class ChannelGrid(QAbstractScrollArea):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
-        painter.fillRect(self.viewport().rect(), theme.color("sunken"))
+        painter.fillRect(event.rect(), theme.color("sunken"))
         if self._data is None:
             return
-        shown = self.visible()
+        shown = [c for c in self.visible() if event.region().intersects(self._whole_rect(c))]
         self._tiles.set_side(round(self._side * self.devicePixelRatioF()))
-        if not self._tiles.make(shown, perf_counter() + WORK):
-            QTimer.singleShot(0, self.viewport(), self.viewport().update)
+        self._tiles.make(shown, perf_counter() + WORK)
+        self.complete = not self._tiles.missing(self.visible())
+        if not self.complete:
+            self._next.start()
         for channel in shown:
             rect = self.tile_rect(channel)
             self._paint_tile(painter, channel, rect)
@@ -249,6 +253,22 @@ class ChannelGrid(QAbstractScrollArea):
                 painter.drawRect(rect.adjusted(-2, -2, 2, 2))
         if self._note:
             paint_note(painter, self._note, self.viewport().rect().bottomLeft() + QPointF(8, -8).toPoint())
+
+    def _whole_rect(self, channel: int) -> QRect:
+        """A tile with its caption and its frames."""
+        return self.tile_rect(channel).adjusted(-4, -4, 4, self._caption() + 4).toAlignedRect()
+
+    def _work(self) -> None:
+        """Make some of the missing tiles; only they are painted again."""
+        wanted = self._tiles.missing(self.visible())
+        self._tiles.make(wanted, perf_counter() + WORK)
+        left = set(self._tiles.missing(wanted))
+        for channel in wanted:
+            if channel not in left:
+                self.viewport().update(self._whole_rect(channel))
+        self.complete = not left
+        if left:
+            self._next.start()
 
     def _paint_tile(self, painter: QPainter, channel: int, rect: QRectF) -> None:
         tile, caption, flag = self._tiles.picture(channel), self._caption(), self._flag(channel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import perf_counter
 
 import numpy as np
@@ -68,11 +68,15 @@ class Tiles:
         """The block means behind a tile."""
         return self._small.get(channel)
 
+    def missing(self, channels: Iterable[int]) -> list[int]:
+        """Those that are not made in the present values and look."""
+        return [c for c in channels if c not in self._made]
+
     def make(self, channels: Sequence[int], until: float = float("inf")) -> bool:
         """Make what is missing until the clock says `until` (`perf_counter`); True when nothing is missing any more."""
         if self._data is None:
             return True
-        wanted = [c for c in channels if c not in self._made]
+        wanted = self.missing(channels)
         many = max(1, BATCH // max(1, self._data.shape[1] * self._data.shape[2]))
         for start in range(0, len(wanted), many):
             if start and perf_counter() > until:
@@ -87,10 +91,9 @@ class Tiles:
     def _make(self, channels: list[int]) -> None:
         assert self._data is not None
         block = max(1, max(self._data.shape[1:]) // max(1, self._side))
-        for start, end in _runs(sorted(c for c in channels if c not in self._small)):
-            means = block_mean(self._data[start:end], block)
-            for offset in range(end - start):
-                self._small[start + offset] = means[offset]
+        for channel in channels:
+            if channel not in self._small:
+                self._small[channel] = _fitted(block_mean(self._data[channel], block), self._side)
         gap = np.uint32(theme.color("border").rgb()) if self._gaps is not None and block == 1 else None
         for channel in channels:
             found = pixels(self._small[channel], self._look, self.fit_of(channel) if self._look.each else None)
@@ -108,10 +111,11 @@ class Tiles:
         return self._fits[channel]
 
 
-def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as half-open ranges of neighbours."""
-    if not numbers:
-        return []
-    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-    groups = np.split(np.asarray(numbers), breaks)
-    return [(int(group[0]), int(group[-1]) + 1) for group in groups]
+def _fitted(plane: Floats, side: int) -> Floats:
+    """At most `side` pixels wide and high, so that a tile is drawn pixel by pixel; what is smaller stays."""
+    height, width = plane.shape
+    if max(height, width) <= side:
+        return plane
+    down, across = max(1, height * side // max(height, width)), max(1, width * side // max(height, width))
+    result: Floats = plane.take(np.arange(down) * height // down, 0).take(np.arange(across) * width // across, 1)
+    return result
