@@ -29,7 +29,7 @@ class Safekeeping:
         self._history = history
         self.on_disk = OnDisk(path, digest) if path is not None else None
         self.journal = Journal(history.graph, path, digest, folder=folder, on_failure=on_failure)
-        self._end = history.subscribe(self.journal.record)
+        self._end: Callable[[], None] | None = history.subscribe(self.journal.record)
 
     def save(self, path: Path, settings: Settings | None = None) -> tuple[Diagnostic, ...]:
         """Write the document to `path`, and the settings beside it. Raises DiagnosticError ("cannot-save") for the document;
@@ -55,5 +55,7 @@ class Safekeeping:
 
     def close(self) -> None:
         """The document goes away, saved or given up: nothing is kept of it."""
-        self._end()
+        if self._end is not None:
+            self._end()
+            self._end = None
         self.journal.close()

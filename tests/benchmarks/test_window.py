@@ -140,7 +140,7 @@ def test_picture_after_the_slider(benchmark, qtbot, tmp_path: Path) -> None:
     write_image(tmp_path / "photograph.png", np.ascontiguousarray(photograph))
     window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
     window.resize(1600, 1000)
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
     window.show()
     qtbot.waitExposed(window)
     window.files.open(samples.path("denoiser_analyze.xml"))

@@ -35,7 +35,7 @@ def window(qtbot: QtBot, tmp_path: Path) -> MainWindow:
         pytest.skip("the story needs an X display and xdotool: run it with `make test`")
     theme.apply(app, "dark")
     window = MainWindow(load(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())  # it must not ask
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())  # it must not ask
     window.setGeometry(0, 0, 1600, 1000)
     with qtbot.waitExposed(window):
         window.show()

@@ -32,7 +32,7 @@ def open_window(qtbot, folder) -> MainWindow:
     """The shown window, with settings of its own in `folder`; it does not ask for its changes when it closes."""
     window = MainWindow(default_registry(), QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat))
     window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
     window.show()
     qtbot.waitExposed(window)
     return window

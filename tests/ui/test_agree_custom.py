@@ -35,7 +35,7 @@ def window(qtbot, tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
     made = MainWindow(default_registry(), settings)
-    qtbot.addWidget(made, before_close_func=lambda window: window.context.document.history.mark_clean())
+    qtbot.addWidget(made, before_close_func=lambda window: window.close_now())
     made.show()
     made.start_engine_client()
     graph = Graph(

@@ -72,7 +72,7 @@ class Bench:
 
     def open(self, path: Path) -> None:
         """File > Open with this file chosen."""
-        self.patch.setattr(QFileDialog, "getOpenFileName", lambda *a, **k: (str(path), ""))
+        self.patch.setattr(QFileDialog, "getOpenFileNames", lambda *a, **k: ([str(path)], ""))
         self.trigger("file.open")
 
     def explained(self) -> tuple[str, list[str], set[str]]:
@@ -93,7 +93,7 @@ class Bench:
 def bench(qtbot, tmp_path, monkeypatch):
     window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
     window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
     window.show()
     qtbot.waitExposed(window)
     bench = Bench(qtbot, window, monkeypatch)

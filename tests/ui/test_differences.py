@@ -38,7 +38,7 @@ def network() -> Graph:
 @pytest.fixture
 def window(qtbot, tmp_path):
     window = MainWindow(default_registry(), QSettings(str(tmp_path / "w.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.root.history.mark_clean())
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
     window.resize(1366, 768)
     window.show()
     qtbot.waitExposed(window)

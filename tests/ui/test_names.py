@@ -118,7 +118,7 @@ def network() -> Graph:
 def window(qtbot, tmp_path) -> MainWindow:
     window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
     window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
     window.show()
     qtbot.waitExposed(window)
     document = Document(network(), window.context.registry, parent=window.context)

@@ -11,10 +11,12 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QTableWidget, QToolButton, QWidget
 
+from app.ui.canvas.canvas import Canvas
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.files import Files
 from app.ui.panels.network_settings import NetworkSettingsPanel
+from app.ui.tabs import Tabs
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.number_field import NumberField
@@ -187,12 +189,20 @@ def test_without_a_document_it_says_what_will_stand_here(qtbot):
     assert panel._empty.text().startswith("Open or create")
 
 
+def files_of(qtbot, window, context, folder) -> Files:
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    tabs = Tabs(context, canvas, window)
+    qtbot.addWidget(tabs.bar)
+    return Files(window, context, QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat), tabs)
+
+
 def test_changed_settings_are_saved_beside_the_document(qtbot, context, tmp_path):
     path = tmp_path / "net.xml"
     save_document(small_graph(), path)
     window = QWidget()
     qtbot.addWidget(window)
-    files = Files(window, context, QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
+    files = files_of(qtbot, window, context, tmp_path)
     assert files.open(path)
     context.document.change_settings(iterations=33, weights=str(tmp_path / "weights"))
     assert not settings_path(path).exists()
@@ -207,7 +217,7 @@ def test_changed_settings_are_saved_beside_the_document(qtbot, context, tmp_path
 def test_settings_of_a_new_document_wait_for_its_first_saving(qtbot, context, tmp_path):
     window = QWidget()
     qtbot.addWidget(window)
-    files = Files(window, context, QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
+    files = files_of(qtbot, window, context, tmp_path)
     files.new()
     context.document.change_settings(threads=2)
     assert files.save_to(tmp_path / "new.xml")

@@ -36,7 +36,7 @@ def window(qtbot, tmp_path):
     (folder / "broken.py").write_text("import no_such_package_at_all")
     settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
     made = MainWindow(load([folder], entry_points=False), settings)
-    qtbot.addWidget(made, before_close_func=lambda window: window.context.document.history.mark_clean())
+    qtbot.addWidget(made, before_close_func=lambda window: window.close_now())
     made.resize(1366, 768)
     made.show()
     qtbot.waitExposed(made)

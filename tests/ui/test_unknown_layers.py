@@ -46,7 +46,7 @@ def window(qtbot, tmp_path):
     path = tmp_path / "net.xml"
     path.write_text(TEXT)
     made = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(made, before_close_func=lambda window: window.context.document.history.mark_clean())
+    qtbot.addWidget(made, before_close_func=lambda window: window.close_now())
     made.show()
     qtbot.waitExposed(made)
     made.files.open(path)
