@@ -35,7 +35,7 @@ def shortcuts(qapp, settings) -> Shortcuts:
 @pytest.fixture
 def window(qtbot, settings):
     window = MainWindow(default_registry(), settings)
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
     window.resize(1200, 700)
     window.show()
     with qtbot.waitActive(window):
@@ -110,7 +110,7 @@ def test_changed_in_the_dialog_by_keys_and_then_used(window, qtbot):
         dialog.close()
         window.activateWindow()
     window.context.select(("a",))
-    qtbot.waitUntil(lambda: window.actions_["edit.rename"].isEnabled())
+    qtbot.waitUntil(window.actions_["edit.rename"].isEnabled)
     window.canvas.viewer.setFocus()
     QTest.keySequence(window.canvas.viewer, "Ctrl+D")
     field = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "canvas.rename")
