@@ -18,6 +18,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
 
 from app.ui import windows
+from app.ui.analysis.controller import analysis_of
+from app.ui.analysis.result import Phase
 from app.ui.dialogs.unsaved import UnsavedDialog
 from app.ui.document import Document
 from app.ui.window import MainWindow
@@ -270,6 +272,27 @@ def test_a_document_that_others_set_has_a_tab_too(window, files):
     assert window.tabs.shown.document is document
     window.tabs.step(1)
     assert window.context.root.path == files[0]
+
+
+def test_an_analysis_goes_on_when_one_comes_back(window, files, qtbot):
+    """Never a picture of another document; and no click is needed to see one's own again."""
+    window.files.open_all(files[:2])
+    window.start_engine_client()
+    analysis = analysis_of(window.context)
+    window.context.root.change_settings(random_seed=0)
+    params = {"dims": "16x16x3"}
+    window.context.root.do(lambda g: commands.set_params(g, {"in": params}))
+    window.context.root.do(lambda g: commands.add_layer(g, Layer("out", "output", (960, 0), (Source("n2"),))))
+    analysis.launch()
+    qtbot.waitUntil(lambda: analysis.result is not None, timeout=30_000)
+    window.tabs.step(1)
+    assert analysis.result is None
+    QCoreApplication.processEvents()
+    assert analysis.phase is Phase.IDLE  # the other one was never launched
+    window.tabs.step(1)
+    assert analysis.result is None
+    qtbot.waitUntil(lambda: analysis.result is not None, timeout=30_000)
+    assert set(analysis.result.outputs) == {"out"}
 
 
 # --- dragging files in -------------------------------------------------------------------------------------------------

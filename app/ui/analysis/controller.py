@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from weakref import WeakSet
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -52,6 +53,7 @@ class AnalysisController(InputFeeding):
         self._in_flight = False
         self._opening = False  # what is in flight is `open`
         self._fresh = False  # `result` is of the network that the engine has open
+        self._analysed: WeakSet[Document] = WeakSet()  # documents that were left while they were analysed
         self._epoch = 0  # another document, another epoch: late replies are dropped
         self._session = -1  # the engine's session that holds our network
         self._changes = Changes()
@@ -141,6 +143,8 @@ class AnalysisController(InputFeeding):
 
     def _on_document(self, document: Document) -> None:
         if self._document is not None:
+            if self._active:
+                self._analysed.add(self._document)
             self._document.changed.disconnect(self._on_change)
             self._document.settings_changed.disconnect(self._on_settings)
         self._document = document
@@ -161,6 +165,10 @@ class AnalysisController(InputFeeding):
         self._set_phase(Phase.IDLE, "")
         self.inputs_changed.emit()
         self.result_changed.emit()
+        if document in self._analysed:  # it runs again when one comes back to it, after all have heard of the change
+            self._analysed.discard(document)
+            epoch = self._epoch
+            QTimer.singleShot(0, self, lambda: self.launch() if epoch == self._epoch else None)
 
     def _on_settings(self) -> None:
         """Other pictures are fed; anything else that matters opens the network anew."""
