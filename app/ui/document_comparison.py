@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
+from shiboken6 import isValid
 
 from app.ui.document import Document
 from app.ui.scope import TemplateView
@@ -30,8 +32,10 @@ class DocumentComparison(QObject):
         super().__init__(context)
         self._context = context
         self._document: Document | None = None
+        self._other_document: Document | None = None  # open too: followed
         self.title = ""  # of the other network
         self.other: Graph | None = None
+        self.open_documents: Callable[[], list[Document]] = list
         self.result = Comparison()
         self._later = QTimer(self, singleShot=True, interval=REST, timeout=self._compute)
         context.root_changed.connect(self._on_root)
@@ -55,12 +59,29 @@ class DocumentComparison(QObject):
             self.changed.emit()
 
     def with_graph(self, other: Graph, title: str) -> None:
+        self._follow(None)
         self.other, self.title = other.copy(), title
         self._compute()
 
+    def with_document(self, other: Document) -> None:
+        """Compare with another open document, whose changes are followed too."""
+        self._follow(other)
+        self.other, self.title = other.graph, other.title
+        self._compute()
+
     def stop(self) -> None:
+        self._follow(None)
         self.other = None
         self._compute()
+
+    def _follow(self, other: Document | None) -> None:
+        if self._other_document is not None and isValid(self._other_document):  # type: ignore[no-untyped-call]
+            self._other_document.changed.disconnect(self._on_changed)
+            self._other_document.destroyed.disconnect(self.stop)
+        self._other_document = other
+        if other is not None:
+            other.changed.connect(self._on_changed)
+            other.destroyed.connect(self.stop)
 
     def shown(self) -> Comparison:
         """The differences in what is shown: the whole network, or the inside of a template."""

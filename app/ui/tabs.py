@@ -36,6 +36,7 @@ class Tabs(QObject):
         self.bar.menu_asked.connect(lambda number, place: self.menu_asked.emit(self._files[number], place))
         self.bar.tabMoved.connect(lambda _from, _to: self.changed.emit())
         context.root_changed.connect(self._on_root)
+        context.comparison.open_documents = lambda: [opened.document for opened in self.all]
 
     def __len__(self) -> int:
         return len(self._files)

@@ -114,6 +114,23 @@ def test_another_document_and_the_inside_of_a_template(window, qtbot, tmp_path):
     assert ("~ changed template", "pair", "layers: 1 changed") in lines(panel)
 
 
+def test_an_open_document_is_followed_until_it_is_closed(window, qtbot, tmp_path):
+    save_document(network(), tmp_path / "two.xml")
+    first = window.context.root
+    assert window.files.open(tmp_path / "two.xml")
+    panel = window.docks.panel("differences")
+    panel.choose.menu().aboutToShow.emit()
+    action = next(a for a in panel.choose.menu().actions() if a.text() == "four.xml")
+    action.trigger()
+    assert panel.head.text() == "Since four.xml: no difference"
+    first.do(lambda g: commands.set_params(g, {"a": {"features": "5"}}))
+    qtbot.waitUntil(lambda: marks(window) == {"a": "~"})
+    first.history.mark_clean()
+    window.files.close(window.tabs.of(first))
+    qtbot.waitUntil(lambda: marks(window) == {})
+    assert panel.empty.isVisible()
+
+
 def test_a_file_that_cannot_be_read_is_told_and_the_comparison_stays(window, tmp_path, qtbot):
     from PySide6.QtWidgets import QApplication
 

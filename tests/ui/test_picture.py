@@ -106,7 +106,7 @@ def test_from_the_menu_with_keys(qtbot, tmp_path):
         window.activateWindow()
     assert window.files.open(samples.path("denoiser.xml"))
     window.canvas.select_all()
-    qtbot.waitUntil(lambda: window.actions_["export.picture"].isEnabled())
+    qtbot.waitUntil(window.actions_["export.picture"].isEnabled)
     QTest.keySequence(window, "Ctrl+Shift+E")
     dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, PictureDialog))
     assert "pixels" in dialog.pixels.text()

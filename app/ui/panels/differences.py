@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from weakref import ref
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
@@ -23,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from app.ui import theme
 from app.ui.context import Context
+from app.ui.document import Document
 from app.ui.texts import tr
 from app.ui.widgets.empty_state import EmptyState
 from designer.graph.compare import Comparison
@@ -55,6 +58,7 @@ class DifferencesPanel(QWidget):
         self.file = menu.addAction(tr("Another &Document..."))
         self.file.setObjectName("differences.file")
         self.file.triggered.connect(self.ask_file)
+        self._others: list[QAction] = []
         menu.aboutToShow.connect(self._refresh_menu)
         self.choose.setMenu(menu)
         self.copy = self._button("copy", tr("&Copy"), tr("Copy all differences as text"))
@@ -144,6 +148,23 @@ class DifferencesPanel(QWidget):
         has = self._context.has_document and self._context.root.path is not None
         self.saved.setEnabled(has)
         self.saved.setToolTip("" if has else tr("this network was never saved"))
+        menu = self.choose.menu()
+        for action in self._others:
+            menu.removeAction(action)
+            action.deleteLater()
+        comparison = self._context.comparison
+        present = self._context.root if self._context.has_document else None
+        self._others = []
+        for document in comparison.open_documents():
+            if document is not present:
+                action = menu.addAction(document.title.replace("&", "&&"))
+                action.triggered.connect(partial(self._with_open, ref(document)))
+                self._others.append(action)
+
+    def _with_open(self, other: ref[Document], _on: bool = False) -> None:
+        document = other()
+        if document is not None:  # it was not closed meanwhile
+            self._context.comparison.with_document(document)
 
     def _show(self, *_args: object) -> None:
         comparison = self._context.comparison
