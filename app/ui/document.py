@@ -16,7 +16,7 @@ from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
-from designer.graph.template import INSTANCE, PARAMETER, instances
+from designer.graph.template import INSTANCE, PARAMETER, instances, made_of
 from designer.operators.registry import Registry
 from designer.operators.training_branch import missing_output, training_branch
 
@@ -156,6 +156,10 @@ class Document(QObject):
         if change.settings:
             self.settings = replace(self.settings, **dict(change.settings))  # type: ignore[arg-type]
         states = self.inference.update(change)
+        if change.templates:  # what an instance computes is another thing now
+            change = replace(
+                change, reconfigured=change.reconfigured | made_of(self.graph, change.templates) - change.added
+            )
         if change.computed or change.removed:
             before, self.training = self.training, training_branch(self.graph, self.registry)
             states |= (before ^ self.training) & self.graph.layers.keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,7 +16,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
-from designer.graph.template import INSTANCE, PARAMETER, Template
+from designer.graph.template import INSTANCE, PARAMETER, Template, made_of
 from designer.graph.template_commands import edit_template
 from designer.graph.types import TensorType
 from designer.operators.inside import InsideInference, feeds_of
@@ -141,6 +142,8 @@ class TemplateView(Document):
         mine = self.graph.apply(edit) if edit else ChangeSet()
         self._inside.inside.feed(self._feeds())
         states = self.inference.update(mine)
+        if mine.templates:
+            mine = replace(mine, reconfigured=mine.reconfigured | made_of(self.graph, mine.templates) - mine.added)
         before, self.training = self.training, self._training()
         states |= (before ^ self.training) & self.graph.layers.keys()
         before_count, self._counted = self._counted, self._file.instances

@@ -72,6 +72,13 @@ def instances(graph: Graph) -> Counter[str]:
     return found
 
 
+def made_of(graph: Graph, names: Iterable[str]) -> frozenset[str]:
+    """The layers of a network that are instances of these templates, or of templates that use them."""
+    changed = set(names)
+    touched = {t: not changed.isdisjoint(closure(graph.templates, t)) for t in {*graph.templates, *changed}}
+    return frozenset(x.name for x in graph if x.type == INSTANCE and touched.get(x.params.get(PARAMETER, ""), False))
+
+
 def would_recur(templates: Mapping[str, Template], around: Iterable[str], wanted: str) -> str:
     """The template of `around` that would use itself if an instance of `wanted` stood inside of all of them; empty for none."""
     used = closure(templates, wanted)

@@ -1,0 +1,65 @@
+"""The analysis while a template is shown: layers inside are inspected by their path, edits inside are run."""
+
+from __future__ import annotations
+
+import analysis_kit as kit
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import samples
+from app.ui.analysis.controller import analysis_of
+from app.ui.panels.channel_inspector import ChannelInspectorPanel
+from designer.files.document import read_document
+from designer.graph import commands
+
+
+@pytest.fixture
+def launched(qtbot, engine):
+    bench = kit.Launched(qtbot, engine)
+    graph = read_document(samples.path("residual_blocks.xml")).graph
+    graph.apply(commands.set_params(graph, {"input_image": {"dims": "24x16x3"}}))
+    bench.open(graph)
+    bench.launch_random()
+    yield bench
+    bench.context.deleteLater()
+
+
+def test_a_layer_inside_is_inspected_and_follows_edits_inside(qtbot, launched):
+    context, analysis = launched.context, analysis_of(launched.context)
+    panel = ChannelInspectorPanel(context)
+    qtbot.addWidget(panel)
+    panel.show()
+    path = "group_1.block_1.conv_1"
+
+    def shape():
+        found = analysis.result.captures.get(path) if analysis.result is not None else None
+        return found.shape if found is not None else None
+
+    context.enter("group_1")
+    context.enter("block_1")
+    context.inspect_requested.emit(context.path_of("conv_1"))
+    qtbot.waitUntil(lambda: shape() is not None, timeout=kit.WAIT)
+    assert shape()[1] == 32
+    before = np.array(analysis.result.captures[path])
+    edit = commands.set_params(context.document.graph, {"conv_1": {"kernel": "1x1"}})
+    assert context.document.do(edit)
+    qtbot.waitUntil(
+        lambda: shape() is not None and not np.array_equal(analysis.result.captures[path], before), timeout=kit.WAIT
+    )
+    context.root.undo()
+    qtbot.waitUntil(
+        lambda: shape() is not None and np.array_equal(analysis.result.captures[path], before), timeout=kit.WAIT
+    )
+    assert context.scope[-1].instance == "block_1"
+
+
+def test_an_edit_inside_reconfigures_the_instances(launched):
+    context = launched.context
+    changes = []
+    context.root.changed.connect(changes.append)
+    context.enter("residual_block")
+    context.document.do(commands.set_params(context.document.graph, {"conv_1": {"kernel": "5x5"}}))
+    assert changes[-1].reconfigured == {"group_1", "group_2"}
