@@ -1,0 +1,162 @@
+"""How long a person waits while looking at a network: the sample denoiser on a photograph of 512 x 512.
+
+Figures are ratios of interleaved runs in one process; an ordinary test run goes through the same code once, small.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+import samples
+from designer.files.document import read_document
+from designer.files.weights import load_weights, required_weights
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.registry import load
+from designer.runtime.api import RunOptions
+from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.images import read_image, write_image
+from designer.runtime.machine import physical_cores
+from designer.runtime.network import passes_through, tensors
+from designer.runtime.plan import PartStep
+from designer.runtime.session import Session
+
+pytest.importorskip("pytest_benchmark")
+ort = pytest.importorskip("onnxruntime")
+PAIRS = 9
+
+
+@pytest.fixture(scope="module")
+def analysis_registry():
+    return load(entry_points=False)
+
+
+@pytest.fixture
+def photograph(benchmark, tmp_path):
+    side = 64 if benchmark.disabled else 512
+    picture = read_image(sorted(samples.PHOTOGRAPHS.glob("*.[jp][pn]g"))[0])[:, :, :side, :side]
+    write_image(tmp_path / "photograph.png", np.ascontiguousarray(picture))
+    return tmp_path / "photograph.png"
+
+
+def session_of(registry, photograph, name="denoiser_analyze.xml") -> Session:
+    graph = read_document(samples.path(name)).graph
+    needed = required_weights(Inference(graph, registry))
+    session = Session(graph, registry, load_weights(samples.path("weights/denoiser"), needed), RunOptions())
+    (layer,) = (item.name for item in graph if item.type == "input")
+    session.set_input_file(layer, photograph)
+    session.run()
+    return session
+
+
+def seconds(work) -> float:
+    started = perf_counter()
+    work()
+    return perf_counter() - started
+
+
+def ratio(benchmark, ours, plain, name, limit) -> None:
+    """Run both in turns. The ratio of the best times or of the pairs' median is judged: on a busy machine either may be off."""
+    pairs = 1 if benchmark.disabled else PAIRS
+    for work in (ours, plain):
+        work()
+    times = []
+    for number in range(pairs):
+        first, second = (ours, plain) if number % 2 == 0 else (plain, ours)
+        one, two = seconds(first), seconds(second)
+        times.append((one, two) if first is ours else (two, one))
+    best = min(a for a, _ in times) / min(b for _, b in times)
+    middle = median(a / b for a, b in times)
+    benchmark.extra_info.update(best=round(best, 4), median=round(middle, 4), limit=limit)
+    benchmark.pedantic(ours, rounds=1)
+    if not benchmark.disabled:
+        best_ms, plain_ms = (min(t) * 1000 for t in zip(*times, strict=True))
+        print(
+            f"\n{name}: {best:.4f} x (median {middle:.4f}), {best_ms:.1f} ms against {plain_ms:.1f} ms; reach {limit}"
+        )
+        assert min(best, middle) <= limit
+
+
+def full(session, captures=()):
+    def work():
+        session.results.clear()
+        return session.run(captures)
+
+    return work
+
+
+def test_mix_beside_a_full_run(benchmark, analysis_registry, photograph):
+    session = session_of(analysis_registry, photograph)
+    count = 0
+
+    def drag():
+        nonlocal count
+        count += 1
+        session.set_param("mix_0", "amount", f"{count % 997 / 997:.5f}")
+        return session.run()
+
+    assert [s.layers for s in drag().steps if not s.cached] == [("mix_0",)]
+    session.results.clear()
+    session.run()
+
+    def plain():
+        session.results.clear()
+        session.run()
+
+    ratio(benchmark, drag, plain, "Mix beside a full run", 1 / 50)
+
+
+def test_noise_beside_the_plain_engine(benchmark, analysis_registry, photograph):
+    """What a move of Noise costs: noise, the network and Mix, against the network alone in plain ONNX Runtime."""
+    session = session_of(analysis_registry, photograph)
+    step = next(s for s in session.plan().steps if isinstance(s, PartStep))
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = physical_cores(), 1
+    options.log_severity_level = 3
+    model = serialized(build_model(session.inference, step.part, step.wanted, session.weights))
+    plain = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    (feed,) = step.part.feeds
+    array = session.run([feed]).captures[feed]
+    count = 0
+
+    def drag():
+        nonlocal count
+        count += 1
+        session.set_param("noise_0", "scale", f"{0.01 + count / 10_000:.5f}")
+        return session.run()
+
+    ratio(benchmark, drag, lambda: plain.run(None, {str(feed): array}), "Noise beside the plain engine", 1.05)
+
+
+def hidden(session) -> list[Source]:
+    step = next(s for s in session.plan().steps if isinstance(s, PartStep))
+    names = [name for name in step.part.layers if not passes_through(session.inference, name)]
+    return [source for name in names for source in tensors(session.inference, name)]
+
+
+def test_one_hidden_layer_captured(benchmark, analysis_registry, photograph):
+    session = session_of(analysis_registry, photograph)
+    layers = hidden(session)
+    ratio(benchmark, full(session, layers[len(layers) // 2 :][:1]), full(session), "one hidden layer", 1.10)
+
+
+def test_all_hidden_layers_captured(benchmark, analysis_registry, photograph):
+    session = session_of(analysis_registry, photograph)
+    layers = hidden(session)
+    assert len(layers) > 5
+    ratio(benchmark, full(session, layers), full(session), f"all {len(layers)} hidden layers", 1.5)
+
+
+def test_first_picture_after_opening_a_photograph(benchmark, analysis_registry, photograph):
+    session = session_of(analysis_registry, photograph)
+    (layer,) = (item.name for item in session.graph if item.type == "input")
+
+    def opened():
+        session.set_input_file(layer, photograph)
+        session.run()
+
+    ratio(benchmark, opened, full(session), "first picture after a photograph", 1.5)
