@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,7 @@ from app.ui.scope import Step, TemplateView
 from app.ui.texts import tr
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import ChangeSet
-from designer.graph.template import INSTANCE, PARAMETER
+from designer.graph.template import INSTANCE, PARAMETER, enclosing
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
@@ -168,6 +169,24 @@ class Context(QObject):
         """The name under which the engine knows a layer that is in sight; empty in a template that no instance led to."""
         steps = [view.instance for view in self._views]
         return ".".join((*steps, layer)) if all(steps) else ""
+
+    def paths(self, layers: Iterable[str]) -> tuple[str, ...]:
+        """`path_of` each, without those that have none."""
+        return tuple(path for layer in layers if (path := self.path_of(layer)))
+
+    def in_sight(self, path: str) -> str:
+        """The layer that is shown for what the engine calls `path`: itself, or the instance it is inside of; else empty."""
+        around = self.path_of("")
+        if not path.startswith(around) or (self._views and not around):
+            return ""
+        rest = path.removeprefix(around)
+        return next((name for name in enclosing(rest) if name in self.document.graph), "")
+
+    def reveal(self, path: str) -> None:
+        """Show the layer that the engine calls `path`, in the template that it is in."""
+        found = self.find(path)
+        if found is not None and self.set_scope(found[0]):
+            self.reveal_requested.emit(found[1])
 
     def find(self, path: str) -> tuple[tuple[Step, ...], str] | None:
         """The scope and the name of a layer that the engine calls `path` (`group_1.conv_1`); None when it is nowhere."""

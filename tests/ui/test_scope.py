@@ -111,3 +111,18 @@ def test_a_file_is_shown_where_it_was_left(context):
     assert context.scope == ()
     context.set_document(first)
     assert context.scope == (Step("group_1", "residual_group"),)
+
+
+def test_paths_of_the_engine_lead_to_layers_and_back(qtbot, context):
+    context.enter("group_1")
+    assert context.paths(("block_1",)) == ("group_1.block_1",)
+    assert context.in_sight("group_1.block_2.conv_1") == "block_2"
+    assert context.in_sight("group_2.block_2.conv_1") == ""
+    with qtbot.waitSignal(context.reveal_requested) as asked:
+        context.reveal("group_2.block_1.conv_2")
+    assert asked.args == ["conv_2"]
+    assert context.scope == (Step("group_2", "residual_group"), Step("block_1", "residual_block"))
+    context.enter("residual_block")
+    assert context.paths(("conv_1",)) == ()
+    assert context.in_sight("conv_1") == ""
+    assert context.find("nobody.conv_1") is None

@@ -158,9 +158,7 @@ class NetworkOverviewPanel(QWidget):
         self.notice.say(faults.text, "error", ("go", "look") if faults.culprit else ())
 
     def _go_to_fault(self) -> None:
-        found = self._context.find(self.faults.culprit)
-        if found is not None and self._context.set_scope(found[0]):
-            self._context.reveal_requested.emit(found[1])
+        self._context.reveal(self.faults.culprit)
 
     def _inspect_fault(self) -> None:
         self._context.inspect_requested.emit(self.faults.culprit)
@@ -185,15 +183,16 @@ class NetworkOverviewPanel(QWidget):
     def _select(self, index: QModelIndex) -> None:
         layer = self.model.layer_at(index)
         group = index.isValid() and self.model.rowCount(index.siblingAtColumn(0)) > 0
-        if layer and not group and not self._selecting and layer in self._context.root.graph:
+        shown = self._context.in_sight(layer) if layer else ""
+        if shown and not group and not self._selecting:
             self._selecting = True
-            self._context.select((layer,))
+            self._context.select((shown,))
             self._selecting = False
 
     def _follow_selection(self, names: Any) -> None:
         if self._selecting or len(names) != 1:
             return
-        at = self.model.find(names[0])
+        at = self.model.find(self._context.path_of(names[0]))
         if at.isValid():
             self._selecting = True
             self.tree.setCurrentIndex(at.siblingAtColumn(LAYER))
@@ -207,7 +206,7 @@ class NetworkOverviewPanel(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(f"Inspect channels of {layer}", lambda: self._inspect(index))
-        menu.addAction("Show on the canvas", lambda: self._context.reveal_requested.emit(layer))
+        menu.addAction("Show on the canvas", lambda: self._context.reveal(layer))
         menu.popup(self.tree.viewport().mapToGlobal(place))
 
 

@@ -26,7 +26,6 @@ from app.ui.profiling.dialogs import save_record
 from app.ui.profiling.heat import HeatDelegate
 from app.ui.profiling.table_model import OperatorModel, OperatorProxy
 from app.ui.widgets.empty_state import EmptyState
-from designer.graph.graph import Graph
 from designer.graph.template import enclosing
 from designer.profiling.report import Group
 from designer.profiling.units import quantity, text
@@ -152,7 +151,7 @@ class OperatorTablePanel(QWidget):
             for number, column in enumerate(COLUMNS):
                 if column.text is not None and self.table.columnWidth(number) > WIDEST:
                     self.table.setColumnWidth(number, WIDEST)
-        self._follow_layers(self._context.selection)
+        self._follow_layers(self._context.paths(self._context.selection))
         self._tell()
 
     def _tell(self) -> None:
@@ -184,14 +183,14 @@ class OperatorTablePanel(QWidget):
         self._tell()
         if self._following or not self._context.has_document:
             return
-        graph = self._context.root.graph
-        names = dict.fromkeys(n for g in self.selected() for layer in g.layers if (n := _shown(graph, layer)))
+        shown = self._context.in_sight
+        names = dict.fromkeys(n for g in self.selected() for layer in g.layers if (n := shown(layer)))
         self._following = True
         self._context.select(tuple(names))
         self._following = False
 
     def _on_layers(self, names: object) -> None:
-        self._follow_layers(self._context.selection)
+        self._follow_layers(self._context.paths(self._context.selection))
 
     def _follow_layers(self, names: tuple[str, ...]) -> None:
         if self._following:
@@ -212,9 +211,8 @@ class OperatorTablePanel(QWidget):
         self._tell()
 
     def _reveal(self, group: Group) -> None:
-        layer = _shown(self._context.root.graph, group.layers[0]) if self._context.has_document else ""
-        if layer:
-            self._context.reveal_requested.emit(layer)
+        if self._context.has_document:
+            self._context.reveal(group.layers[0])
 
     def _menu(self, place: QPoint) -> None:
         menu = QMenu(self)
@@ -230,8 +228,3 @@ class OperatorTablePanel(QWidget):
 
 def _column(key: str) -> int:
     return next(i for i, column in enumerate(COLUMNS) if column.key == key)
-
-
-def _shown(graph: Graph, layer: str) -> str:
-    """The layer of the document for a layer that ran: itself, or the instance that it is inside of; empty for none."""
-    return next((name for name in enclosing(layer) if name in graph), "")

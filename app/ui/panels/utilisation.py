@@ -92,7 +92,7 @@ class UtilisationPanel(QWidget):
         if entry is None or not self.isVisible():
             return
         record = entry.record
-        groups = groups_of(record, self._context.selection)
+        groups = groups_of(record, self._context.paths(self._context.selection))
         name = groups[0].name if len(groups) == 1 else f"{len(groups)} selected steps"
         selected = mean_utilisation(groups, None, "selected steps") if groups else None
         if selected is not None and len(groups) == 1:
