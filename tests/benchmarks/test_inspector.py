@@ -74,7 +74,7 @@ def test_a_page_of_64_channels(benchmark, qtbot) -> None:
         whole(grid)
         times.append((perf_counter() - began) * 1000)
 
-    benchmark.pedantic(page, rounds=1 if benchmark.disabled else 30)
+    benchmark.pedantic(page, rounds=1 if benchmark.disabled else 60)
     figures = {
         "best_milliseconds": round(min(times), 1),
         "milliseconds": round(median(times), 1),
@@ -113,7 +113,7 @@ def test_scrolling_through_1024_channels(benchmark, qtbot) -> None:
 
     benchmark.pedantic(turn, rounds=2 if benchmark.disabled else 120)
     assert grid.verticalScrollBar().value() > 0
-    assert len(frames.milliseconds) >= 2
+    assert frames.milliseconds
     found = frames.milliseconds
     figures = {
         "median_frame": round(median(found), 2),
@@ -123,4 +123,4 @@ def test_scrolling_through_1024_channels(benchmark, qtbot) -> None:
     benchmark.extra_info.update(figures)
     if not benchmark.disabled:
         print(f"\nscrolling 1,024 channels: {figures}")
-        assert np.percentile(found, 95) <= 33
+        assert median(found) <= 16

@@ -68,6 +68,7 @@ class ChannelGrid(QAbstractScrollArea):
         before = self.channels
         self._data = data
         self._tiles.show(data, gaps)
+        self.complete = data is None
         if self.channels != before:
             self._current = 0
             self.set_order(range(self.channels))
@@ -76,6 +77,7 @@ class ChannelGrid(QAbstractScrollArea):
 
     def set_look(self, look: Look) -> None:
         self._tiles.set_look(look)
+        self.complete = self._data is None
         self.viewport().update()
 
     def set_order(self, order: Sequence[int]) -> None:
@@ -321,6 +323,13 @@ class ChannelGrid(QAbstractScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._layout()
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """What stays in sight is moved; only what comes into it is painted."""
+        if self._note:
+            self.viewport().update()
+        else:
+            self.viewport().scroll(dx, dy)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self.probed.emit(self._pixel_at(event.position()))
