@@ -137,6 +137,7 @@ class MainWindow(QMainWindow):
         bell().rung.connect(self._on_refused)
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
         self.status.stop_clicked.connect(self.stop)
+        self.canvas.viewer.escaped.connect(lambda: self.stop() if self.status.busy else None)
         self.status.busy_shown.connect(self._refresh_soon)
         QGuiApplication.clipboard().dataChanged.connect(self._refresh_soon)
 

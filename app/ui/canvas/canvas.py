@@ -18,7 +18,6 @@ from app.ui.canvas.places import Places
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
 from app.ui.canvas.renaming import ask_name, ask_title
-from app.ui.canvas.rerouting import Rerouting
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.context import Context
 from app.ui.document import Document
@@ -74,8 +73,7 @@ class Canvas(QWidget):
         viewer.quick_add_wanted.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_wanted.connect(self.menu_requested)
-        self._linking = Linking(self, context)
-        self.rerouting = Rerouting(self)
+        self.linking = Linking(self, context)
         viewer.link_refused.connect(lambda reason: context.message.emit("error", f"Not connected: {reason}"))
         context.document_changed.connect(self._show)
         self._marking = Marking(context, self.viewer, self.projection)
@@ -365,8 +363,7 @@ class Canvas(QWidget):
         self.open_search(place, self._insert(link) if isinstance(link, LinkItem) else None)
 
     def _insert(self, link: LinkItem) -> Connect:
-        consumer, index = link.key
-        return lambda layer: commands.insert_on_link(self._context.document.graph, layer, consumer, index)
+        return lambda layer: commands.insert_on_link(self._context.document.graph, layer, *link.key)
 
     def open_search(
         self, place: QPointF, join: Connect | None, accepts: Callable[[type[Operator]], bool] | None = None

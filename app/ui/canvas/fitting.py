@@ -7,6 +7,7 @@ from typing import cast
 from app.ui.document import Document
 from designer.graph.model import Source
 from designer.graph.types import ShapeError, TensorType
+from designer.operators.api import Port
 from designer.operators.registry import Read
 
 Key = tuple[str, int]  # consumer, input index
@@ -49,6 +50,14 @@ def misfit(document: Document, source: Source, consumer: str, index: int, loose:
     except Exception:  # a plugin's mistake; Type Checking tells it where it matters
         return ""
     return ""
+
+
+def takes(port: Port, tensor: TensorType | None) -> bool:
+    """Whether a port takes such a tensor, as far as its declaration says; yes where the tensor is unknown."""
+    if tensor is None:
+        return True
+    ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
+    return (ranks is None or tensor.rank in ranks) and (not port.dtypes or tensor.dtype in port.dtypes)
 
 
 def output_type(document: Document, source: Source) -> TensorType | None:

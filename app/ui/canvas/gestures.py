@@ -11,6 +11,7 @@ from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtWidgets import QToolTip
 
 from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.inserting import link_under, may_insert
 from app.ui.canvas.links import LinkItem, LiveLink
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.ports import PortDot
@@ -97,6 +98,8 @@ class Move:
             if link.points and link.source.node in self._origins and link.target.node in self._origins
         }
         self._moved = False
+        self._inserts = len(self._origins) == 1 and lead in self._origins and may_insert(lead)
+        self._onto: LinkItem | None = None  # the link that the node would go into
 
     def move(self, point: QPoint) -> None:
         if not self._moved and (point - self._start).manhattanLength() < THRESHOLD:
@@ -110,6 +113,15 @@ class Move:
         self._shift(step)
         for item, place in self._origins.items():
             item.move_to(place + step)
+        if self._inserts:
+            self._aim(link_under(self._viewer, self._lead))
+
+    def _aim(self, link: LinkItem | None) -> None:
+        if link is not self._onto:
+            for other, on in ((self._onto, False), (link, True)):
+                if other is not None:
+                    other.show_target(on)
+            self._onto = link
 
     def _shift(self, step: QPointF) -> None:
         """Points of links between dragged layers go along."""
@@ -118,8 +130,12 @@ class Move:
 
     def release(self, point: QPoint) -> None:
         self._shift(QPointF())
+        onto = self._onto
+        self._aim(None)
         moved = {item.layer: item.pos() for item, origin in self._origins.items() if item.pos() != origin}
-        if moved:
+        if moved and onto is not None:
+            self._viewer.dropped_on_link.emit(self._lead.layer, self._lead.pos(), onto)
+        elif moved:
             self._viewer.layers_moved.emit({name: (round(p.x()), round(p.y())) for name, p in moved.items()})
         elif self._single_on_click and not self._moved:
             self._viewer.select_items([self._lead])
@@ -127,6 +143,7 @@ class Move:
 
     def cancel(self) -> None:
         self._shift(QPointF())
+        self._aim(None)
         for item, origin in self._origins.items():
             item.move_to(origin)
 

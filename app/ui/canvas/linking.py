@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QElapsedTimer, QPointF, QTimer
 
 from app.ui.canvas import gestures, wishes
-from app.ui.canvas.fitting import misfit
+from app.ui.canvas.fitting import misfit, output_type, takes
+from app.ui.canvas.inserting import insert_layer
+from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_paint import READABLE
 from app.ui.canvas.ports import PortDot
+from app.ui.canvas.rerouting import Rerouting
 from app.ui.context import Context
 from app.ui.texts import tr
 from designer.graph import commands
@@ -37,6 +40,8 @@ class Linking:
         self._waiting: list[LayerItem] = []
         viewer = canvas.viewer
         self._later = QTimer(viewer, interval=0, timeout=self._check_some)
+        self.points = Rerouting(canvas)
+        viewer.dropped_on_link.connect(self._on_node_dropped)
         viewer.link_started.connect(self._on_started)
         viewer.link_near.connect(self._check)
         viewer.link_ended.connect(self._on_ended)
@@ -132,6 +137,16 @@ class Linking:
             text = tr("Connected, but it does not fit: {rule}. Type Checking has more.", rule=wrong[0].message)
             self._context.message.emit("warning", text)
 
+    def _on_node_dropped(self, name: str, place: QPointF, link: object) -> None:
+        """A node that nothing was connected to was dropped on a link."""
+        if not isinstance(link, LinkItem):
+            return
+        spot, key = (round(place.x()), round(place.y())), link.key
+        if self._canvas.do(lambda d: insert_layer(d.graph, name, spot, *key)) is None:
+            self._canvas.projection.reset_positions([name])
+        else:
+            self._tell_misfit(name)
+
     def _search_for(self, anchor: PortDot, place: QPointF) -> None:
         """A new link was dropped on nothing: offer the operators that it can lead to."""
         document = self._canvas.document
@@ -144,8 +159,10 @@ class Linking:
         def join(layer: Layer) -> Edit:
             return wishes.add_connected(document.graph, layer, source, consumer)
 
+        tensor = output_type(document, source) if source is not None else None
+
         def accepts(cls: type[Operator]) -> bool:
-            return bool(cls.outputs if anchor.is_input else cls.inputs)
+            return bool(cls.outputs) if anchor.is_input else bool(cls.inputs) and takes(cls.inputs[0], tensor)
 
         self._canvas.open_search(place, join, accepts)
 

@@ -107,6 +107,11 @@ class LinkItem(QGraphicsPathItem):
             path.lineTo(end.x() - ramp, self._lane)
         path.lineTo(end)
 
+    def show_target(self, on: bool) -> None:
+        """Stand out: what is being dragged would go into the link."""
+        self._hovered = on
+        self.update()
+
     def show_on_path(self, on_path: bool) -> None:
         """Mark the link as part of the selected layer's paths."""
         if on_path != self.on_path:

@@ -1,0 +1,441 @@
+"""The table of gestures that people expect of a node editor, row by row, on the real window with real events.
+
+Rows on templates are driven in test_canvas_templates.py, folding in test_canvas_folding.py.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit, QTreeWidget, QWidget
+
+from app.ui.canvas.viewer import OPERATOR_MIME
+from app.ui.document import Document
+from designer.files.document import parse_document, write_document
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    show(window, kit.small_graph())
+    window.said = []
+    window.context.message.connect(lambda severity, text: window.said.append((severity, text)))
+    return window
+
+
+def show(window, graph: Graph) -> Document:
+    document = Document(graph, window.context.registry, parent=window.context)
+    window.context.set_document(document)
+    QApplication.processEvents()
+    return document
+
+
+def document(window) -> Document:
+    return window.context.document
+
+
+def graph(window) -> Graph:
+    return window.context.document.graph
+
+
+def keys(window, *texts: str) -> None:
+    """Press keys with the focus on the canvas."""
+    window.activateWindow()
+    window.canvas.viewer.setFocus()
+    for text in texts:
+        QApplication.processEvents()  # actions follow the document with the next turn
+        QTest.keySequence(window.canvas.viewer, text)
+    QApplication.processEvents()
+
+
+def popup(window, name: str = "quick_add") -> QLineEdit:
+    """The text of a search that is open."""
+    found = window.findChild(QWidget, name)
+    assert found.isVisible()
+    return found.findChild(QLineEdit, f"{name}.text")
+
+
+def choices(window, name: str = "quick_add") -> list[str]:
+    tree = window.findChild(QTreeWidget, f"{name}.list")
+    return [tree.topLevelItem(i).text(0) for i in range(tree.topLevelItemCount())]
+
+
+def choose(window, text: str, name: str = "quick_add") -> None:
+    edit = popup(window, name)
+    QTest.keyClicks(edit, text)
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+
+
+def drop(window, type_name: str, place: QPoint) -> None:
+    """What Qt sends while an entry of the palette is dragged over the canvas and dropped."""
+    mime = QMimeData()
+    mime.setData(OPERATOR_MIME, type_name.encode())
+    buttons, copy = Qt.MouseButton.LeftButton, Qt.DropAction.CopyAction
+    view = window.canvas.viewer.viewport()
+    QApplication.sendEvent(view, QDragEnterEvent(place, copy, mime, buttons, NONE))
+    QApplication.sendEvent(view, QDropEvent(QPointF(place), copy, mime, buttons, NONE))
+
+
+def free_place(window) -> QPoint:
+    return kit.at(window.canvas, QPointF(200, 420))
+
+
+# --- add an operator ---------------------------------------------------------------------------------------------
+
+
+def test_drag_from_the_palette(window):
+    drop(window, "pooling", free_place(window))
+    assert graph(window)["pooling_0"].inputs == ()
+    assert window.context.selection == ("pooling_0",)
+    keys(window, "Ctrl+Z")
+    assert "pooling_0" not in graph(window)
+
+
+@pytest.mark.parametrize("key", ["Tab", "Shift+A", "Space"])
+def test_keys_add_an_operator(window, key):
+    keys(window, key)
+    choose(window, "flatten")
+    assert "flatten_0" in graph(window)
+
+
+def test_double_click_on_the_empty_canvas(window):
+    QTest.mouseDClick(window.canvas.viewer.viewport(), kit.LEFT, NONE, free_place(window))
+    choose(window, "conv")
+    x, y = graph(window)["convolution_0"].position
+    assert abs(x - 200) <= 16
+    assert abs(y - 420) <= 16
+
+
+@pytest.mark.parametrize(("word", "found"), [("relu", "relu"), ("conv2d", "convolution"), ("maxpool", "pooling")])
+def test_synonyms_find_the_operator(window, word, found):
+    before = set(graph(window).layers)
+    keys(window, "Space")
+    choose(window, word)
+    (added,) = set(graph(window).layers) - before
+    layer = graph(window)[added]
+    assert found in (layer.type, layer.activation.type if layer.activation is not None else "")
+
+
+def test_what_was_added_last_is_offered_first(window):
+    keys(window, "Space")
+    choose(window, "flatten")
+    keys(window, "Space")
+    assert choices(window)[0] == "Flatten"
+    QTest.keyClick(popup(window), Qt.Key.Key_Escape)
+
+
+# --- links -------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_dragged_into_the_empty_offers_what_accepts_it(window):
+    kit.drag(window.canvas, kit.output(window.canvas, "conv"), free_place(window))
+    offered = choices(window)
+    assert "Pooling" in offered
+    assert "Embedding" not in offered  # it reads whole numbers
+    assert "Input" not in offered  # it reads nothing
+    choose(window, "pooling")
+    assert graph(window)["pooling_0"].inputs == (Source("conv"),)
+
+
+def test_a_link_dragged_from_an_input_offers_what_gives_something(window):
+    kit.drag(window.canvas, kit.port(window.canvas, "free"), free_place(window))
+    choose(window, "input")
+    assert graph(window)["free"].inputs == (Source("input_0"),)
+
+
+def test_a_node_dropped_on_a_link_goes_into_it(window):
+    canvas = window.canvas
+    link = canvas.projection.link("out", 0)
+    start = kit.node(canvas, "free")
+    middle = kit.at(canvas, link.path().pointAtPercent(0.5))
+    item = canvas.projection["free"]
+    grip = start - kit.at(canvas, item.box().center())
+    view = canvas.viewer.viewport()
+    QTest.mousePress(view, kit.LEFT, NONE, start)
+    for step in (0.5, 1.0):
+        QTest.mouseMove(view, start + (middle + grip - start) * step)
+    assert link.emphasised  # before it is dropped
+    QTest.mouseRelease(view, kit.LEFT, NONE, middle + grip)
+    assert graph(window)["free"].inputs == (Source("cat"),)
+    assert graph(window)["out"].inputs == (Source("free"),)
+    assert graph(window)["free"].position != (320, 160)
+    assert document(window).history.undo_title == "Insert free"
+    keys(window, "Ctrl+Z")
+    assert graph(window) == kit.small_graph()
+
+
+def test_a_node_with_links_is_only_moved_over_a_link(window):
+    canvas = window.canvas
+    link = canvas.projection.link("cat", 1)
+    middle = kit.at(canvas, link.path().pointAtPercent(0.3))
+    kit.drag(canvas, kit.node(canvas, "out"), middle)
+    assert graph(window)["cat"].inputs == (Source("conv"), Source("input"))
+    assert document(window).history.undo_title == "Move"
+
+
+def test_escape_while_a_node_is_over_a_link(window):
+    canvas, view = window.canvas, window.canvas.viewer.viewport()
+    start = kit.node(canvas, "free")
+    QTest.mousePress(view, kit.LEFT, NONE, start)
+    QTest.mouseMove(view, kit.at(canvas, canvas.projection.link("out", 0).path().pointAtPercent(0.5)))
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, NONE, start)
+    assert graph(window) == kit.small_graph()
+    assert not canvas.projection.link("out", 0).emphasised
+
+
+def test_an_operator_dropped_on_a_link_goes_into_it(window):
+    link = window.canvas.projection.link("out", 0)
+    drop(window, "identity", kit.at(window.canvas, link.path().pointAtPercent(0.5)))
+    assert graph(window)["out"].inputs == (Source("identity_0"),)
+
+
+def test_ctrl_delete_heals_the_links(window):
+    window.context.select(("cat",))
+    keys(window, "Ctrl+Del")
+    assert graph(window)["out"].inputs == (Source("conv"),)
+    keys(window, "Ctrl+Z")
+    window.context.select(("cat",))
+    keys(window, "Del")
+    assert graph(window)["out"].inputs == ()
+
+
+# --- clipboard ---------------------------------------------------------------------------------------------------
+
+
+def copies(window) -> dict[str, Layer]:
+    return {n: graph(window)[n] for n in graph(window).layers if n not in kit.small_graph().layers}
+
+
+@pytest.mark.parametrize(
+    ("pressed", "kept"),
+    [
+        (("Ctrl+C", "Ctrl+V"), False),
+        (("Ctrl+C", "Ctrl+Shift+V"), True),
+        (("Ctrl+D",), False),
+        (("Ctrl+Shift+D",), True),
+    ],
+)
+def test_copies_with_and_without_incoming_links(window, pressed, kept):
+    window.context.select(("conv", "cat"))
+    keys(window, *pressed)
+    made = copies(window)
+    conv = next(layer for layer in made.values() if layer.type == "convolution")
+    cat = next(layer for layer in made.values() if layer.type == "concatenation")
+    assert conv.inputs == ((Source("input"),) if kept else ())
+    assert cat.inputs[0] == Source(conv.name)  # links among the copies stay
+    assert set(window.context.selection) == set(made)
+
+
+def test_cut_and_paste_into_another_document(window):
+    window.context.select(("conv",))
+    keys(window, "Ctrl+X")
+    assert "conv" not in graph(window)
+    show(window, Graph([], name="other"))
+    keys(window, "Ctrl+V")
+    assert graph(window)["conv"].params["features"] == "8"
+    assert graph(window)["conv"].activation.type == "relu"
+
+
+def test_paste_from_a_quoted_mail(window):
+    text = write_document(Graph([Layer("mailed", "pooling", (0, 0))], name="part")).decode()
+    mail = "You wrote:\n" + "".join(f"> {line}\n" for line in text.splitlines()) + "\nYes, a > b!\n"
+    QApplication.clipboard().setText(mail)
+    keys(window, "Ctrl+V")
+    assert graph(window)["mailed"].type == "pooling"
+
+
+def test_the_clipboard_holds_plain_text_of_a_model_file(window):
+    window.context.select(("conv",))
+    keys(window, "Ctrl+C")
+    reading = parse_document(QApplication.clipboard().text().encode())
+    assert list(reading.graph.layers) == ["conv"]
+
+
+def test_a_text_without_layers_cannot_be_pasted_and_says_why(window):
+    QApplication.clipboard().setText("hello")
+    QApplication.processEvents()
+    action = window.actions_["edit.paste"]
+    assert not action.isEnabled()
+    assert "clipboard holds no layers" in action.toolTip()
+
+
+# --- undo --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("redo", ["Ctrl+Shift+Z", "Ctrl+Y"])
+def test_undo_and_redo_of_everything(window, redo):
+    doc = document(window)
+    states = [graph(window).copy()]
+    doc.do(lambda g: commands.set_params(g, {"conv": {"features": "12"}}))
+    states.append(graph(window).copy())
+    kit.drag(window.canvas, kit.node(window.canvas, "free"), kit.node(window.canvas, "free") + QPoint(0, 90))
+    states.append(graph(window).copy())
+    keys(window, "Shift+L")
+    states.append(graph(window).copy())
+    before = doc.settings
+    doc.change_settings(iterations=before.iterations + 5)
+    keys(window, "Ctrl+Z")
+    assert doc.settings == before
+    for state in reversed(states[:-1]):
+        keys(window, "Ctrl+Z")
+        assert graph(window) == state
+    for state in states[1:]:
+        keys(window, redo)
+        assert graph(window) == state
+    keys(window, redo)
+    assert doc.settings.iterations == before.iterations + 5
+
+
+# --- looking and laying out --------------------------------------------------------------------------------------
+
+
+def test_frames_and_stored_views(window):
+    viewer = window.canvas.viewer
+    window.context.select(("conv",))
+    keys(window, "F")
+    zoom = viewer.zoom
+    near = viewer.visible_centre()
+    keys(window, "Ctrl+3", "Home")
+    assert viewer.zoom != zoom or (viewer.visible_centre() - near).manhattanLength() > 20
+    keys(window, "3")
+    assert abs(viewer.zoom - zoom) < 1e-3
+    assert (viewer.visible_centre() - near).manhattanLength() < 4
+
+
+def test_layouts_of_the_selection_and_of_everything(window):
+    doc = document(window)
+    doc.do(lambda g: commands.move_layers(g, {"conv": (1600, 800), "cat": (16, 640)}))
+    others = {n: graph(window)[n].position for n in ("input", "free", "out")}
+    window.context.select(("conv", "cat"))
+    keys(window, "L")
+    assert {n: graph(window)[n].position for n in others} == others
+    assert graph(window)["conv"].position[0] < graph(window)["cat"].position[0]
+    keys(window, "Shift+L")
+    x = {n: graph(window)[n].position[0] for n in graph(window).layers}
+    assert x["input"] < x["conv"] < x["cat"] < x["out"]
+
+
+# --- finding -----------------------------------------------------------------------------------------------------
+
+
+def test_find_next_and_next_problem(window):
+    keys(window, "Ctrl+F")
+    choose(window, "convolution", "find")
+    first = window.context.selection
+    keys(window, "F3")
+    assert window.context.selection != first
+    assert {*first, *window.context.selection} == {"conv", "free"}
+    document(window).do(lambda g: commands.set_params(g, {"conv": {"features": "0"}}))
+    window.context.select(("out",))
+    keys(window, "F8")
+    problem = window.context.selection
+    assert problem in (("conv",), ("free",))
+    keys(window, "F8")
+    assert {*problem, *window.context.selection} == {"conv", "free"}
+
+
+# --- frames, names, bypass ---------------------------------------------------------------------------------------
+
+
+def test_a_comment_frame_a_rename_and_a_bypass(window, qtbot):
+    window.context.select(("conv",))
+    keys(window, "F2")
+    dialog = window.findChild(QInputDialog, "canvas.rename")
+    dialog.setTextValue("first")
+    dialog.accept()
+    assert "first" in graph(window)
+    assert graph(window)["cat"].inputs[0] == Source("first")
+    keys(window, "C")
+    dialog = window.findChild(QInputDialog, "canvas.frame_title")
+    dialog.setTextValue("Encoder")
+    dialog.accept()
+    assert [f.title for f in graph(window).frames.values()] == ["Encoder"]
+    document(window).do(lambda g: commands.set_params(g, {"first": {"features": "3"}}))
+    window.context.select(("first",))
+    keys(window, "M")
+    assert graph(window)["first"].type == "identity"
+
+
+# --- along the network -------------------------------------------------------------------------------------------
+
+
+def test_brackets_select_upstream_and_downstream(window):
+    window.context.select(("conv",))
+    keys(window, "[")
+    assert set(window.context.selection) == {"input", "conv"}
+    window.context.select(("conv",))
+    keys(window, "]")
+    assert set(window.context.selection) == {"conv", "cat", "out"}
+
+
+def test_arrows_walk_extend_and_nudge(window):
+    window.context.select(("input",))
+    keys(window, "Right")
+    assert window.context.selection == ("conv",)
+    keys(window, "Shift+Right")
+    assert window.context.selection == ("conv", "cat")
+    keys(window, "Left")
+    assert len(window.context.selection) == 1
+    window.context.select(("conv",))
+    keys(window, "Alt+Down", "Alt+Right")
+    assert graph(window)["conv"].position == (336, 16)
+    keys(window, "Ctrl+Z")
+    assert graph(window)["conv"].position == (320, 0)
+
+
+# --- commands, runs ----------------------------------------------------------------------------------------------
+
+
+def test_command_palette_and_sheet_of_shortcuts(window):
+    keys(window, "Ctrl+P")
+    edit = popup(window, "commands")
+    QTest.keyClicks(edit, "frame all")
+    assert any("Frame All" in text for text in choices(window, "commands"))
+    QTest.keyClick(edit, Qt.Key.Key_Escape)
+    keys(window, "F1")
+    shown = [w for w in QApplication.topLevelWidgets() if w.isVisible() and w is not window and w.windowTitle()]
+    assert any("hortcut" in w.windowTitle() for w in shown)
+    for w in shown:
+        w.close()
+
+
+def test_ctrl_enter_runs_and_escape_stops(window, monkeypatch):
+    asked = []
+    monkeypatch.setattr(window, "stop", lambda: asked.append("stop"))
+    document(window).do(lambda g: commands.remove_layers(g, ["free"]))  # a network with an error does not run
+    with suppress(RuntimeError):
+        window.context.inference_requested.disconnect()  # no engine starts here
+    window.context.inference_requested.connect(lambda: asked.append("run"))
+    keys(window, "Ctrl+Return")
+    assert asked == ["run"]
+    keys(window, "Escape")
+    assert asked == ["run"]  # nothing that could be stopped
+    window.status.busy = True
+    keys(window, "Escape")
+    assert asked == ["run", "stop"]
+    window.status.busy = False
+
+
+def test_nothing_destructive_is_bound_to_a_bare_key(window):
+    bare = {
+        spec.id: k
+        for spec in window.actions_.specs.values()
+        for k in spec.shortcuts
+        if len(k) == 1 and ("delete" in spec.id or "cut" in spec.id or "close" in spec.id or "quit" in spec.id)
+    }
+    assert bare == {}
