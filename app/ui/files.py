@@ -80,18 +80,16 @@ class Files:
 
     def open_all(self, paths: Sequence[Path]) -> None:
         """Open several documents; the first one of them that could be is shown."""
-        shown: Opened | None = None
+        shown = False
         for path in paths:
-            if self.open(path) and shown is None:
-                shown = self._tabs.shown
-        if shown is not None and shown in self._tabs.all:
-            self._tabs.show(shown)
+            shown |= self.open(path, show=not shown)
 
     def open(self, path: Path, *, show: bool = True) -> bool:
-        """Show a document in a tab: its own if it is open already. False when it could not be read."""
+        """Open a document in a tab, its own if it is open already, and show it. False when it could not be read."""
         known = self._tabs.find(path)
         if known is not None:
-            self._tabs.show(known)
+            if show:
+                self._tabs.show(known)
             return True
         if self.elsewhere(path):
             return True

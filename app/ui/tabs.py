@@ -151,13 +151,17 @@ class Tabs(QObject):
             self._label()
 
     def _label(self) -> None:
-        """Write names, marks and tooltips anew. Files of the same name show their folder too."""
+        """Write names, marks and tooltips anew. Of several with one name the folder, or a number, is shown too."""
         names = [_name(o.document) for o in self._files.values()]
+        seen: list[str] = []
         for number, opened in self._files.items():
             document = opened.document
             name, path = _name(document), document.path
             if path is not None and names.count(name) > 1:
                 name = f"{path.resolve().parent.name}/{name}"
+            elif path is None:
+                seen.append(name)
+                name = name if seen.count(name) == 1 else f"{name} ({seen.count(name)})"
             tip = str(path) if path is not None else tr("Never saved")
             if not opened.is_clean:
                 tip = tr("{path}\nNot saved", path=tip)

@@ -156,11 +156,13 @@ class Journal:
     def _begin(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         name = secrets.token_hex(8)
-        making = self._folder / f"{name}{MAKING}"
+        file = self._folder / f"{name}{ENDING}"
+        making = self._folder / f"{name}{MAKING}" if os.name == "posix" else file  # others cannot rename an open file
         self._stream = _create(making)
-        self._file = self._folder / f"{name}{ENDING}"
+        self._file = file
         self._append(self._header())
-        os.rename(making, self._file)
+        if making != file:
+            os.rename(making, file)
 
     def _header(self) -> bytes:
         return line(
@@ -236,7 +238,7 @@ class Journal:
                 self._size = len(data) + len(tail)
                 self._compact_at = self._size + COMPACT_BYTES
         except OSError:
-            pass  # the long journal is as good; it is tried again when it has grown
+            pass  # the long journal is as good: where an open file cannot be replaced it stays
         finally:
             if stream >= 0:
                 os.close(stream)

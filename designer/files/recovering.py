@@ -75,8 +75,8 @@ def unfinished(folder: Path | None = None) -> list[Unfinished]:
         return []
     found = []
     for file in files:
-        if file.suffix == MAKING:
-            _remove_old(file)
+        if file.suffix == MAKING and _is_old(file):
+            _remove(file)
         elif file.suffix == ENDING:
             left = _look(file)
             if left is not None:
@@ -95,6 +95,9 @@ def _look(file: Path) -> Unfinished | None:
         return None
     try:
         size = os.fstat(stream).st_size
+        if not size and not _is_old(file):  # just being made
+            os.close(stream)
+            return None
         data = b"" if size > MAX_BYTES else file.read_bytes()
         left = _recover(file, data, stream, os.fstat(stream).st_mtime)
         if size > MAX_BYTES:
@@ -216,10 +219,11 @@ def _finding(code: str, message: str, remedy: str) -> Diagnostic:
     return Diagnostic(code, message, Severity.WARNING, remedy=remedy)
 
 
-def _remove_old(file: Path) -> None:
-    with contextlib.suppress(OSError):
-        if time.time() - file.stat().st_mtime > MAKING_SECONDS:
-            file.unlink()
+def _is_old(file: Path) -> bool:
+    try:
+        return time.time() - file.stat().st_mtime > MAKING_SECONDS
+    except OSError:
+        return False
 
 
 def _remove(file: Path) -> None:

@@ -285,6 +285,15 @@ def test_gestures_of_the_window_are_recorded_and_saving_ends_it(start, path):
     assert journals() == []
 
 
+def test_records_are_brought_to_the_disk_soon(start, path, monkeypatch, qtbot):
+    monkeypatch.setattr("app.ui.opened.SYNC_AFTER", 20)
+    window = start(path)
+    journal = window.tabs.shown._keeping.journal
+    for number in range(3):
+        window.context.root.do(renamed("r0") if number == 0 else _again(number))
+    qtbot.waitUntil(lambda: journal._synced == journal._count == 3)
+
+
 def test_a_folder_that_cannot_be_written_is_told_once(start, path, monkeypatch, tmp_path):
     blocked = tmp_path / "in_the_way"
     blocked.write_text("a file")

@@ -25,8 +25,10 @@ from app.ui.document import Document
 from app.ui.window import MainWindow
 from designer.files.document import read_document, save_document
 from designer.graph import commands
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import default_registry
 
 LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
@@ -181,6 +183,28 @@ def test_view_selection_and_undo_belong_to_the_document(window, files):
     assert window.context.root.history.undo_title is not None
     window.tabs.step(1)
     assert window.context.selection == ("in", "n2")
+
+
+def test_new_networks_are_told_apart(window):
+    for _ in range(3):
+        window.files.new()
+        change(window.context.root)
+    assert texts(window) == ["● network", "● network (2)", "● network (3)"]
+
+
+def test_the_inside_of_a_template_is_shown_again(window, files):
+    window.files.open_all(files[:2])
+    block = Template("block", (Layer("i", "template_input"), Layer("o", "template_output", (320, 0), (Source("i"),))))
+    instance = Layer("b", "template", (0, 320), (Source("in"),), {"template": "block"})
+    window.context.root.do(Edit("Add", layers={"b": (None, instance)}, templates={"block": (None, block)}))
+    assert window.context.enter("b")
+    window.context.select(("o",))
+    window.tabs.step(1)
+    assert window.context.scope == ()
+    window.tabs.step(1)
+    assert window.context.document.graph.name == "block"
+    assert window.context.selection == ("o",)
+    assert set(window.canvas.projection.layers) == {"i", "o"}
 
 
 def test_middle_click_and_button_close(window, files):
