@@ -5,8 +5,6 @@ Rows on templates are driven in test_canvas_templates.py, folding in test_canvas
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
 pytest.importorskip("PySide6")
@@ -418,9 +416,9 @@ def test_ctrl_enter_runs_and_escape_stops(window, monkeypatch):
     asked = []
     monkeypatch.setattr(window, "stop", lambda: asked.append("stop"))
     document(window).do(lambda g: commands.remove_layers(g, ["free"]))  # a network with an error does not run
-    with suppress(RuntimeError):
-        window.context.inference_requested.disconnect()  # no engine starts here
-    window.context.inference_requested.connect(lambda: asked.append("run"))
+    action = window.actions_["run.inference"]
+    action.triggered.disconnect()  # no engine starts here
+    action.triggered.connect(lambda: asked.append("run"))
     keys(window, "Ctrl+Return")
     assert asked == ["run"]
     keys(window, "Escape")
