@@ -2,6 +2,6 @@
 
 from exporters.pytorch.losses import generate_losses
 from exporters.pytorch.project import export_project
-from exporters.pytorch.source import class_name, generate_source
+from exporters.pytorch.source import class_name, generate_source, generate_template
 
-__all__ = ["class_name", "export_project", "generate_losses", "generate_source"]
+__all__ = ["class_name", "export_project", "generate_losses", "generate_source", "generate_template"]

@@ -60,6 +60,25 @@ def generate_source(graph: Graph, registry: Registry, name: str, selection: Coll
     return module_source(network_module(graph, registry, selection, name=name), class_name(name))
 
 
+def generate_template(graph: Graph, registry: Registry, template: str) -> str:
+    """The classes that a template becomes in the source of the network, one for each form that it takes.
+
+    Raises DiagnosticError when the network is not valid, or where no instance is left in it.
+    """
+    module = network_module(graph, registry, name=class_name(graph.name))
+    found = [_class(_template(item), item.name) for item in module.classes if item.template == template]
+    if not found:
+        raise DiagnosticError(
+            Diagnostic(
+                "no-instance",
+                f"the network has no instance of the template '{template}'",
+                remedy="add one, then it becomes a class",
+                template=template,
+            )
+        )
+    return "\n".join("\n".join((*lines, "", "")) for lines in found).rstrip("\n") + "\n"
+
+
 def network_module(
     graph: Graph,
     registry: Registry,

@@ -11,11 +11,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QPlainTextEdit, QToolButton
 
+import samples
 from app.ui import theme
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.panels.code_view import CodeViewPanel
 from app.ui.widgets.highlighter import PythonHighlighter
+from designer.files.document import read_document
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -143,3 +145,17 @@ def test_edits_while_code_is_written_are_not_lost(qtbot, panel, context):
         context.document.do(lambda g, f=features: set_params(g, {"conv_0": {"features": str(f)}}))
         panel._order_text()
     qtbot.waitUntil(lambda: "45" in panel.source())
+
+
+def test_inside_of_a_template_its_class_is_shown(qtbot, panel, context):
+    graph = read_document(samples.path("residual_blocks.xml")).graph
+    context.set_document(Document(graph, context.registry, parent=context))
+    qtbot.waitUntil(lambda: "class residual_blocks" in panel.source(), timeout=20_000)
+    context.enter("residual_block")
+    qtbot.waitUntil(lambda: panel.source().startswith("class ResidualBlock(nn.Module):"), timeout=20_000)
+    assert panel.findChild(QLabel, "code_view.scope").text() == "The template residual_block"
+    context.document.do(lambda g: set_params(g, {"conv_1": {"kernel": "5x5"}}))
+    qtbot.waitUntil(lambda: "5" in panel.source() and "padding=2" in panel.source(), timeout=20_000)
+    compile(panel.source(), "model.py", "exec")
+    context.leave()
+    qtbot.waitUntil(lambda: "class residual_blocks" in panel.source(), timeout=20_000)

@@ -19,6 +19,7 @@ from app.ui import theme
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.jobs.background import Background
+from app.ui.texts import tr
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.message import Message
@@ -131,9 +132,17 @@ class CodeViewPanel(QWidget):
             return
         self._stale = False
         self._busy = True
+        if self._context.scope:
+            self._order_template(self._document.root, self._context.scope[-1].template)
+            return
         graph, registry = self._document.graph.copy(), self._document.registry
         chosen = tuple(n for n in self._context.selection if n in graph) if self._only_selection.isChecked() else ()
         self._lane.start(lambda: (_scope(chosen), *_write(graph, registry, chosen)))
+
+    def _order_template(self, file: Document, template: str) -> None:
+        """Inside of a template: the class that it becomes, whatever is selected."""
+        graph, registry, scope = file.graph.copy(), file.registry, tr("The template {name}", name=template)
+        self._lane.start(lambda: (scope, *_write(graph, registry, (), template)))
 
     def _on_done(self, result: object) -> None:
         self._lane.wait()
@@ -177,11 +186,13 @@ class CodeViewPanel(QWidget):
         self._context.message.emit("info", "The code is on the clipboard.")
 
 
-def _write(graph: Graph, registry: Registry, chosen: tuple[str, ...]) -> tuple[str, str]:
+def _write(graph: Graph, registry: Registry, chosen: tuple[str, ...], template: str = "") -> tuple[str, str]:
     """(source, problem): one of the two is empty. Layers of the training branch are shown as it is exported."""
-    from exporters.pytorch import generate_losses, generate_source
+    from exporters.pytorch import generate_losses, generate_source, generate_template
 
     try:
+        if template:
+            return generate_template(graph, registry, template), ""
         if chosen and training_branch(graph, registry).issuperset(chosen):
             return generate_losses(graph, registry), ""
         return generate_source(graph, registry, graph.name, chosen or None), ""
