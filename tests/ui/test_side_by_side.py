@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QSettings, Qt
 from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side, network, photograph
@@ -23,7 +23,10 @@ from app.ui.side.figures import BEST, PSNR, SSIM, TIME, VALUES
 from app.ui.side.model import CLEAN, INPUT, NoiseChoice
 from app.ui.side.pictures import Mode
 from app.ui.side.variants import VariantChoice
+from app.ui.side.window import SideWindow
+from app.ui.window import MainWindow
 from designer.graph.commands import set_params
+from designer.operators.registry import default_registry
 from designer.runtime.images import read_image
 from designer.runtime.metrics import psnr, ssim, worst_regions
 
@@ -318,3 +321,32 @@ def test_escape_closes_and_ends_the_engines(side: Side, qtbot: QtBot) -> None:
     assert not any(client.running for client in clients)
     side.begin()  # and again
     assert set(side.model.made) == {"A", "B"}
+
+
+def test_the_menu_opens_it_with_the_tabs_and_it_goes_with_the_window(qtbot: QtBot, tmp_path: Path) -> None:
+    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+    window = MainWindow(default_registry(), settings)
+    qtbot.addWidget(window)
+    window.resize(1366, 768)
+    window.show()
+    qtbot.waitExposed(window)
+    assert window.files.open(network(tmp_path, "one", 1))
+    assert window.files.open(network(tmp_path, "two"))
+    window.context.root.change_settings(input_files={"image": str(photograph(tmp_path / "picture.png"))})
+    window.actions_["analysis.side_by_side"].trigger()
+    side = window.findChild(SideWindow, "side")
+    assert side is not None
+    qtbot.waitUntil(lambda: not side.model.busy, timeout=WAIT)
+    assert [choice.title for choice in side.model.choices] == ["two", "one"]  # the shown one in front
+    assert set(side.model.made) == {"A", "B"}
+    assert side.model.picture == tmp_path / "picture.png"
+    assert side.minimumSizeHint().width() <= 1366
+    assert side.minimumSizeHint().height() <= 768
+    titles = [side.setup.rows[0].source.itemText(i) for i in range(3)]
+    assert titles[:2] == ["two.xml (open)", "one.xml (open)"]
+    assert "(sample)" in titles[2]
+    clients = [lane.client for lane in side.model.runner._lanes]
+    window.context.root.history.mark_clean()  # nothing is asked
+    window.close()
+    assert not side.isVisible()
+    assert not any(client.running for client in clients)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -77,6 +77,8 @@ class SideWindow(QWidget):
         self._build()
         self._connect()
         self._keys()
+        if parent is not None:
+            parent.installEventFilter(self)
 
     # --- building ----------------------------------------------------------------------------------------------
 
@@ -300,6 +302,12 @@ class SideWindow(QWidget):
     def _noise(self) -> str:
         noise: Any = self.model.noise
         return tr("{noise}, seed {seed}", noise=noise.text, seed=noise.seed) if noise.kind else tr("no noise added")
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Go when the main window goes."""
+        if event.type() is QEvent.Type.Hide and watched is self.parent() and not event.spontaneous():
+            self.close()
+        return super().eventFilter(watched, event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.folder_run.cancel()
