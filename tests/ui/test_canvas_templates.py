@@ -367,3 +367,28 @@ def test_h_collapses_a_node_to_its_title_and_opens_it_again(window):
     assert graph_of(window)["conv_1"].collapsed
     press(window, "H")
     assert not graph_of(window)["conv_1"].collapsed
+
+
+def test_an_instance_of_another_document_brings_its_templates_into_a_template(window):
+    window.context.select(("group_1",))
+    press(window, "Ctrl+C")
+    show(window, kit.small_graph())
+    window.context.select(("conv",))
+    press(window, "Ctrl+G")
+    name_it(window, "stem")
+    press(window, "Return", "Ctrl+V")
+    assert window.context.scope == (Step("stem_0", "stem"),)
+    root = window.context.root
+    assert set(root.graph.templates) == {"stem", "residual_group", "residual_block"}
+    assert "group_1" in root.graph.inside("stem")
+    assert root.history.undo_title == "Paste 1 layer in stem"
+    press(window, "Ctrl+Z")
+    assert set(root.graph.templates) == {"stem"}
+
+
+def test_the_palette_adds_an_instance_beside_what_is_selected(window):
+    window.context.select(("group_2",))
+    window.context.add_requested.emit("template:residual_block")
+    made = graph_of(window)[window.context.selection[0]]
+    assert made.params == {"template": "residual_block"}
+    assert made.inputs[0].layer == "group_2"
