@@ -100,6 +100,7 @@ class Sorter(QObject):
     def _next(self) -> None:
         if self._wish is not None:
             (data, order), self._wish = self._wish, None
+            self._background.wait()  # it has told its result, and is about to end
             self._background.start(lambda: (data.shape, order_of(data, order)))
 
     def _done(self, answer: object) -> None:

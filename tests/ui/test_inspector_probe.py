@@ -1,0 +1,161 @@
+"""The probe of the Channel Inspector: one place in many tensors, pinned marks, receptive fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+import analysis_kit as kit
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtWidgets import QApplication, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.overlays import Box, Cross
+from app.ui.analysis.probing import reading, scaled
+from app.ui.analysis.render import number
+from app.ui.analysis.subject import Kind
+from app.ui.jobs.engine import EngineClient
+from app.ui.panels.channel_inspector import ChannelInspectorPanel
+from designer.graph.commands import set_params
+
+pytestmark = pytest.mark.gui
+
+
+class Bench(kit.Launched):
+    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
+        super().__init__(qtbot, engine)
+        self.panel = ChannelInspectorPanel(self.context)
+        qtbot.addWidget(self.panel)
+        self.panel.resize(1000, 600)
+        self.panel.show()
+
+    def inspect(self, layer: str) -> None:
+        self.context.inspect_requested.emit(layer)
+        self.qtbot.waitUntil(lambda: self.panel.page is not None, timeout=kit.WAIT)
+
+    def place(self, channel: int, x: int, y: int) -> QPoint:
+        """Where a pixel of a tile is on the grid."""
+        assert self.panel.page is not None
+        height, width = self.panel.page.data.shape[1:]
+        rect = self.panel.grid.tile_rect(channel)
+        return QPointF(
+            rect.left() + rect.width() * (x + 0.5) / width, rect.top() + rect.height() * (y + 0.5) / height
+        ).toPoint()
+
+    def pin(self, channel: int, x: int, y: int) -> None:
+        viewport = self.panel.grid.viewport()
+        self.qtbot.mouseClick(viewport, Qt.MouseButton.RightButton, pos=self.place(channel, x, y))
+
+    def values(self, name: str, x: int, y: int) -> str:
+        result = self.analysis.result
+        assert result is not None
+        array = result.captures[name] if name in result.captures else result.outputs[name]
+        return " ".join(number(float(v)) for v in array[0, :, y, x])
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
+    made = Bench(qtbot, engine)
+    made.open(kit.small_network(8))
+    made.analysis.set_input("input_0", kit.picture(tmp_path))
+    made.launch_random()
+    made.inspect("conv_h")
+    return made
+
+
+def test_the_same_place_in_tensors_of_other_sizes() -> None:
+    assert scaled((3, 5), (10, 10), (10, 10)) == (3, 5)
+    assert scaled((3, 5), (10, 10), (20, 20)) == (7, 11)
+    assert scaled((7, 10), (20, 20), (10, 10)) == (3, 5)
+    assert scaled((9, 9), (10, 10), (5, 3)) == (4, 2)
+    # an output of which the padding was cut off again has the same step as before
+    assert scaled((100, 100), (512, 512), (500, 451)) == (100, 100)
+    assert scaled((50, 50), (256, 256), (500, 500)) == (101, 101)
+    for size in (1, 7, 64, 333):
+        for there in (1, 2, 31, 400):
+            assert all(0 <= v < there for v in scaled((size - 1, 0), (size, size), (there, there)))
+    assert reading("a", np.zeros((1, 5)), (0, 0), (1, 1)) == ""
+
+
+def test_the_place_under_the_cursor_is_told_in_all_tensors(bench: Bench) -> None:
+    bench.qtbot.mouseMove(bench.panel.grid.viewport(), bench.place(2, 20, 4))
+    same = bench.panel.probe.same.text()
+    assert f"input_0 (20, 4)  {bench.values('input_0', 20, 4)}" in same
+    assert f"output_0 (20, 4)  {bench.values('output_0', 20, 4)}" in same
+    before = bench.panel.grid.grab().toImage()
+    bench.qtbot.mouseMove(bench.panel.grid.viewport(), bench.place(2, 2, 12))
+    assert bench.panel.grid.grab().toImage() != before  # a mark and a value in every channel
+
+
+def test_a_pinned_place_stays_while_values_change(bench: Bench) -> None:
+    bench.pin(3, 10, 8)
+    probe = bench.panel.probe
+    assert probe.pin == (3, 10, 8)
+    bench.qtbot.mouseMove(bench.panel.subjects, QPoint(2, 2))
+    first = bench.panel.status_text
+    assert first.startswith("pinned  channel 3  x 10  y 8")
+    result = bench.analysis.result
+    bench.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": "0.9"}}))
+    bench.qtbot.waitUntil(lambda: bench.analysis.result is not result, timeout=kit.WAIT)
+    bench.qtbot.waitUntil(lambda: bench.panel.status_text != first, timeout=kit.WAIT)
+    assert f"y 8   {number(float(bench.panel.page.values[3, 8, 10]))}" in bench.panel.status_text
+    bench.pin(3, 10, 8)  # once more: away
+    assert probe.pin is None
+    assert probe.field.box is None
+
+
+def test_the_receptive_field_is_drawn_on_the_input(bench: Bench) -> None:
+    bench.pin(0, 10, 8)
+    pane = bench.panel.probe.pane
+    assert pane.isVisible()
+    bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box is not None, timeout=kit.WAIT)
+    assert bench.panel.probe.field.box == (8, 6, 13, 11)  # a kernel of 5 x 5
+    marks = pane.view.overlays
+    assert Box(8, 6, 13, 11) in marks
+    assert Cross(10, 8) in marks
+    assert "field 5 x 5, computed" in pane.words.text()
+    bench.inspect("conv_0")
+    bench.qtbot.waitUntil(lambda: bench.panel.source == "conv_0" and bench.panel.page is not None, timeout=kit.WAIT)
+    assert bench.panel.probe.pin is None
+    bench.pin(0, 0, 8)  # at the edge: what is behind it is no picture
+    bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box is not None, timeout=kit.WAIT)
+    assert bench.panel.probe.field.box == (0, 5, 4, 12)
+
+
+def test_the_input_picture_is_probed_and_pinned_too(bench: Bench) -> None:
+    button = bench.panel.findChild(QToolButton, "channel_inspector.show_input")
+    bench.qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    view = bench.panel.probe.pane.view
+    bench.qtbot.waitUntil(lambda: view.isVisible() and view.image is not None)
+    QApplication.processEvents()  # the pane gets its size
+    bench.qtbot.mouseMove(view, view.place_of(5.5, 9.5).toPoint())
+    bench.qtbot.waitUntil(lambda: "x 5  y 9" in bench.panel.status_text)
+    bench.qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=view.place_of(5.5, 9.5).toPoint())
+    assert bench.panel.probe.pin == (0, 5, 9)
+
+
+def test_a_click_on_the_enlarged_channel_pins(bench: Bench) -> None:
+    bench.panel.enlarge(4)
+    view = bench.panel.view
+    bench.qtbot.mouseMove(view, view.place_of(3.5, 2.5).toPoint())
+    bench.qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=view.place_of(3.5, 2.5).toPoint())
+    assert bench.panel.probe.pin == (4, 3, 2)
+    assert Cross(3, 2) in view.overlays
+    bench.qtbot.mouseClick(bench.panel.findChild(QToolButton, "channel_inspector.unpin"), Qt.MouseButton.LeftButton)
+    assert view.overlays == ()
+
+
+def test_weights_have_no_place_in_the_picture(bench: Bench) -> None:
+    bench.pin(0, 10, 8)
+    bench.panel.look_at(Kind.WEIGHTS)
+    bench.qtbot.waitUntil(lambda: bench.panel.page is not None, timeout=kit.WAIT)
+    assert not bench.panel.probe.pane.isVisible()
+    bench.qtbot.mouseMove(bench.panel.grid.viewport(), bench.panel.grid.tile_rect(1).center().toPoint())
+    assert bench.panel.probe.same.text() == ""
+    bench.panel.look_at(Kind.OUTPUT)
+    bench.qtbot.waitUntil(lambda: bench.panel.page is not None, timeout=kit.WAIT)
+    assert bench.panel.probe.pane.isVisible()
+    assert bench.panel.probe.pin == (0, 10, 8)
