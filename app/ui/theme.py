@@ -252,6 +252,12 @@ def contrast(one: QColor, other: QColor) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+def ink_on(ground: QColor) -> QColor:
+    """Black or white, whichever is better read on a colour that stands for a number."""
+    inks = QColor(Qt.GlobalColor.black), QColor(Qt.GlobalColor.white)
+    return max(inks, key=lambda ink: contrast(ink, ground))
+
+
 def apply(app: QApplication, mode: Mode = "system") -> None:
     """Give the application the Fusion style and our colours. "system" follows the desktop; without one it is dark."""
     _state.mode = mode

@@ -8,10 +8,13 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
+import numpy as np
+import template_networks
 from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.overview_model import LAYER, SHAPE, STATE, TIME
+from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.network_overview import NetworkOverviewPanel
 from designer.graph.commands import set_params
@@ -90,3 +93,116 @@ def test_enter_asks_for_the_inspector_and_the_selection_is_followed(bench: Bench
 
 def test_the_model_keeps_qt_s_rules(bench: Bench, qtmodeltester: object) -> None:
     qtmodeltester.check(bench.panel.model)  # type: ignore[attr-defined]
+
+
+def test_a_group_s_time_is_shared_out_and_marked_as_modelled(bench: Bench) -> None:
+    model = bench.panel.model
+    group = model.index(2, LAYER)
+    texts = [bench.text(model.find(name), TIME) for name in ("conv_h", "conv_0")]
+    assert all(text.startswith("~") for text in texts)
+    assert sum(float(text[1:]) for text in texts) == pytest.approx(float(bench.text(group, TIME)), rel=0.1, abs=0.02)
+    assert bench.text(model.find("conv_h"), MEMORY) == f"~{8 * 20 * 40 * 4 / 1024:.1f} KiB"
+    assert group.siblingAtColumn(TIME).data(HEAT) is None
+    hot = [model.find(name).siblingAtColumn(MEMORY).data(HEAT) for name in ("conv_h", "conv_0")]
+    assert hot == [1.0, pytest.approx(3 / 8)]
+    assert max(model.find(n).siblingAtColumn(TIME).data(HEAT) for n in ("noise_0", "conv_h", "conv_0", "mix_0")) == 1.0
+
+
+def test_heat_is_one_map_on_which_numbers_can_be_read(bench: Bench, qapp: QApplication) -> None:
+    from app.ui import theme
+    from app.ui.analysis.heat import heat_colour
+
+    for mode in ("dark", "light"):
+        theme.apply(qapp, mode)  # type: ignore[arg-type]
+        grounds = [heat_colour(share / 20) for share in range(21)]
+        assert len({ground.rgb() for ground in grounds}) == 21
+        assert min(theme.contrast(theme.ink_on(ground), ground) for ground in grounds) >= 4.5
+    assert not bench.panel.grab().isNull()
+
+
+def test_columns_sort_and_the_third_click_brings_the_running_order_back(bench: Bench) -> None:
+    model, header = bench.panel.model, bench.panel.tree.header()
+    bench.panel.resize(900, 400)
+
+    def click(section: int) -> None:
+        x = header.sectionViewportPosition(section) + header.sectionSize(section) // 2
+        bench.qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(x, header.height() // 2))
+
+    def names() -> list[str]:
+        found = []
+        for row in range(model.rowCount()):
+            top = model.index(row, LAYER)
+            inside = model.rowCount(top)
+            found += [model.layer_at(model.index(k, LAYER, top)) for k in range(inside)] or [model.layer_at(top)]
+        return found
+
+    running = names()
+    bench.context.select(("conv_0",))
+    click(MEMORY)
+    first = names()
+    click(MEMORY)
+    second = names()
+    largest = [order.index("conv_h") < order.index("conv_0") for order in (first, second)]
+    assert sorted(largest) == [False, True]
+    assert sorted(first) == sorted(second) == sorted(running)
+    assert model.layer_at(bench.panel.tree.currentIndex()) == "conv_0"
+    result = bench.analysis.result
+    bench.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": "0.7"}}))
+    bench.qtbot.waitUntil(lambda: bench.analysis.result is not result, timeout=kit.WAIT)
+    assert names() == second
+    click(MEMORY)
+    assert names() == running
+
+
+def test_kept_results_keep_the_time_that_they_cost(bench: Bench) -> None:
+    model = bench.panel.model
+    before = bench.text(model.index(2, LAYER), TIME)
+    first = bench.analysis.result
+    bench.context.document.do(lambda g: set_params(g, {"mix_0": {"amount": "0.125"}}))
+    bench.qtbot.waitUntil(lambda: bench.analysis.result is not first, timeout=kit.WAIT)
+    assert bench.text(model.index(2, LAYER), STATE) == "kept"
+    assert bench.text(model.index(2, LAYER), TIME) == before
+
+
+def test_values_that_are_no_numbers_are_traced_to_their_layer(bench: Bench, tmp_path: Path) -> None:
+    panel = bench.panel
+    assert not panel.notice.isVisible()
+    path = tmp_path / "broken.npy"
+    array = np.random.default_rng(0).random((1, 3, 20, 40), np.float32)
+    array[0, :, 3:6, 4:9] = np.nan
+    np.save(path, array)
+    bench.analysis.set_input("input_0", path)
+    bench.qtbot.waitUntil(lambda: panel.faults.culprit == "input_0", timeout=kit.WAIT)
+    assert "NaN is first made by 'input_0'" in panel.notice.text
+    assert panel.notice.isVisible()
+    assert bench.text(panel.model.find("input_0"), STATE) == "not finite"
+    assert bench.text(panel.model.find("output_0"), STATE) == "not finite"
+    with bench.qtbot.waitSignal(bench.context.inspect_requested) as asked:
+        button = panel.findChild(QPushButton, "network_overview.notice.look")
+        bench.qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert asked.args == ["input_0"]
+    with bench.qtbot.waitSignal(bench.context.reveal_requested) as asked:
+        bench.qtbot.mouseClick(panel.findChild(QPushButton, "network_overview.notice.go"), Qt.MouseButton.LeftButton)
+    assert asked.args == ["input_0"]
+    bench.analysis.set_input("input_0", kit.picture(tmp_path, size=(40, 20)))
+    bench.qtbot.waitUntil(lambda: not panel.notice.isVisible(), timeout=kit.WAIT)
+    assert bench.text(panel.model.find("output_0"), STATE) != "not finite"
+
+
+def test_the_layer_that_the_inspector_shows_is_marked(bench: Bench) -> None:
+    at = bench.panel.model.find("conv_0")
+    before = at.data(Qt.ItemDataRole.DecorationRole).cacheKey()
+    bench.context.inspected.emit("conv_0")
+    assert bench.panel.model.find("conv_0").data(Qt.ItemDataRole.DecorationRole).cacheKey() != before
+
+
+def test_layers_of_templates_have_their_types_and_shapes(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
+    made = Bench(qtbot, engine)
+    made.open(template_networks.nested())
+    made.analysis.set_input("input_0", kit.picture(tmp_path))
+    made.launch_random()
+    model = made.panel.model
+    inside = [row for row in made.panel._infos if "." in row]
+    assert inside
+    assert all(made.text(model.find(name), SHAPE).startswith("N x") for name in inside if model.find(name).isValid())
+    assert any(model.find(name).isValid() for name in inside)

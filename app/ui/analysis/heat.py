@@ -19,11 +19,6 @@ def heat_colour(share: float) -> QColor:
     return QColor.fromRgb(int(palette(MAP)[1 + round(min(max(share, 0.0), 1.0) * 254)]))
 
 
-def ink_on(ground: QColor) -> QColor:
-    """The one of the theme's dark and light inks that is better read on a ground."""
-    return max(theme.color("text"), theme.color("surface"), key=lambda ink: theme.contrast(ink, ground))
-
-
 class HeatDelegate(QStyledItemDelegate):
     """Fills cells that have a HEAT; a selected row keeps its colour under the number, with a frame."""
 
@@ -36,7 +31,7 @@ class HeatDelegate(QStyledItemDelegate):
         option.backgroundBrush = ground
         option.state &= ~QStyle.StateFlag.State_Selected
         for role in (QPalette.ColorRole.Text, QPalette.ColorRole.WindowText):
-            option.palette.setColor(role, ink_on(ground))
+            option.palette.setColor(role, theme.ink_on(ground))
 
 
 class HeatLegend(QWidget):
