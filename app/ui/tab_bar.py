@@ -11,7 +11,7 @@ from app.ui.texts import tr
 
 UNSAVED = "● "
 CLOSE_SIDE = 16
-LEAST, MOST = 130, 220  # pixels of a tab's width; where the names do not fit there are buttons to scroll
+LEAST, MOST = 160, 240  # pixels of a tab's width; where the names do not fit there are buttons to scroll
 
 
 class TabBar(QTabBar):

@@ -35,10 +35,14 @@ from PySide6.QtWidgets import (
 from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.result import Phase
 from app.ui.dialogs.findings import FindingsDialog
+from app.ui.dialogs.recover import RecoverDialog
+from app.ui.dialogs.unsaved import UnsavedDialog
 from app.ui.document import Document
 from app.ui.panels import PANELS
 from app.ui.profiling.controller import profiling_of
 from app.ui.window import MainWindow
+from designer.files.document import save_document
+from designer.files.recovering import Unfinished
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
@@ -150,7 +154,7 @@ def test_every_widget_of_every_panel(window, qtbot, tmp_path) -> None:
     assert not left, "\n".join(sorted(left))
 
 
-def test_every_widget_of_every_dialog(window, qtbot) -> None:
+def test_every_widget_of_every_dialog(window, qtbot, tmp_path) -> None:
     left: list[str] = []
 
     def look() -> None:
@@ -176,4 +180,23 @@ def test_every_widget_of_every_dialog(window, qtbot) -> None:
     look()
     FindingsDialog("Not Opened", "x could not be opened.", [Diagnostic("x", "it is none", remedy="y")], window).open()
     look()
+    UnsavedDialog(["one.xml", "two.xml"], window).show()
+    look()
+    found = Unfinished(tmp_path, tmp_path, "x", 0, 0, "", network(), "same", Graph(), {"threads": 2}, (), -1)
+    recover = RecoverDialog([found, found], window)
+    recover.show()
+    recover.compare_current()
+    QApplication.processEvents()
+    look()
     assert not left, "\n".join(left)
+
+
+def test_every_bar_over_the_canvas(window, tmp_path) -> None:
+    path = tmp_path / "net.xml"
+    save_document(network(), path)
+    window.files.open(path)
+    path.write_text("another")
+    window.disk.look()
+    assert window.disk.bar.isVisible()
+    assert window.disk.bar.accessibleName()
+    assert not unnamed(window.disk.bar) + unnamed(window.tabs.bar)

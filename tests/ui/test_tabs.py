@@ -515,7 +515,7 @@ def test_many_tabs_stay_readable(window, tmp_path):
         save_document(network(), path)
         window.files.open(path)
     bar = window.tabs.bar
-    assert all(120 <= bar.tabRect(i).width() <= 240 for i in range(bar.count()))
+    assert all(150 <= bar.tabRect(i).width() <= 260 for i in range(bar.count()))
     assert bar.width() <= window.canvas.width()
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from app.ui import theme
 from app.ui.theme import RoleName
 from app.ui.widgets.message import ICONS
 
+STRIPE = 3  # pixels
 Choice = tuple[str, str, str, Callable[[], object]]  # name, text, tooltip, what it does
 
 
@@ -70,6 +71,13 @@ class NoticeBar(QFrame):
             if widget is not None:
                 widget.hide()
                 widget.deleteLater()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self)
+        painter.fillRect(0, 0, STRIPE, self.height(), theme.color(self._role))
+        painter.fillRect(0, self.height() - 1, self.width(), 1, theme.color("border"))
+        painter.end()
 
     def _draw(self) -> None:
         palette = self.palette()
