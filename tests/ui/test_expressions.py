@@ -153,13 +153,22 @@ def test_a_sum_shows_its_result_and_enter_sets_it_in_one_step(qtbot, panel, cont
     features = field(panel, "features")
     retype(qtbot, features, "3*16")
     assert message(panel, "features") == "= 48, set with Enter"
-    assert params(context, "conv_1")["features"] != "48"
+    assert params(context, "conv_1")["features"] == "16"  # not 3, which was a number while it was typed
     qtbot.keyClick(features, Qt.Key.Key_Return)
     assert params(context, "conv_1")["features"] == "48"
     assert features.text() == "48"
     assert message(panel, "features") == ""
     context.document.undo()
     assert params(context, "conv_1")["features"] == "16"
+    assert context.document.history.undo_title is None
+
+
+def test_a_wrong_text_leaves_what_was_there(qtbot, panel, context):
+    context.select(("conv_1",))
+    retype(qtbot, field(panel, "features"), "24*")
+    field(panel, "name", QLineEdit).setFocus()
+    assert params(context, "conv_1")["features"] == "16"
+    assert "complete sum" in message(panel, "features")
     assert context.document.history.undo_title is None
 
 

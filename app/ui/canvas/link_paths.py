@@ -72,27 +72,39 @@ def through(places: Sequence[QPointF]) -> QPainterPath:
 
 
 def angled(start: QPointF, end: QPointF, lane: float | None = None, points: Sequence[QPointF] = ()) -> list[QPointF]:
-    """The corners of a line of horizontal and vertical pieces."""
+    """The corners of a line of horizontal and vertical pieces, which leaves and arrives to the right."""
     if points:
-        found = [start]
-        for place in (*points, end):
-            found += _step(found[-1], place, backwards=len(found) == 1 or place is end)
-        return found
+        first, last = points[0], points[-1]
+        out = max(start.x() + STUB, (start.x() + first.x()) / 2)
+        into = min(end.x() - STUB, (last.x() + end.x()) / 2)
+        found = [start, QPointF(out, start.y()), QPointF(out, first.y()), first]
+        for a, b in pairwise(points):
+            x = (a.x() + b.x()) / 2
+            found += [QPointF(x, a.y()), QPointF(x, b.y()), b]
+        return [*found, QPointF(into, last.y()), QPointF(into, end.y()), end]
     if lane is not None:
         ramp = ramp_of(end.x() - start.x()) / 2
         one, other = start.x() + ramp, end.x() - ramp
         return [start, QPointF(one, start.y()), QPointF(one, lane), QPointF(other, lane), QPointF(other, end.y()), end]
-    return [start, *_step(start, end, backwards=True)]
+    if end.x() < start.x() + 2 * STUB:
+        middle, out, into = (start.y() + end.y()) / 2, start.x() + STUB, end.x() - STUB
+        turns = [(out, start.y()), (out, middle), (into, middle), (into, end.y())]
+        return [start, *(QPointF(*turn) for turn in turns), end]
+    x = (start.x() + end.x()) / 2
+    return [start, QPointF(x, start.y()), QPointF(x, end.y()), end]
 
 
-def _step(a: QPointF, b: QPointF, *, backwards: bool) -> list[QPointF]:
-    """Corners from a place to another. With `backwards` a line that has to go back leaves and arrives to the right."""
-    if backwards and b.x() < a.x() + 2 * STUB:
-        middle = (a.y() + b.y()) / 2
-        out, into = a.x() + STUB, b.x() - STUB
-        return [QPointF(out, a.y()), QPointF(out, middle), QPointF(into, middle), QPointF(into, b.y()), b]
-    x = (a.x() + b.x()) / 2
-    return [QPointF(x, a.y()), QPointF(x, b.y()), b]
+def label_place(start: QPointF, end: QPointF, lane: float | None, points: Sequence[QPointF]) -> QPointF:
+    """Where a link's text stands: in the middle of its longest piece."""
+    if style() == ANGLED:
+        pieces = angled(start, end, lane, points)
+    elif points:
+        pieces = [start, *points, end]
+    else:
+        middle = (start + end) / 2  # a curve's middle is that of its ends
+        return QPointF(middle.x(), lane) if lane is not None else middle
+    a, b = max(pairwise(pieces), key=lambda piece: (piece[1] - piece[0]).manhattanLength())
+    return (a + b) / 2
 
 
 def rounded(places: Sequence[QPointF]) -> QPainterPath:

@@ -10,7 +10,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui import theme
-from app.ui.canvas.link_paths import ANGLED, link_path, style
+from app.ui.canvas.link_paths import label_place, link_path
 from app.ui.canvas.metrics import fonts, text_width
 from app.ui.canvas.routing import ramp_of
 
@@ -151,11 +151,7 @@ class LinkItem(QGraphicsPathItem):
             return
         metrics = fonts().mono_metrics
         width, height = text_width("mono_metrics", self.label) + 8, metrics.height()
-        centre = (self.source.centre() + self.target.centre()) / 2  # a curve's middle is that of its ends
-        if self._lane is not None:
-            centre.setY(self._lane)
-        elif self.points or style() == ANGLED:
-            centre = self.path().pointAtPercent(0.5)
+        centre = label_place(self.source.centre(), self.target.centre(), self._lane, self.points)
         self._label_box = QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
         ends = (self.source.node.box(), self.target.node.box())
         self.label_fits = not any(self._label_box.intersects(box) for box in ends)

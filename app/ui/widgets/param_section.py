@@ -43,6 +43,7 @@ class ParamRow(QObject):
         self._model: str | None = parameter.format(parameter.default)
         self._begin: str | None = None  # the model's text before the gesture that is going on
         self._pending = ""  # what a sum comes to, until Enter
+        self._drafting = False  # what is in the field stays, whatever the model says
         name = f"{prefix}.{parameter.name}"
         unit = f" ({parameter.info.unit})" if parameter.info.unit else ""
         self._label = QLabel(f"{parameter.title}{unit}")
@@ -90,7 +91,8 @@ class ParamRow(QObject):
         """Show the model's text (None: the values `several`). A draft that means the same, or that is being mended, stays."""
         same = text == self._model
         self._model = text
-        if self.editor.has_focus() and (self._means_the_same(text) or self._pending or (same and self._message.text())):
+        draft = self._pending or (same and self._message.text()) or self._means_the_same(text)
+        if self._drafting or (self.editor.has_focus() and draft):
             self._update_reset()
             return
         self.editor.set_several(several)
@@ -121,6 +123,7 @@ class ParamRow(QObject):
         try:
             value = self.parameter.parse(text)
         except ParamError as error:
+            self._restore()
             if self.parameter.kind in NUMBERS and is_expression(text):
                 self._show_sum(text)
             else:
@@ -128,6 +131,13 @@ class ParamRow(QObject):
             return
         self._message.tell("")
         self.changed.emit(self.parameter.name, self.parameter.format(value))
+
+    def _restore(self) -> None:
+        """Digits of a sum that were set while they were typed count no more; nothing of a text that is wrong does."""
+        if self._begin is not None and self._begin != self._model:
+            self._model, self._drafting = self._begin, True
+            self.changed.emit(self.parameter.name, self._begin)
+            self._drafting = False
 
     def _show_sum(self, text: str) -> None:
         """Show what a sum comes to, or the rule that it breaks. Enter, or leaving the field, sets it."""
@@ -154,8 +164,7 @@ class ParamRow(QObject):
     def _revert(self) -> None:
         """Escape: what was typed since the field was entered is taken back."""
         self._pending = ""
-        if self._begin is not None and self._begin != self._model:
-            self.changed.emit(self.parameter.name, self._begin)
+        self._restore()
         self.editor.set_text(self._model)
         self._check_model()
 
