@@ -169,3 +169,30 @@ def test_a_frame_collapses_inside_of_a_template_too(window):
     assert window.context.root.graph.templates["pair"].frames[0].collapsed
     assert {"c", "d"}.isdisjoint(seen(window))
     assert parse_document(write_document(window.context.root.graph)).graph == window.context.root.graph
+
+
+def test_from_afar_and_on_the_map_only_the_box_is_seen(window):
+    collapse(window)
+    projection = window.canvas.projection
+    far = projection.collect_far()
+    rects = [rect for rects in far.blocks.values() for rect in rects]
+    assert projection.frame("f").seen in rects
+    assert projection["c"].box() not in rects
+    assert projection["a"].box() in rects
+    window.canvas.viewer.zoom_by(0.1 / window.canvas.viewer.zoom)
+    assert not window.canvas.viewer.grab().isNull()
+    window.canvas.minimap.redraw()
+    assert projection.extent().contains(projection.frame("f").seen)
+
+
+def test_items_of_a_large_document_are_folded_when_they_are_made(window, monkeypatch):
+    monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
+    collapse(window)
+    graph = graph_of(window).copy()
+    window.context.root.history.mark_clean()
+    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
+    assert seen(window) == {"a", "b", "e"}
+    assert not window.canvas.projection.link("d", 0).isVisible()
+    window.structure.unfold("f")
+    assert seen(window) == set("abcde")
+    assert window.canvas.projection.link("d", 0).isVisible()

@@ -53,9 +53,12 @@ class FarView:
         """Take in everything, unless nothing changed. A layer that has an item is where the item is: it may be dragged."""
         if self._known:
             return
-        self.frames = list(frames)
+        self.frames = [frame for frame in frames if frame.isVisible()]
         self.blocks, self.problems, self.training = {}, [], []
         tabs = self.blocks.setdefault(Category.ACTIVATION, [])
+        shut = [frame.seen for frame in self.frames if frame.frame.collapsed]
+        if shut:
+            self.blocks[Category.DEVELOPMENT] = shut
         for spot in spots:
             if spot.folded is not None:
                 continue

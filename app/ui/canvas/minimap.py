@@ -63,7 +63,7 @@ class Minimap(QWidget):
         far = self._collect()
         self._extent = self._viewer.supply.extent() if self._viewer.supply is not None else QRectF()
         for frame in far.frames:
-            self._extent = self._extent.united(frame.rect)
+            self._extent = self._extent.united(frame.seen)
         scale = 1.0
         if not self._extent.isEmpty():
             scale = min((WIDTH - 12) / self._extent.width(), (HEIGHT - 12) / self._extent.height(), 0.25)
