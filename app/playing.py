@@ -12,7 +12,7 @@ from app.protocol import BadRequestError, Params, text_of, whole_of
 from designer.operators.api import Operator
 from designer.runtime.session import Session
 from designer.runtime.shared import SharedFolder
-from designer.runtime.sources import Sources, Taken, kind_of, small
+from designer.runtime.sources import Sources, kind_of, small
 
 DEEP = (".exr", ".tif", ".tiff", ".npy")  # files whose values may lie outside of 0..1
 THUMBNAIL = (192, 144)
@@ -32,7 +32,8 @@ class Playing:
         self._sources.release(frozenset(self._paths.values()))
 
     def feed(self, session: Session, layer: str, params: Params) -> dict[str, Any]:
-        """`{layer, path, frame?}`: feed an input. What moves tells the number of its frame, deep files their range."""
+        """`{layer, path, frame?, preview?}`: feed an input. What moves tells the number of its frame and, if wished, gives a
+        thumbnail; deep files tell their range."""
         path, frame = Path(text_of(params, "path")), params.get("frame")
         if frame is not None and type(frame) is not int:
             raise BadRequestError("'frame' must be a whole number or null")
@@ -42,17 +43,17 @@ class Playing:
         if kind_of(path) in ("video", "camera", "folder"):
             taken = self._sources.take(path, operator_of(session, layer), frame)
             session.set_input(layer, taken.array, picture=taken.picture)
-            return {"frame": taken.frame, **self._told(path, taken)}
+            told: dict[str, Any] = {"frame": taken.frame}
+            if kind_of(path) == "camera":
+                told["fps"] = self._sources.camera_fps(path)
+            if params.get("preview"):
+                told["preview"] = self._shared.put(small(taken.array, *THUMBNAIL))
+            return told
         session.set_input_file(layer, path)
         if path.suffix.lower() in DEEP:
             values = session.fed_input(layer)[1]
             finite = values[np.isfinite(values)]
             return {"range": [float(finite.min()), float(finite.max())]} if finite.size else {}
-        return {}
-
-    def _told(self, path: Path, taken: Taken) -> dict[str, Any]:
-        if kind_of(path) == "camera":
-            return {"fps": self._sources.camera_fps(path)}
         return {}
 
     def describe(self, number: Any, params: Params) -> dict[str, Any]:

@@ -188,12 +188,12 @@ class InputRow(QFrame):
         if track.error and not self._problem.text():
             self._problem.setText(track.error)
             self._problem.show()
-        if track is self._drawn and (track.preview is None) == (self._preview is None):
+        if track is self._drawn and track.preview is self._preview:
             return
         self._drawn, self._preview = track, track.preview
         image = image_of(track.preview)
-        if track.kind == "folder" and track.names:
-            image, _ = thumbnail(track.path / track.names[0])
+        if image is None and track.kind == "folder" and track.names:
+            image, _ = thumbnail(track.path / track.names[track.position])
         self._show_picture(image, track.path)
         if track.kind == "folder":
             self._size.setText(tr("{count} pictures", count=len(track.names)))

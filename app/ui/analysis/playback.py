@@ -202,15 +202,18 @@ class Playback(QObject):
 
     # --- what the controller tells ------------------------------------------------------------------------------------
 
-    def wish(self, layer: str) -> dict[str, int]:
+    def wish(self, layer: str) -> dict[str, Any]:
         """What `set_input` is told beside the path."""
         track = self.tracks.get(layer)
-        if track is None or track.kind == "camera":
+        if track is None:
             return {}
-        return {"frame": track.position}
+        shown = not track.playing  # a thumbnail that changes with every frame would only flicker
+        return {"preview": shown} if track.kind == "camera" else {"frame": track.position, "preview": shown}
 
     def fed(self, layer: str, reply: Mapping[str, Any]) -> None:
         """The engine has taken a frame, or a still picture."""
+        handle = reply.get("preview")
+        preview = self._analysis.engine.take(handle) if handle else None  # taken in any case: that frees it
         low, high = reply.get("range") or (0.0, 1.0)
         if (low, high) != self.ranges.get(layer, (0.0, 1.0)):
             self.ranges[layer] = (low, high)
@@ -219,6 +222,7 @@ class Playback(QObject):
         frame = reply.get("frame")
         if track is None or not isinstance(frame, int):
             return
+        track.preview = track.preview if preview is None else preview
         if track.kind == "camera":
             if track.playing and track.sent:
                 track.dropped += max(0, frame - track.sent - 1)

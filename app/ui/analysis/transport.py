@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSlider, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QSlider, QToolButton, QVBoxLayout, QWidget
 
 from app.ui import theme
 from app.ui.analysis.elided import ElidedLabel
@@ -48,9 +48,9 @@ class Transport(QWidget):
         self._loop.setCheckable(True)
         self._loop.setToolTip(tr("Begin again at the end"))
         self._loop.setAccessibleName(tr("Loop {layer}", layer=layer))
-        self._every = self._button("every", "", self._set_ways)
-        self._every.setCheckable(True)
-        self._every.setText(tr("Every frame"))
+        self._every = QCheckBox(tr("Every frame"))
+        self._every.setObjectName(f"{self._name}.every")
+        self._every.clicked.connect(self._set_ways)
         self._every.setToolTip(
             tr("Show each frame, however long the network takes; otherwise what comes too late is dropped and counted")
         )
@@ -82,8 +82,7 @@ class Transport(QWidget):
         button = QToolButton()
         button.setObjectName(f"{self._name}.{name}")
         button.setAutoRaise(True)
-        if icon:
-            theme.set_icon(button, icon)
+        theme.set_icon(button, icon)
         button.clicked.connect(partial(_ignoring, action))
         return button
 
@@ -133,7 +132,7 @@ class Transport(QWidget):
         self._loop.setChecked(track.loop)
         self._every.setChecked(track.every)
         self._frames.setText(_place(track))
-        self._place.setText(tr("live") if track.playing else tr("off"))
+        self._place.setText(tr("on") if track.playing else tr("off"))
         figures = self._measured(track)
         self._figures.setText(figures)
         self._figures.setVisible(bool(figures))

@@ -107,8 +107,10 @@ class VideoExportDialog(GrowingDialog):
         span.addStretch(1)
         form.addRow(tr("&Output"), self.output)
         form.addRow(tr("&Kind"), self.kind)
-        form.addRow(tr("&File"), place)
-        form.addRow(tr("F&rames"), span)
+        for title, buddy, row in ((tr("&File"), self.file, place), (tr("F&rames"), self.start, span)):
+            label = QLabel(title)
+            label.setBuddy(buddy)
+            form.addRow(label, row)
         form.addRow(tr("Frames a &second"), self.fps)
         form.addRow(tr("&Quality"), self.quality)
         self._form.setRowVisible(self.output, self.output.count() > 1)
