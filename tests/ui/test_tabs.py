@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -22,6 +25,7 @@ from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.result import Phase
 from app.ui.dialogs.unsaved import UnsavedDialog
 from app.ui.document import Document
+from app.ui.panels import PANELS
 from app.ui.window import MainWindow
 from designer.files.document import read_document, save_document
 from designer.graph import commands
@@ -442,6 +446,29 @@ def test_open_tabs_come_back_at_the_next_start(qtbot, settings, files):
     third.close()
 
 
+def test_the_command_opens_several_documents(files):
+    code = (
+        "import sys\n"
+        "from PySide6.QtWidgets import QApplication\n"
+        "from app import main\n"
+        "from app.ui.windows import shown_windows\n"
+        "def run(app):\n"
+        "    while not shown_windows() or len(shown_windows()[0].tabs) < 2:\n"
+        "        QApplication.processEvents()\n"
+        "    window = shown_windows()[0]\n"
+        "    print([o.document.title for o in window.tabs.all], window.context.root.title)\n"
+        "    window.close()\n"
+        "    return 0\n"
+        "QApplication.exec = run\n"
+        "main.main()\n"
+    )
+    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
+    command = [sys.executable, "-c", code, *(str(p) for p in files[:2])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "['one.xml', 'two.xml'] one.xml", done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 # --- windows ---------------------------------------------------------------------------------------------------------
 
 
@@ -491,8 +518,8 @@ def test_quitting_asks_for_all_windows(window, files, qtbot):
 
 def test_closing_a_tab_frees_the_document(window, files, qtbot):
     window.files.open_all(files[:2])
-    for panel in ("parameters", "type_checking", "code_view", "palette"):
-        window.docks.show(panel)
+    for spec in PANELS:
+        window.docks.show(spec.id)
     change(window.context.root)
     window.context.select(("n1",))
     QCoreApplication.processEvents()
