@@ -196,3 +196,16 @@ def test_items_of_a_large_document_are_folded_when_they_are_made(window, monkeyp
     window.structure.unfold("f")
     assert seen(window) == set("abcde")
     assert window.canvas.projection.link("d", 0).isVisible()
+
+
+def test_layout_keeps_a_collapsed_frame_with_its_layers(window):
+    collapse(window)
+    window.context.document.do(lambda g: commands.move_layers(g, {"b": (640, 48), "c": (480, 640)}))
+    press(window, "Shift+L")
+    graph = graph_of(window)
+    x, y, width, height = graph.frames["f"].rect
+    inside = {
+        n for n in graph.layers if x <= graph[n].position[0] <= x + width and y <= graph[n].position[1] <= y + height
+    }
+    assert {"c", "d"} <= inside
+    assert seen(window) == {"a", "b", "e"}

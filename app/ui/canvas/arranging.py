@@ -79,14 +79,8 @@ def box_of(spot: Spot, level: int = 0) -> Box:
 
 
 def members(frame: Frame, projection: Projection) -> list[str]:
-    """The layers whose middle is inside a frame."""
-    x, y, width, height = frame.rect
-    found = []
-    for name in projection.layers:
-        centre = projection.spot(name).box().center()
-        if x <= centre.x() <= x + width and y <= centre.y() <= y + height:
-            found.append(name)
-    return found
+    """The layers that a frame holds: whose middle is inside, or that it stands for while it is collapsed."""
+    return projection.members(frame.id)[0]
 
 
 def around(places: Mapping[str, tuple[int, int]], projection: Projection) -> tuple[int, int, int, int]:
