@@ -202,7 +202,7 @@ def test_layers_of_templates_have_their_types_and_shapes(qtbot: QtBot, engine: E
     made.analysis.set_input("input_0", kit.picture(tmp_path))
     made.launch_random()
     model = made.panel.model
-    inside = [row for row in made.panel._infos if "." in row]
+    inside = [row for row in made.panel.infos.infos if "." in row]
     assert inside
     assert all(made.text(model.find(name), SHAPE).startswith("N x") for name in inside if model.find(name).isValid())
     assert any(model.find(name).isValid() for name in inside)

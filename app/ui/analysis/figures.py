@@ -14,6 +14,7 @@ from app.ui.analysis.render import Floats, number
 BINS = 64
 SATURATED = 0.5  # from this share of the values at one end of the range on
 SLICE = 0.008  # seconds of work at a time: the window stays fluid
+NAMED = 12  # channels that are named of those with a flag
 REST = 120  # ms without new values before the work begins
 
 
@@ -110,6 +111,17 @@ class Figures(QObject):
             if figures.flag:
                 found[figures.flag] = found.get(figures.flag, 0) + 1
         return found
+
+    def flagged_texts(self) -> list[str]:
+        """How many channels have each flag, and which."""
+        found: dict[str, list[int]] = {}
+        for channel in sorted(self._known):
+            if self._known[channel].flag:
+                found.setdefault(self._known[channel].flag, []).append(channel)
+        return [
+            f"{len(c)} {flag} ({', '.join(map(str, c[:NAMED]))}{' …' if len(c) > NAMED else ''})"
+            for flag, c in sorted(found.items())
+        ]
 
     def _work(self) -> None:
         if self._data is None:

@@ -78,6 +78,13 @@ class InspectorProbe(QObject):
 
     def show_page(self, page: Page | None) -> None:
         self._page = page
+        result = self._analysis.result
+        output = self._panel.subject.kind is Kind.OUTPUT and result is not None and not result.coarse
+        if page is not None and self.pin is not None and output and page.size != self._pin_size:
+            channel, x, y = self.pin  # an edit has changed the size of the tensor
+            x, y = scaled((x, y), self._pin_size, page.size)
+            self.pin, self._pin_size = (channel, x, y), page.size
+            self.field.ask(self._panel.subject.source, x, y, self._input())
         self._show()
 
     def show_large(self, channel: int | None) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from PySide6.QtCore import QObject, Signal
+
 from app.ui.document import Document
+from app.ui.jobs.background import Background
 from designer.graph.edits import Edit
+from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer
 from designer.operators.api import Category
 from designer.operators.inlining import has_instances, inline
+from designer.operators.registry import Registry
 from designer.profiling.cost import CostTable, cost_table
 
+FEW = 64  # layers of which everything is known at once; more are looked at in a thread
 FLOPS, BYTES = 5e10, 1e10  # a second on an ordinary processor: only how they compare matters
 
 
@@ -27,9 +34,10 @@ class LayerInfo:
     weight: float = 0.0  # seconds by its operations and bytes: how a group's measured time is shared out
 
 
-def layer_infos(document: Document, fed: dict[str, tuple[int, ...]]) -> dict[str, LayerInfo]:
+def layer_infos(
+    graph: Graph, registry: Registry, fed: Mapping[str, tuple[int, ...]], precision: str = "fp32"
+) -> dict[str, LayerInfo]:
     """Of every layer as it ran, at the size of what was fed; those of templates have the names that the engine gives them."""
-    graph = document.graph
     sizes: dict[str, tuple[Layer | None, Layer | None]] = {}
     for name, shape in fed.items():
         layer = graph.get(name)
@@ -38,13 +46,13 @@ def layer_infos(document: Document, fed: dict[str, tuple[int, ...]]) -> dict[str
     sized = graph.copy()
     sized.apply(Edit("Size", sizes))
     if has_instances(sized):
-        sized = inline(sized, document.registry)
-    inference = Inference(sized, document.registry)
+        sized = inline(sized, registry)
+    inference = Inference(sized, registry)
     batch = max((shape[0] for shape in fed.values() if shape), default=1)
-    costs = cost_table(inference, precision="fp32", batch=batch)
+    costs = cost_table(inference, precision=precision, batch=batch)
     infos = {}
     for layer in sized:
-        cls = document.registry.get(layer.type)
+        cls = registry.get(layer.type)
         outputs = inference.states[layer.name].outputs
         shape_text = ", ".join(str(t) for t in outputs) if outputs else "unknown"
         title, category = (cls.title, cls.category) if cls is not None else (layer.type, None)
@@ -60,3 +68,46 @@ def _figures(costs: CostTable, name: str) -> tuple[int | None, float]:
     cost = costs.group([name])
     memory = sum(costs.bytes_of(kind) for kind in row.outputs)
     return memory, cost.flops / FLOPS + (cost.bytes_read + cost.bytes_written) / BYTES
+
+
+class LayerInfos(QObject):
+    """The infos of the open document; `changed` when those of a large one come from the thread."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.infos: dict[str, LayerInfo] = {}
+        self._key: object = None
+        self._wish: tuple[Graph, Registry, dict[str, tuple[int, ...]], str] | None = None
+        self._background = Background(self)
+        self._background.done.connect(self._done)
+        self._background.failed.connect(lambda found: self._next())
+
+    def ask(self, document: Document, fed: Mapping[str, tuple[int, ...]], revision: int) -> None:
+        """The infos for what the document is now; nothing is done when they are known, by document, sizes and `revision`."""
+        precision = document.settings.precision
+        key = (id(document), revision, tuple(sorted(fed.items())), precision)
+        if key == self._key:
+            return
+        self._key = key
+        if len(document.graph) <= FEW:
+            self._wish = None
+            self.infos = layer_infos(document.graph, document.registry, fed, precision)
+            return
+        self._wish = (document.graph.copy(), document.registry, dict(fed), precision)
+        if not self._background.running:
+            self._next()
+
+    def _next(self) -> None:
+        if self._wish is not None:
+            wish, self._wish = self._wish, None
+            self._background.wait()  # it has told its result, and is about to end
+            self._background.start(lambda: layer_infos(*wish))
+
+    def _done(self, answer: object) -> None:
+        if self._wish is not None:  # the document is another one by now
+            self._next()
+        elif isinstance(answer, dict):
+            self.infos = answer
+            self.changed.emit()

@@ -29,6 +29,7 @@ class _Row:
     step: RunStep
     layers: list[str]  # as they stand
     took: float = 0.0  # ms when it ran last: kept results keep the time that they cost
+    work: float = 0.0  # of its layers together, modelled
 
 
 class OverviewModel(QAbstractItemModel):
@@ -46,7 +47,12 @@ class OverviewModel(QAbstractItemModel):
     def show(self, steps: tuple[RunStep, ...], infos: dict[str, LayerInfo]) -> None:
         """Another run. With the same steps as before only the figures change: order, selection and expansion stay."""
         running = [step.layers for step in steps]
-        if infos == self._infos and running == self._running:
+        if running == self._running:
+            if infos is not self._infos:
+                self._infos = infos
+                self._measure()
+                for at in range(len(self._rows)):
+                    self._tell_row(at)
             place = {row.step.layers: number for number, row in enumerate(self._rows)}
             for step in steps:
                 at = place[step.layers]
@@ -54,11 +60,11 @@ class OverviewModel(QAbstractItemModel):
                 if step != before:
                     row.step = step
                     row.took = row.took if step.cached else step.milliseconds
-                    self._measure()
                     self._tell_row(at)
+            self._measure()
             return
         self.beginResetModel()
-        took = {row.step.layers: row.took for row in self._rows} if infos == self._infos else {}
+        took = {row.step.layers: row.took for row in self._rows}
         self._running, self._infos = running, infos
         self._rows = [_Row(s, list(s.layers), took.get(s.layers, 0.0) if s.cached else s.milliseconds) for s in steps]
         self._measure()
@@ -98,6 +104,8 @@ class OverviewModel(QAbstractItemModel):
         return self._largest
 
     def _measure(self) -> None:
+        for row in self._rows:
+            row.work = sum(self._info(name).weight for name in row.layers)
         pairs = [(self._time(row, name), self._memory(name)) for row in self._rows for name in row.layers]
         self._largest = (max((t for t, _ in pairs), default=0.0), max((m for _, m in pairs), default=0.0))
 
@@ -105,8 +113,7 @@ class OverviewModel(QAbstractItemModel):
         """Milliseconds of a layer; inside of a group its share by the declared costs."""
         if len(row.layers) == 1:
             return row.took
-        weights = {name: self._info(name).weight for name in row.layers}
-        return row.took * weights[layer] / (sum(weights.values()) or 1.0)
+        return row.took * self._info(layer).weight / (row.work or 1.0)
 
     def _memory(self, layer: str) -> float:
         return float(self._info(layer).memory or 0)

@@ -72,12 +72,20 @@ class Field(QObject):
         self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self._ask)
         self.box: Box | None = None
         self.text = ""
+        analysis.result_changed.connect(self._again)
 
     def ask(self, source: str, x: int, y: int, layer: str) -> None:
         """For the pixel of `source`: which part of what was fed to `layer`."""
         wish = (source, x, y, layer)
         if wish != self._wish:
             self._wish = wish
+            self._rest.start()
+
+    def _again(self) -> None:
+        """The network may be another one, or the engine be there again."""
+        result = self._analysis.result
+        if self._wish is not None and result is not None and not result.coarse:
+            self._asked = None
             self._rest.start()
 
     def clear(self) -> None:

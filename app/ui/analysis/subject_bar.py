@@ -115,8 +115,8 @@ class SubjectBar(QWidget):
     def show_source(self, source: str) -> None:
         with QSignalBlocker(self.layer):
             self.layer.setCurrentIndex(self.layer.findText(source, Qt.MatchFlag.MatchExactly) if source else -1)
-            if not source:
-                self.layer.setEditText("")
+            if self.layer.currentIndex() < 0:  # nothing, or a layer inside of a template
+                self.layer.setEditText(source)
 
     def show_kind(self, kind: Kind) -> None:
         self.kind.setCurrentIndex(self.kind.findData(kind))

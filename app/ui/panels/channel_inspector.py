@@ -388,7 +388,7 @@ class ChannelInspectorPanel(QWidget):
         if self._large is not None:
             figures = self.figures.of(self._large)
             return tr("channel {channel}   {figures}", channel=self._large, figures=figures.text())
-        flags = "".join(f"   {count} {flag}" for flag, count in sorted(self.figures.flagged().items()))
+        flags = "".join(f"   {text}" for text in self.figures.flagged_texts())
         shape = " x ".join(str(d) for d in self._tensor.shape) or number(float(self._tensor))
         return f"{self.subject.title}   {shape}{flags}"
 

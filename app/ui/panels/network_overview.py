@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QStackedWidget, QTreeV
 from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.faults import Faults
 from app.ui.analysis.heat import HeatDelegate, HeatLegend
-from app.ui.analysis.layer_infos import LayerInfo, layer_infos
+from app.ui.analysis.layer_infos import LayerInfos
 from app.ui.analysis.notice import Notice
 from app.ui.analysis.overview_model import LAYER, MEMORY, STATE, TIME, OverviewModel
 from app.ui.analysis.render import duration
@@ -90,8 +90,9 @@ class NetworkOverviewPanel(QWidget):
         main = QVBoxLayout(self)
         main.setContentsMargins(8, 8, 8, 8)
         main.addWidget(self._stack)
-        self._infos: dict[str, LayerInfo] = {}
-        self._infos_of: tuple[object, ...] = ()
+        self.infos = LayerInfos(self)
+        self.infos.changed.connect(self._show)
+        self.model.modelReset.connect(self.tree.expandAll)
         self._sized = False
         self._revision = 0
         self._document: Document | None = None
@@ -128,15 +129,12 @@ class NetworkOverviewPanel(QWidget):
             self._stack.setCurrentIndex(0)
             self.model.show((), {})
             return
-        key = (self._document, self._revision, tuple(sorted(self._analysis.input_shapes.items())))
-        if key != self._infos_of:
-            self._infos = layer_infos(self._document, self._analysis.input_shapes)
-            self._infos_of = key
+        self.infos.ask(self._document, self._analysis.input_shapes, self._revision)
         run = {name for step in result.steps for name in step.layers}
         first = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.input_layers() if n not in run)
         last = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.output_layers() if n not in run)
         before = self.model.rowCount()
-        self.model.show((*first, *result.steps, *last), self._infos)
+        self.model.show((*first, *result.steps, *last), self.infos.infos)
         if before == 0 or not self._sized:
             self._sized = True
             self.tree.expandAll()
