@@ -26,7 +26,7 @@ class Actions(QObject):
             action = QAction(spec.title, self)
             action.setObjectName(spec.id)
             if spec.icon:
-                action.setIcon(theme.icon(spec.icon))
+                theme.set_icon(action, spec.icon)
             if spec.on_canvas:
                 action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             (canvas if spec.on_canvas else window).addAction(action)

@@ -170,6 +170,9 @@ def test_a_wrong_text_leaves_what_was_there(qtbot, panel, context):
     assert params(context, "conv_1")["features"] == "16"
     assert "complete sum" in message(panel, "features")
     assert context.document.history.undo_title is None
+    retype(qtbot, field(panel, "kernel.width"), "5")
+    assert field(panel, "features").text() == "24*"  # still there to be mended
+    assert params(context, "conv_1")["kernel"] == "5x3"
 
 
 def test_leaving_the_field_sets_the_sum_too(qtbot, panel, context):

@@ -91,8 +91,8 @@ class ParamRow(QObject):
         """Show the model's text (None: the values `several`). A draft that means the same, or that is being mended, stays."""
         same = text == self._model
         self._model = text
-        draft = self._pending or (same and self._message.text()) or self._means_the_same(text)
-        if self._drafting or (self.editor.has_focus() and draft):
+        mending = same and bool(self._message.text())  # a wrong text waits in the field, also while another is edited
+        if self._drafting or mending or (self.editor.has_focus() and (self._pending or self._means_the_same(text))):
             self._update_reset()
             return
         self.editor.set_several(several)
