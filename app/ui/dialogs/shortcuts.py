@@ -40,9 +40,11 @@ def gestures() -> tuple[tuple[str, str], ...]:
         (tr("Drag the empty canvas"), tr("Select by a rubber band (Shift: add)")),
         (tr("Shift or Ctrl and click"), tr("Add to the selection, or take away")),
         (tr("Double-click a layer"), tr("Inspect its channels")),
+        (tr("Double-click an instance of a template"), tr("Show the inside of the template")),
         (tr("Wheel"), tr("Zoom at the pointer")),
         (tr("Drag the title of a frame"), tr("Move it with the layers in it; its edges resize it")),
         (tr("Double-click the title of a frame"), tr("Change it")),
+        (tr("Double-click a collapsed frame"), tr("Show what is in it")),
         (tr("Middle button, or Alt and drag"), tr("Move the view")),
         (tr("Esc while dragging"), tr("Leave everything as it was")),
     )
