@@ -323,11 +323,26 @@ def _private_stdout() -> BinaryIO:
     return replies
 
 
+def _limit_memory(number: int) -> None:
+    """Allow `number` bytes of addresses beside those of the process as it starts; beyond, allocations fail."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if os.name == "posix" else 0
+    resource.setrlimit(resource.RLIMIT_AS, (used + number, used + number))
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry of the process; ends it."""
     parser = argparse.ArgumentParser(prog="python -m app.worker", description="Engine process of Layerwright.")
     parser.add_argument("--shared", required=True, type=Path, help="private folder for tensors")
+    parser.add_argument(
+        "--memory", type=int, metavar="MIB", help="most memory that the process may take, where POSIX is"
+    )
     options = parser.parse_args(arguments)
+    if options.memory:
+        _limit_memory(options.memory << 20)
     server = Server(sys.stdin.buffer, _private_stdout(), SharedFolder(options.shared))
     code = 0
     try:

@@ -16,6 +16,7 @@ Tensor = NDArray[Any]
 
 ENGINES = ("onnxruntime", "torch")
 AUTO = -1
+ONE_TILE = -2
 PRECISIONS = ("fp32", "fp16", "bf16")
 LAYOUTS = ("nchw", "nhwc")
 
@@ -25,6 +26,7 @@ class RunOptions:
     """How a network is run. `threads` 0 means all cores of the machine.
 
     `tile` is the side in pixels of the tiles in which pictures are run, 0: always whole, AUTO: in tiles where memory asks for it.
+    ONE_TILE: what is run is a tile itself, with little memory.
     `agreed` are the SHA-256 digests of the sources of custom layers that the person allowed to run.
     """
 

@@ -20,10 +20,10 @@ from designer.runtime.looking import agree
 from designer.runtime.network import operator_of, tensors
 from designer.runtime.plan import AnalysisStep, PartStep
 from designer.runtime.results import Result, fingerprint, layer_text
+from designer.runtime.tiles import Tiling, tiling_of
 
 if TYPE_CHECKING:
     from designer.runtime.session import Session
-    from designer.runtime.tiles import Tiling
 
 Progress = Callable[[int, int, str], None]
 
@@ -67,7 +67,7 @@ class Run:
         key, group = fingerprint(prints.key, versions), fingerprint(prints.group, versions)
         tiled = None
         if session.results.get(key) is None:
-            tiled = session.tiling(step, prints.key, self._batch(step))
+            tiled = tiling_of(session, step, prints.key, self._batch(step))
         near = tiled is None and session.results.get(key) is None
         found = self._near(step, group, versions) if near else None
         compute = (

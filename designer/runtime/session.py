@@ -28,7 +28,7 @@ from designer.operators.api import Operator, Role
 from designer.operators.inlining import has_instances, inline, inlined_source
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output, training_branch, training_only
-from designer.runtime.api import AUTO, Array, Compiled, Engine, RunOptions, RunResult
+from designer.runtime.api import Array, Compiled, Engine, RunOptions, RunResult
 from designer.runtime.engines import make_engine
 from designer.runtime.expectation import Expectation
 from designer.runtime.feeding import (
@@ -54,7 +54,7 @@ from designer.runtime.plan import PartStep, Plan, make_plan
 from designer.runtime.receptive import Receptive, receptive
 from designer.runtime.results import KEEP_BYTES, PartPrint, Results, WeightPrints, fingerprint, layer_text
 from designer.runtime.running import Progress, Run
-from designer.runtime.tiles import Tiling, limit_of, peak_bytes
+from designer.runtime.tiles import Tiling
 
 if TYPE_CHECKING:
     from designer.runtime.gradient import Gradient
@@ -96,7 +96,7 @@ class Session:
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self.results = Results(keep_bytes)
         self.memory = memory
-        self._tilings: dict[str, Tiling] = {}
+        self.tilings: dict[str, Tiling] = {}
         self.differs: set[str] = set()  # keys of parts whose bits change when neighbours are brought along
         self.by_torch: dict[str, str] = {}  # parts that torch had to run, by key: why
         self.set_weights(weights)
@@ -335,19 +335,6 @@ class Session:
             prints = self._part_print(wide)
             if len(wide.wanted) > len(step.wanted) and prints.key not in self.differs:
                 yield wide, prints
-
-    def tiling(self, step: PartStep, key: str, batch: int) -> tuple[Tiling, int] | None:
-        """How a part is run in tiles and their side; None where it is run whole."""
-        wanted = self.options.tile
-        limit = limit_of(self) if wanted == AUTO else 0.0
-        if wanted == 0 or (wanted == AUTO and peak_bytes(self.inference, step, batch) <= limit):
-            return None
-        known = self._tilings.get(key)
-        if known is None:
-            self._tilings.clear()  # one network at one size
-            known = self._tilings[key] = Tiling(self, step)
-        side = known.side_for(limit, batch) if wanted == AUTO else wanted
-        return (known, side) if side < max(known.base) else None
 
     def compile(self, step: PartStep, key: str) -> Compiled:
         """The step's part, made ready; kept for the next time. Torch steps in where ONNX has no word for a layer."""

@@ -20,7 +20,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size3D
 from designer.operators.api import Role
-from designer.runtime.api import Tensor
+from designer.runtime.api import AUTO, ONE_TILE, Tensor
 from designer.runtime.machine import free_memory
 from designer.runtime.network import inputs_of, role_of, tensors, type_of
 from designer.runtime.plan import PartStep
@@ -30,7 +30,7 @@ from designer.runtime.receptive import layer_reach, piecewise, reached
 if TYPE_CHECKING:
     from designer.runtime.session import Session
 
-SPARE = 1.5  # engines need room beside the tensors: packed weights, buffers of convolutions
+SPARE = 2.0  # engines need room beside the tensors: packed weights, buffers of convolutions
 SHARE = 0.6  # of the free memory that a part may take
 SMALLEST = 64  # pixels of a tile's side below which nothing is gained
 
@@ -187,7 +187,7 @@ class Tiling:
             sources = [None if s is None else next(reads) for s in layer.inputs]
             layers.append(replace(layer, inputs=tuple(names.get(s, s) if s is not None else None for s in sources)))
         layers += [Layer(f"tile of {s}", "output", inputs=(names.get(s, s),)) for s in self.step.wanted]
-        options = replace(session.options, tile=0)
+        options = replace(session.options, tile=ONE_TILE)
         small = type(session)(Graph(layers), session.registry, session.weights, options, keep_bytes=0)
         return small
 
@@ -252,9 +252,33 @@ def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:
     return most * SPARE
 
 
-def limit_of(session: Session) -> float:
-    """Bytes that a part may take."""
-    return session.memory or free_memory() * SHARE
+def tiling_of(session: Session, step: PartStep, key: str, batch: int) -> tuple[Tiling, int] | None:
+    """How a part is run in tiles and their side; None where it is run whole."""
+    wanted = session.options.tile
+    limit = session.memory or free_memory() * SHARE
+    if wanted in (0, ONE_TILE) or (wanted == AUTO and peak_bytes(session.inference, step, batch) <= limit):
+        return None
+    known = session.tilings.get(key)
+    if known is None:
+        session.tilings.clear()  # one network at one size
+        try:
+            known = session.tilings[key] = Tiling(session, step)
+        except DiagnosticError as error:
+            if wanted != AUTO:
+                raise
+            _check_whole(session, step, batch, error)
+            return None
+    side = known.side_for(limit, batch) if wanted == AUTO else wanted
+    return (known, side) if side < max(known.base) else None
+
+
+def _check_whole(session: Session, step: PartStep, batch: int, refusal: DiagnosticError) -> None:
+    """Raise DiagnosticError where a part that cannot be run in tiles will not fit into memory as a whole either."""
+    wanted, free = peak_bytes(session.inference, step, batch) / SPARE, session.memory or free_memory()
+    if wanted > free:
+        (found,) = refusal.diagnostics
+        sizes = f"it needs about {wanted / 2**20:.0f} MiB, {free / 2**20:.0f} MiB are free"
+        raise DiagnosticError(replace(found, code="out-of-memory", message=f"{found.message}; {sizes}"))
 
 
 def _name(feed: Source) -> str:

@@ -227,3 +227,20 @@ def test_a_run_in_tiles_tells_progress_and_can_be_given_up(runtime_registry):
     asked = Interrupt()
     with pytest.raises(InterruptedRunError):
         tiled.run(progress=lambda done, total, text: asked.ask() if "tile 3" in text else None, interrupt=asked)
+
+
+def test_what_neither_fits_nor_can_be_cut_is_refused_with_both_reasons(runtime_registry):
+    graph = chain(*GLOBAL["instance norm"])
+    weights = weights_for(graph, runtime_registry)
+    for memory, fits in ((100_000, False), (600_000, True)):
+        session = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=memory)
+        session.set_input("image", pixels(96, 128), picture=False)
+        if fits:  # above the share that is taken without thought, below what there is
+            assert session.run().note == ""
+            continue
+        with pytest.raises(DiagnosticError) as caught:
+            session.run()
+        (found,) = caught.value.diagnostics
+        assert (found.code, found.layer) == ("out-of-memory", "norm")
+        assert "reads the whole picture at once" in found.message
+        assert "MiB are free" in found.message

@@ -31,6 +31,17 @@ OnError = Callable[[tuple[Diagnostic, ...]], None]
 
 PREFIX = "layerwright-"
 MEMORY_FOLDER = 1 << 30  # bytes that must be free in the memory folder for it to be used
+# What a request means to a person, for the sentence that says what a dead process was busy with.
+_DOING = {
+    "open": "it prepared the network",
+    "update": "it took over an edit of the network",
+    "set_param": "it took over a parameter",
+    "set_input": "it read an input",
+    "run": "it ran the network",
+    "profile": "it measured times",
+    "gradient": "it computed a gradient",
+    "export_video": "it wrote a video",
+}
 QUIT_MS = 800  # how long a worker may take to leave when asked, before it is killed
 
 
@@ -198,7 +209,9 @@ class EngineClient(QObject):
         if self._process is not None:
             self._read_errors()
         oldest = next(iter(self._pending.values()), None)
-        doing = f" while it was busy with '{oldest.method}'" if oldest is not None else ""
+        doing = ""
+        if oldest is not None:
+            doing = f" while {_DOING.get(oldest.method) or f'it was busy with {oldest.method!r}'}"
         message = f"{what.rstrip('.')}{doing}. Your document is unchanged."
         remedy = "Launch again to start a fresh engine; a smaller picture needs less memory."
         self._end_process(kill=True)

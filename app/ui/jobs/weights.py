@@ -7,6 +7,7 @@ from typing import Any
 
 from designer.files.weights import WeightStatus
 
+NAMED = 3  # layers that the sentence names
 _LACKING = (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE)
 
 
@@ -14,7 +15,10 @@ def weights_wanted(reply: Mapping[str, Any]) -> str:
     """A sentence on the weights that the network lacks; empty when it can run, with those of a file or with random ones."""
     if reply.get("note"):
         return ""  # what was lacking was filled, as the person agreed
-    count = sum(1 for report in reply.get("report") or () if report.get("status") in _LACKING)
-    if not count:
+    lacking = [report for report in reply.get("report") or () if report.get("status") in _LACKING]
+    if not lacking:
         return ""
-    return f"{count} {'weights are' if count > 1 else 'weight is'} missing or of the wrong shape."
+    layers = list(dict.fromkeys(str(report.get("layer", "")) for report in lacking))
+    names = ", ".join(layers[:NAMED]) + (f" and {len(layers) - NAMED} more" if len(layers) > NAMED else "")
+    what = f"{len(lacking)} weights are" if len(lacking) > 1 else "1 weight is"
+    return f"{what} missing or of the wrong shape: of {names}."
