@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 WINDOW = 11  # of SSIM, in pixels, with Gaussian weights of this deviation
 DEVIATION = 1.5
+ROWS = 64  # that are computed at once
 
 
 def psnr(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> float:
@@ -32,12 +33,27 @@ def ssim(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> f
     side -= 1 - side % 2
     curve = np.exp(-0.5 * ((np.arange(side) - side // 2) / DEVIATION) ** 2)
     curve /= curve.sum()
+    c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
+    height, width = x.shape[-2:]
+    total, count = 0.0, 0
+    for one, other in zip(x.reshape(-1, height, width), y.reshape(-1, height, width), strict=True):
+        for top in range(0, height - side + 1, ROWS):  # parts that stay in the processor's cache
+            part = slice(top, min(top + ROWS + side - 1, height))
+            found = _similarity(one[part], other[part], curve, c1, c2)
+            total += float(found.sum())
+            count += found.size
+    return total / count
+
+
+def _similarity(
+    x: NDArray[np.float64], y: NDArray[np.float64], curve: NDArray[np.float64], c1: float, c2: float
+) -> NDArray[np.float64]:
     mean_x, mean_y = _windowed(x, curve), _windowed(y, curve)
     both, energy = mean_x * mean_y, mean_x**2 + mean_y**2
     covariance = _windowed(x * y, curve) - both
     variance = _windowed(x * x + y * y, curve) - energy
-    c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
-    return float(np.mean((2 * both + c1) * (2 * covariance + c2) / ((energy + c1) * (variance + c2))))
+    result: NDArray[np.float64] = ((2 * both + c1) * (2 * covariance + c2)) / ((energy + c1) * (variance + c2))
+    return result
 
 
 def worst_region(error: NDArray[np.float64], side: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from math import exp, inf, log10
 import numpy as np
 import pytest
 
+from designer.runtime import metrics
 from designer.runtime.metrics import psnr, ssim, worst_region
 
 
@@ -73,3 +74,27 @@ def test_the_worst_region() -> None:
     error[2, 2] = 5
     assert worst_region(error, 4) == (12, 22)
     assert worst_region(error, 100) == (0, 0)
+
+
+def test_ssim_does_not_depend_on_the_parts_it_is_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    a = rng.random((1, 2, 150, 33), np.float32)
+    b = np.clip(a + rng.normal(0, 0.1, a.shape), 0, 1).astype(np.float32)
+    found = metrics.ssim(a, b)
+    for rows in (1, 7, 10_000):
+        monkeypatch.setattr(metrics, "ROWS", rows)
+        assert metrics.ssim(a, b) == pytest.approx(found, rel=1e-12)
+
+
+def test_worst_regions_are_in_order_and_do_not_overlap() -> None:
+    error = np.zeros((100, 120))
+    error[10:20, 30:40] = 2.0
+    error[80:90, 100:110] = 5.0
+    found = metrics.worst_regions(error, 16, 5)
+    assert len(found) == 2  # nothing is wrong elsewhere
+    (y, x), (v, u) = found
+    assert 74 <= y <= 80
+    assert 94 <= x <= 100
+    assert 4 <= v <= 10
+    assert 24 <= u <= 30
+    assert metrics.worst_regions(np.zeros((8, 8)), 16, 5) == []

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 from PySide6.QtCore import QRectF, QTimer, Signal
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
@@ -14,7 +13,8 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 from app.comparison import CROP, Picture
 from app.ui.analysis.image_view import ImageView, View
 from app.ui.analysis.overlays import Box, Cross, Label, Overlay
-from app.ui.analysis.render import Pixels, picture_pixels, signed_pixels, to_image
+from app.ui.analysis.render import Pixels, picture_pixels, to_image
+from app.ui.side.differences import Levels, absolute_pixels, levels, mean_levels, signed_pixels
 from app.ui.side.grid import PictureGrid
 from app.ui.side.model import CLEAN, INPUT, SideModel
 from app.ui.side.sectors import SectorView
@@ -55,6 +55,7 @@ class Pictures(QWidget):
         self.region: tuple[int, int] | None = None  # left and top of the marked square
         self.region_label = ""
         self._place: tuple[int, int] | None = None
+        self._levels: dict[str, tuple[Picture, Picture, Levels, Levels]] = {}  # differences, and of what
         self._drawn: dict[str, tuple[Picture, Pixels, QImage]] = {}  # what was drawn, from which array
         self._view = View()
         empty = tr("The pictures stand here. Compare runs the variants.")
@@ -223,16 +224,18 @@ class Pictures(QWidget):
         mine, other = self._model.pixels(key), self._model.pixels(self.difference_to())
         assert mine is not None
         assert other is not None
-        error = np.clip(mine[0], 0, 1) - np.clip(other[0], 0, 1)
-        if self.signed:
-            return signed_pixels(error.mean(0), "green / red", self.gain)
-        return picture_pixels(np.abs(error) * np.float32(self.gain))
+        found = self._levels.get(key)
+        if found is None or found[0] is not mine or found[1] is not other:
+            both = levels(mine, other)
+            found = self._levels[key] = (mine, other, both, mean_levels(both))
+        return signed_pixels(found[3], self.gain) if self.signed else absolute_pixels(found[2], self.gain)
 
     # --- what comes back ---------------------------------------------------------------------------------------
 
     def _on_started(self) -> None:
         self.region = None
         self._drawn.clear()
+        self._levels.clear()
 
     def _on_view(self, view: View) -> None:
         self._view = view
