@@ -10,6 +10,7 @@ from time import perf_counter
 
 from app.playing import operator_of
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.runtime.animation import Animation
 from designer.runtime.session import Session
 from designer.runtime.sources import SourceInfo, Sources, kind_of
 from designer.runtime.video_writer import BY_SUFFIX, FolderWriter, VideoWriter
@@ -56,7 +57,7 @@ def process(session: Session, job: VideoJob, progress: Progress | None = None) -
     live = [layer for layer, path in job.inputs.items() if kind_of(path) == "camera"]
     if live:
         raise _wrong("no-end", f"the input '{live[0]}' is a camera, which has no end", "feed a video or a folder")
-    sources = Sources()
+    sources, animation = Sources(), Animation(session)
     try:
         infos = {layer: sources.info(path) for layer, path in job.inputs.items()}
         notes: list[str] = []
@@ -77,6 +78,7 @@ def process(session: Session, job: VideoJob, progress: Progress | None = None) -
                     if count == 0 or infos[layer].frames > 1:
                         taken = sources.take(path, operator_of(session, layer), frame)
                         session.set_input(layer, taken.array, picture=taken.picture)
+                animation.show(frame)
                 result = session.run()
                 for layer, writer in writers.items():
                     writer.write(result.outputs[layer], _name(infos, frame))
@@ -86,6 +88,7 @@ def process(session: Session, job: VideoJob, progress: Progress | None = None) -
         notes.extend(note for note in (result.weights_note, result.note) if note)
         return VideoDone(len(frames), fps, perf_counter() - started, tuple(notes))
     finally:
+        animation.show(0)
         sources.release()
 
 

@@ -8,9 +8,9 @@ from app.ui.analysis.controller import AnalysisController
 from app.ui.analysis.result import Phase
 from app.ui.document import Document
 from designer.operators.api import Operator
+from designer.runtime.animation import SEEDS, seed_of
 
 FRAME = 40  # ms that a frame of animated noise is shown at least
-MAX_SEED = 2**31 - 1
 
 
 class Flicker(QObject):
@@ -66,14 +66,9 @@ class Flicker(QObject):
         }
 
     def _animated(self) -> dict[str, int]:
-        """Animated layers and their seeds; where a parameter does not count at present, it is not animated."""
-        found = {}
-        for name, operator in self._operators().items():
-            values, switch = operator.values(), operator.parameter("animate")
-            seed = values.get("seed")
-            if switch is not None and values["animate"] is True and switch.visible(values) and type(seed) is int:
-                found[name] = seed
-        return found
+        """Animated layers and their seeds."""
+        seeds = {name: seed_of(operator) for name, operator in self._operators().items()}
+        return {name: seed for name, seed in seeds.items() if seed is not None}
 
     def _turn(self) -> None:
         if self._analysis.phase is Phase.READY:  # else the next turn is soon enough
@@ -88,7 +83,7 @@ class Flicker(QObject):
         self._frame += 1
         for name, seed in self._animated().items():
             self._moved.add(name)
-            self._tell(name, "seed", str((seed + self._frame) % MAX_SEED))
+            self._tell(name, "seed", str((seed + self._frame) % SEEDS))
         self._analysis.again()
 
     def _rest(self, names: set[str]) -> None:

@@ -1,0 +1,38 @@
+"""Layers that are another in every frame: their seed counts up with the frame's number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from designer.operators.api import Operator
+
+if TYPE_CHECKING:
+    from designer.runtime.session import Session
+
+SEEDS = 2**31  # seeds are below this
+
+
+class Animation:
+    """The animated layers of a session (`animate` and `seed` among their parameters, where these count at present)."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.seeds: dict[str, int] = {}
+        for layer in session.graph:
+            operator = session.registry.read(layer).operator
+            seed = seed_of(operator) if isinstance(operator, Operator) else None
+            if seed is not None:
+                self.seeds[layer.name] = seed
+
+    def show(self, frame: int) -> None:
+        """From now on runs are those of this frame; 0 is what the document says."""
+        for layer, seed in self.seeds.items():
+            self._session.set_param(layer, "seed", str((seed + frame) % SEEDS))
+
+
+def seed_of(operator: Operator) -> int | None:
+    """The seed of an animated layer; None for one that stands still."""
+    values, switch = operator.values(), operator.parameter("animate")
+    seed = values.get("seed")
+    animated = switch is not None and values["animate"] is True and switch.visible(values)
+    return seed if animated and type(seed) is int else None
