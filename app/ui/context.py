@@ -14,6 +14,7 @@ from app.ui.scope import Step, TemplateView
 from app.ui.texts import tr
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import ChangeSet
+from designer.graph.model import Layer
 from designer.graph.template import INSTANCE, PARAMETER, enclosing
 from designer.operators.registry import Registry
 
@@ -100,6 +101,22 @@ class Context(QObject):
 
     def _enter(self, step: Step) -> bool:
         return self.set_scope((*self.scope, step))
+
+    def way_to(self, template: str) -> tuple[Step, ...]:
+        """The shortest way into a template through its instances; by its name alone where there is none."""
+        ways: list[tuple[tuple[Step, ...], Iterable[Layer]]] = [((), self.root.graph)]
+        seen = set()
+        for way, layers in ways:
+            for layer in layers:
+                inner = (
+                    self.root.graph.templates.get(layer.params.get(PARAMETER, "")) if layer.type == INSTANCE else None
+                )
+                if inner is not None and inner.name not in seen:
+                    seen.add(inner.name)
+                    ways.append(((*way, Step(layer.name, inner.name)), inner.layers))
+                    if inner.name == template:
+                        return ways[-1][0]
+        return (Step("", template),)
 
     def leave(self) -> bool:
         """Show what is around the present scope and select the instance that one comes from; False at the root."""

@@ -392,3 +392,15 @@ def test_the_palette_adds_an_instance_beside_what_is_selected(window):
     made = graph_of(window)[window.context.selection[0]]
     assert made.params == {"template": "residual_block"}
     assert made.inputs[0].layer == "group_2"
+
+
+def test_find_looks_into_the_templates(window):
+    press(window, "Ctrl+F")
+    edit = window.findChild(QLineEdit, "find.text")
+    QTest.keyClicks(edit, "conv_2")
+    tree = window.findChild(QTreeWidget, "find.list")
+    assert [(tree.topLevelItem(0).text(0), tree.topLevelItem(0).text(1))] == [("conv_2", "in residual_block")]
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert window.context.scope == (Step("group_1", "residual_group"), Step("block_1", "residual_block"))
+    assert window.context.selection == ("conv_2",)
+    assert window.context.way_to("nowhere") == (Step("", "nowhere"),)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from app.ui import theme
 from app.ui.canvas.canvas import Canvas
@@ -10,7 +11,11 @@ from app.ui.canvas.look import shape_text
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.scope import Step
+from app.ui.texts import tr
 from app.ui.widgets.search_popup import Found, SearchPopup
+from designer.graph.inference import LayerState
+from designer.graph.model import Layer
+from designer.operators.registry import Registry
 
 SHOWN = 200  # lines of the list
 
@@ -20,10 +25,16 @@ def matches(document: Document, query: str) -> Iterator[tuple[str, str]]:
 
     Words are looked for in the name, the type, its title, `parameter=value` and the shapes.
     """
+    return _matches(document.graph, document.inference.states, document.registry, query)
+
+
+def _matches(
+    layers: Iterable[Layer], states: Mapping[str, LayerState], registry: Registry, query: str
+) -> Iterator[tuple[str, str]]:
     words = query.casefold().replace(" x ", "x").split()
-    for layer in sorted(document.graph, key=lambda layer: (layer.position, layer.name)):
-        cls = document.registry.get(layer.type)
-        state = document.inference.states.get(layer.name)
+    for layer in sorted(layers, key=lambda layer: (layer.position, layer.name)):
+        cls = registry.get(layer.type)
+        state = states.get(layer.name)
         params = [f"{name}={text}" for name, text in layer.params.items()]
         if layer.activation is not None:
             params.append(f"activation={layer.activation.type}")
@@ -60,15 +71,28 @@ class Finder:
         self._popup.open_over(self._canvas, self._query)
 
     def _search(self, text: str) -> Iterator[Found]:
-        document = self._context.document
-        for count, (name, where) in enumerate(matches(document, text)):
-            if count == SHOWN:
-                return
-            cls = document.registry.get(document.graph[name].type)
-            yield Found(name, name, where, "", theme.category_icon(cls.category) if cls is not None else None)
+        return islice(self._found(text), SHOWN)
 
-    def _go(self, name: str) -> None:
+    def _found(self, text: str) -> Iterator[Found]:
+        """What is shown first, then the insides of the templates that are not shown; their shapes depend on the instance."""
+        document, scope = self._context.document, self._context.scope
+        for name, where in matches(document, text):
+            yield self._line(document.graph[name], name, where)
+        for template in document.graph.templates.values():
+            if text and not (scope and scope[-1].template == template.name):
+                layers = {layer.name: layer for layer in template.layers}
+                for name, _ in _matches(layers.values(), {}, document.registry, text):
+                    yield self._line(layers[name], f"{template.name}/{name}", tr("in {name}", name=template.name))
+
+    def _line(self, layer: Layer, key: str, where: str) -> Found:
+        cls = self._context.registry.get(layer.type)
+        return Found(key, layer.name, where, "", theme.category_icon(cls.category) if cls is not None else None)
+
+    def _go(self, key: str) -> None:
         self._query = self._popup.text
+        template, inside, name = key.rpartition("/")
+        if inside:
+            self._context.set_scope(self._context.way_to(template))
         self._canvas.reveal(name)
         self._canvas.setFocus()
 

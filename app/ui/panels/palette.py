@@ -228,7 +228,9 @@ class PalettePanel(QWidget):
         menu.setObjectName("palette.menu")
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.setToolTipsVisible(True)
-        menu.addAction(tr("Open Template")).triggered.connect(lambda: self._context.enter(name))
+        menu.addAction(tr("Open Template")).triggered.connect(
+            lambda: self._context.set_scope(self._context.way_to(name))
+        )
         remove = menu.addAction(tr("Delete Template"))
         remove.triggered.connect(lambda: root.do(lambda g: remove_template(g, name)))
         if self._counted.get(name):
