@@ -122,11 +122,12 @@ def figures(reference: Picture, made: Picture, milliseconds: float = nan) -> Fig
 
 
 def squared_error(reference: Picture, results: Iterable[Picture]) -> NDArray[np.float64]:
-    """H x W: the sum of the squared errors of all results and channels, values clipped to 0..1."""
-    total = sum(
-        np.square(np.clip(item, 0, 1) - np.clip(reference, 0, 1), dtype=np.float64)[0].sum(0) for item in results
-    )
-    return np.asarray(total)
+    """H x W: the sum of the squared errors of all results and channels, values clipped to 0..1; 1 where there is no number."""
+    total = np.zeros(reference.shape[2:])
+    for item in results:
+        error = np.square(np.clip(item, 0, 1) - np.clip(reference, 0, 1), dtype=np.float64)[0]
+        total += np.nan_to_num(error, nan=1.0).sum(0)
+    return total
 
 
 def measured(

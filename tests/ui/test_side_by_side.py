@@ -15,6 +15,18 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QPoint, QSettings, Qt
 from PySide6.QtGui import QColor
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QComboBox,
+    QLineEdit,
+    QProgressBar,
+    QSlider,
+    QTabBar,
+    QTableWidget,
+    QTabWidget,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side, network, photograph
 
@@ -350,3 +362,46 @@ def test_the_menu_opens_it_with_the_tabs_and_it_goes_with_the_window(qtbot: QtBo
     window.close()
     assert not side.isVisible()
     assert not any(client.running for client in clients)
+
+
+def test_values_that_are_no_numbers_are_told_and_lose(side: Side) -> None:
+    path = network(side.folder, "broken", 3)
+    mend = '<Layer name="root" type="unary" edit_pos="80,0" input="image"><Parameters function="sqrt" /></Layer>'
+    text = (
+        path.read_text()
+        .replace('input="image"', 'input="root"')
+        .replace('<Layer name="mean"', f'{mend}<Layer name="mean"')
+    )
+    path.write_text(text)
+    side.model.choices.append(VariantChoice(path))
+    photograph(side.folder / "picture.png")
+    side.model.noise = replace(NoiseChoice(), strength=60.0)
+    side.begin()
+    assert not side.model.errors[2], side.model.errors[2]
+    assert "no numbers" in side.window.setup.rows[2].state
+    assert side.model.measured.best("psnr") == {"B"}
+    assert side.cell(4, PSNR) == "-"
+    assert side.model.measured.regions["C"]
+
+
+def test_stopping_keeps_what_is_there(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    with qtbot.waitSignal(side.model.pictures_changed, timeout=WAIT):
+        side.window.compare()
+    qtbot.mouseClick(side.window.stop_button, Qt.MouseButton.LeftButton)
+    assert not side.model.busy
+    side.window.compare()
+    side.wait()
+    assert set(side.model.made) == {"A", "B"}
+
+
+def test_everything_a_person_uses_has_names(side: Side) -> None:
+    side.begin()
+    kinds = (QAbstractButton, QComboBox, QAbstractSpinBox, QLineEdit, QTableWidget, QSlider, QProgressBar, QTabWidget)
+    for tab in range(side.window.tabs.count()):
+        side.window.tabs.setCurrentIndex(tab)
+    for widget in side.window.findChildren(QWidget):
+        inner = widget.objectName().startswith("qt_") or isinstance(widget.parent(), QAbstractSpinBox | QComboBox)
+        if isinstance(widget, kinds) and not inner and not isinstance(widget.parent(), QTableWidget | QTabBar):
+            assert widget.objectName(), widget
+            assert widget.accessibleName(), widget.objectName()

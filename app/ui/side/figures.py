@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.comparison import LETTERS, ms_text, psnr_text
+from app.comparison import LETTERS, ms_text, psnr_text, ssim_text
 from app.ui import theme
 from app.ui.analysis.render import number
 from app.ui.side.model import CLEAN, INPUT, SideModel, region_psnr
@@ -139,7 +139,7 @@ class FiguresView(QWidget):
         return [
             model.title(key),
             f"{stars['psnr']}{psnr_text(found.psnr)}",
-            f"{stars['ssim']}{found.ssim:.4f}",
+            f"{stars['ssim']}{ssim_text(found.ssim)}",
             ms_text(found.milliseconds),
             worst,
             self._values(key),

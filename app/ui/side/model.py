@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,7 @@ class Measured:
         """The variants with the best PSNR or SSIM as it is written; none where they are all equal."""
         digits = {"psnr": 2, "ssim": 4}[name]
         found = {k: f for k, f in self.figures.items() if k in LETTERS and k != self.reference}
-        values = {k: round(getattr(f, name), digits) for k, f in found.items()}
+        values = {k: round(v, digits) for k, f in found.items() if not isnan(v := getattr(f, name))}
         if len(set(values.values())) < 2:
             return frozenset()
         return frozenset(k for k, v in values.items() if v == max(values.values()))
@@ -243,7 +243,9 @@ class SideModel(QObject):
             return
         self.made[LETTERS[index]] = made
         if isfinite(made.milliseconds):
-            self.status[index] = made.note
+            broken = 1 - float(np.mean(np.isfinite(made.picture)))
+            wrong = tr("{share} % of its values are no numbers", share=f"{100 * broken:.3g}") if broken else ""
+            self.status[index] = "; ".join(text for text in (made.note, wrong) if text)
         self.status_changed.emit(index)
         self.pictures_changed.emit()
 

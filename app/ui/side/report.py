@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.comparison import CROP, ENLARGED, Picture, Row, encoded, ms_text, psnr_text
+from app.comparison import CROP, ENLARGED, Picture, Row, encoded, ms_text, psnr_text, ssim_text
 from app.comparison_page import add_comparison
 from app.report import Network, add_machine, add_networks, new_page
 from app.ui.side.model import CLEAN, INPUT, Measured, SideModel, region_psnr
@@ -130,7 +130,7 @@ def _figures(seen: Comparison) -> list[tuple[str, ...]]:
             (
                 seen.titles[key],
                 f"{stars[0]}{psnr_text(found.psnr)}",
-                f"{stars[1]}{found.ssim:.4f}",
+                f"{stars[1]}{ssim_text(found.ssim)}",
                 ms_text(found.milliseconds),
                 worst,
             )
