@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from designer.runtime.session import Session
 
 FACTORS = (2, 4, 8)
-AIM = 30.0  # ms that a coarse run may take
+AIM = 45.0  # ms that a coarse run may take
 SMALLEST = 32  # pixels that a reduced side keeps
 MULTIPLE = 64  # a reduced size keeps this power of two, or what the full size has of it
 

@@ -30,7 +30,7 @@ def session_of(registry, graph=None, height=64, width=128, engine="torch", weigh
 
 
 def test_how_much_is_reduced_follows_from_the_time():
-    assert [factor_for(ms) for ms in (50, 120, 121, 480, 1900, 1e6)] == [2, 2, 4, 4, 8, 8]
+    assert [factor_for(ms) for ms in (50, 180, 181, 720, 721, 1e6)] == [2, 2, 4, 4, 8, 8]
 
 
 def test_reducing_is_the_mean_and_enlarging_repeats():
