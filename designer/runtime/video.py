@@ -21,7 +21,8 @@ from designer.runtime.opencv import MAX_PIXELS, opencv
 Frame = NDArray[np.uint8]
 
 SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".ogv", ".wmv", ".flv", ".ts", ".m2ts")
-KEEP_BYTES = 96 << 20  # decoded frames kept, so that stepping back does not decode from the last key frame each time
+KEEP_BYTES = 48 << 20  # decoded frames kept, so that stepping back does not decode from the last key frame each time
+KEEP = 48  # ... and their number
 BACK = (0, 12, 48, 250)  # frames before the wished one at which a seek that came out too late is tried again
 
 
@@ -185,7 +186,7 @@ class VideoReader:
 
     def _keep(self, number: int, frame: Frame) -> None:
         self._kept[number] = frame
-        while len(self._kept) > 2 and len(self._kept) * frame.nbytes > KEEP_BYTES:
+        while len(self._kept) > KEEP or (len(self._kept) > 2 and len(self._kept) * frame.nbytes > KEEP_BYTES):
             self._kept.popitem(last=False)
 
     def _seek(self, index: int, tries: tuple[int, ...]) -> None:
