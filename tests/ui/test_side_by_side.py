@@ -405,3 +405,13 @@ def test_everything_a_person_uses_has_names(side: Side) -> None:
         if isinstance(widget, kinds) and not inner and not isinstance(widget.parent(), QTableWidget | QTabBar):
             assert widget.objectName(), widget
             assert widget.accessibleName(), widget.objectName()
+
+
+def test_noise_layers_of_the_documents_are_passed_by(side: Side) -> None:
+    path = network(side.folder, "own", 1)
+    noise = '<Layer name="noise_0" type="noise" edit_pos="80,0" input="image"><Parameters scale="0.5" /></Layer>'
+    text = path.read_text().replace('input="image"', 'input="noise_0"')
+    path.write_text(text.replace('<Layer name="mean"', f'{noise}<Layer name="mean"'))
+    side.model.choices[1] = VariantChoice(path)
+    side.begin()
+    assert np.array_equal(side.model.made["A"].picture, side.model.made["B"].picture)

@@ -50,7 +50,7 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
         if part is not None:
             outputs[name] = (part, str(getattr(operator, "analysis_view", "image")))
     inspected = (analysis.capture, result.captures[analysis.capture]) if analysis.capture in result.captures else None
-    infos = layer_infos(document, analysis.input_shapes)
+    infos = layer_infos(document.graph, document.registry, analysis.input_shapes)
     overview = [
         (
             ", ".join(step.layers),
