@@ -139,6 +139,7 @@ def test_the_split_line_is_dragged_on_the_picture(bench: Bench, tmp_path: Path) 
     document = bench.open(small_network())
     bench.analysis.set_input("input_0", picture(tmp_path))
     bench.launch_random()
+    document.history.mark_clean()  # the picture and the random weights are steps of their own
     view, qtbot = bench.view, bench.qtbot
     start, end = view.place_of(12, 8).toPoint(), view.place_of(18, 8).toPoint()
     qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=start)

@@ -9,6 +9,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QSettings, Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QTableWidget, QToolButton, QWidget
 
 from app.ui.canvas.canvas import Canvas
@@ -252,3 +253,14 @@ def test_files_follow_the_name_of_their_layer_in_one_step(context):
     document.undo()
     assert dict(document.settings.input_files) == {name: "/tmp/a.png"}
     assert document.history.redo_title == f"Rename {name} to photo"
+
+
+def test_tiles_are_chosen_and_an_own_size_of_a_file_is_kept(context, panel) -> None:
+    box = get(panel, ChoiceBox, "tile")
+    assert box.currentText() == "where memory asks for it"
+    box.setFocus()
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    assert context.document.settings.tile == 256
+    context.document.change_settings(tile=100)
+    assert box.currentText() == "100 x 100 pixels"

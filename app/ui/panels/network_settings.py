@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.texts import tr
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.empty_state import EmptyState
@@ -66,6 +67,8 @@ class NetworkSettingsPanel(QWidget):
         self._device.chosen.connect(lambda v: self._change(device=v))
         self._precision.chosen.connect(lambda v: self._change(precision=v))
         self._layout.chosen.connect(lambda v: self._change(layout=v))
+        self._tile = ChoiceBox(f"{name}.tile", tr("Tiles"), tr("Run large pictures in pieces, which takes less memory"))
+        self._tile.chosen.connect(lambda v: self._change(tile=int(v)))
         self._threads = NumberField(f"{name}.threads", "Threads", low=0, high=MAX_THREADS)
         self._threads.setToolTip("Threads of the engine on the CPU; 0 means all cores")
         self._iterations = NumberField(f"{name}.iterations", "Iterations", low=1, high=MAX_ITERATIONS)
@@ -85,6 +88,7 @@ class NetworkSettingsPanel(QWidget):
         run.addRow("Precision", self._precision)
         run.addRow("Layout", self._layout)
         run.addRow(self._messages["choices"])
+        run.addRow(tr("Tiles"), self._tile)
         run.addRow("Threads (0: all)", self._threads)
         run.addRow(self._messages["threads"])
         run.addRow("Iterations", self._iterations)
@@ -161,6 +165,7 @@ class NetworkSettingsPanel(QWidget):
             self._precision.show_choices(run_choices.precisions(settings.engine, settings.device), settings.precision),
             self._layout.show_choices(run_choices.layouts(), settings.layout),
         )
+        self._tile.show_choices(run_choices.tiles(settings.tile), str(settings.tile))
         titles = (settings.engine, settings.device, settings.precision, settings.layout)
         broken = [f"{title}: {reason}." for title, reason in zip(titles, reasons, strict=True) if reason]
         self._messages["choices"].tell(" ".join(broken), "warning")

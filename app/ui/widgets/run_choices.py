@@ -8,6 +8,8 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import NamedTuple
 
+from app.ui.texts import tr
+
 
 class Choice(NamedTuple):
     """One value of a setting: its text for people, and the reason why it cannot be chosen now (empty: it can)."""
@@ -57,6 +59,16 @@ def precisions(engine: str, device: str) -> tuple[Choice, ...]:
     if engine != "torch" or not device.startswith("cuda"):
         why = "needs PyTorch on a CUDA device; on a CPU it would only be slower"
     return tuple(Choice(v, title, "" if v == "fp32" else why) for v, title in PRECISION_TITLES.items())
+
+
+def tiles(present: int) -> tuple[Choice, ...]:
+    """Sides of tiles, `present` among them where the file has another."""
+    sides = sorted({256, 512, 1024, 2048, *([present] if present > 0 else [])})
+    return (
+        Choice("-1", tr("where memory asks for it")),
+        Choice("0", tr("never")),
+        *(Choice(str(side), tr("{side} x {side} pixels", side=side)) for side in sides),
+    )
 
 
 def layouts() -> tuple[Choice, ...]:
