@@ -104,7 +104,7 @@ def label_place(start: QPointF, end: QPointF, lane: float | None, points: Sequen
         middle = (start + end) / 2  # a curve's middle is that of its ends
         return QPointF(middle.x(), lane) if lane is not None else middle
     a, b = max(pairwise(pieces), key=lambda piece: (piece[1] - piece[0]).manhattanLength())
-    return (a + b) / 2
+    return QPointF((a + b) / 2)
 
 
 def rounded(places: Sequence[QPointF]) -> QPainterPath:

@@ -9,18 +9,17 @@ from PySide6.QtCore import QPointF, QRectF, QTimer
 from app.ui.canvas.far import FarView
 from app.ui.canvas.folding import Folding
 from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.link_items import LinkItems
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.look import NodeLook, node_look
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_paint import NAMED, READABLE
 from app.ui.canvas.nodes import Frames, Nodes, no_collection
-from app.ui.canvas.ports import PortDot
 from app.ui.canvas.spots import Settling, Spot, Spots
 from app.ui.canvas.viewer import LayerViewer
-from app.ui.canvas.wires import Key, Wire, Wires
+from app.ui.canvas.wires import Key, Wires
 from app.ui.document import Document
 from designer.graph.edits import ChangeSet
-from designer.graph.model import Source
 from designer.graph.routes import Points, points_into
 from designer.graph.template import INSTANCE
 
@@ -44,10 +43,10 @@ class Projection:
         self._nodes = Nodes(viewer)
         self._whole: set[str] = set()
         self._frames = Frames(viewer)
-        self._path: set[Key] = set()  # links of the selected layer's path
         self.marked: set[str] = set()  # selected layers without items
         self._spots = Spots(self._look)
         self._wires = Wires(self._spots, self._points)
+        self._links = LinkItems(self._wires, self._make, self.viewer.scene())
         self._eager = True
         self._settling = Settling(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
@@ -93,7 +92,7 @@ class Projection:
                     self._complete(name)
             for wire in self._wires.near(area):
                 if wire.item is None:
-                    self._make_link(wire)
+                    self._links.make(wire)
         if len(self._nodes) > BUDGET and not self._trimming.isActive():
             self._trimming.start()
 
@@ -121,7 +120,7 @@ class Projection:
     def collect_far(self) -> FarView:
         """What is painted from afar, up to date."""
         self.far.collect(self._spots, self._nodes.items, self._wires, self._frames)
-        self.far.collect_marks(self._spots, self._nodes.items, self._wires, self._path, self.marked)
+        self.far.collect_marks(self._spots, self._nodes.items, self._wires, self._links.path, self.marked)
         return self.far
 
     # --- following the document ------------------------------------------------------------------------------
@@ -133,7 +132,8 @@ class Projection:
             self._remove_item(name)
         self._spots = Spots(self._look)
         self._wires = Wires(self._spots, self._points)
-        self._path, self.marked = set(), set()
+        self._links = LinkItems(self._wires, self._make, self.viewer.scene())
+        self.marked = set()
         self._folding = Folding(self._spots, self._wires, self._nodes, self._frames)
         self._frames.show(list(self._frames.ids), {})
         self.inspected = ""
@@ -192,7 +192,7 @@ class Projection:
             for other in self._refresh(name):
                 self._wire(other)
             for key in self._wires.leaving(name) if name in self._nodes else ():
-                self._label(self._wires.get(key))
+                self._links.label(self._wires.get(key))
         self._wires.reroute()
         self.viewer.far_changed()
         self._settling.start(self._spots)
@@ -243,12 +243,12 @@ class Projection:
         if name not in self._whole:
             self._whole.add(name)
             for wire in self._wires.of(name):
-                self._make_link(wire)
+                self._links.make(wire)
         return item
 
     def _remove(self, name: str) -> None:
         for wire in self._wires.of(name):
-            self._unmake(wire)
+            self._links.unmake(wire)
             self._wires.drop(wire)
         self._remove_item(name)
         self._spots.drop(name)
@@ -259,7 +259,7 @@ class Projection:
         self._whole.discard(name)
         if name in self._nodes:
             for wire in self._wires.of(name):
-                self._unmake(wire)
+                self._links.unmake(wire)
             self._nodes.remove(name)
 
     def _rename(self, old: str, new: str) -> None:
@@ -320,7 +320,7 @@ class Projection:
                 if wire.key in crossing or wire.key[0] in kept or wire.source.layer in kept or wire.item.isSelected():
                     ends |= {wire.key[0], wire.source.layer}
                 else:
-                    self._unmake(wire)
+                    self._links.unmake(wire)
         self._whole &= kept
         for name in [n for n in self._nodes if n not in kept and n not in ends]:
             self._remove_item(name)
@@ -342,8 +342,8 @@ class Projection:
         for key in sorted(self._wires.into(name) | wanted.keys()):
             wire, source = self._wires.get(key), wanted.get(key)
             made = wire is not None and wire.item is not None
-            if wire is not None and not self._holds(wire, source):
-                self._unmake(wire)
+            if wire is not None and not self._links.holds(wire, source):
+                self._links.unmake(wire)
             if wire is not None and wire.source != source:
                 item = wire.item
                 self._wires.drop(wire)
@@ -354,40 +354,10 @@ class Projection:
             elif wire is None and source is not None:
                 wire = self._wires.put(key, source)
             if wire is not None and (made or name in self._whole or wire.source.layer in self._whole):
-                self._make_link(wire)
-            self._label(wire)
+                self._links.make(wire)
+            self._links.label(wire)
         if name in self._nodes:
             self._nodes[name].update()
-
-    def _holds(self, wire: Wire, source: Source | None) -> bool:
-        """Whether the item of a link still joins the right ports."""
-        link = wire.item
-        if link is None or source is None:
-            return False
-        return link.source is self._output(source) and link.target is self._input(wire.key)
-
-    def _output(self, source: Source) -> PortDot | None:
-        dots = self._make(source.layer).outputs
-        if not source.port:
-            return dots[0] if dots else None
-        return next((d for d in dots if d.look.name == source.port), None)
-
-    def _input(self, key: Key) -> PortDot | None:
-        dots = self._make(key[0]).inputs
-        return dots[key[1]] if key[1] < len(dots) else None
-
-    def _make_link(self, wire: Wire) -> None:
-        """Make the item of a link, unless it is there or one of its ports is not."""
-        if wire.item is not None:
-            return
-        output, target = self._output(wire.source), self._input(wire.key)
-        if output is None or target is None:
-            return
-        link = wire.item = LinkItem(output, target, wire.key, self._wires)
-        link.show_on_path(wire.key in self._path)
-        self.viewer.scene().addItem(link)
-        link.setVisible(not self._wires.inner(wire))
-        self._label(wire)
 
     def _points(self, key: Key) -> Points:
         return points_into(self._document().graph, *key)
@@ -397,29 +367,7 @@ class Projection:
         self._wires.redraw()
         self.viewer.far_changed()
 
-    def _unmake(self, wire: Wire) -> None:
-        link, wire.item = wire.item, None
-        if link is not None:
-            self._wires.unroute(link)
-            for dot in (link.source, link.target):
-                dot.node.update()
-            link.delete()
-
     def show_path(self, before: set[str], after: set[str]) -> None:
         """Mark the links into the layers of `before` and out of those of `after`, and no others."""
-        path = {k for n in before for k in self._wires.into(n)} | {k for n in after for k in self._wires.leaving(n)}
-        changed, self._path = path ^ self._path, path
-        for key in changed:
-            wire = self._wires.get(key)
-            if wire is not None and wire.item is not None:
-                wire.item.show_on_path(key in path)
-        if changed:
+        if self._links.show_path(before, after):
             self.viewer.far_marked()
-
-    def _label(self, wire: Wire | None) -> None:
-        """Write the shape on a link that has an item."""
-        link = wire.item if wire is not None else None
-        if link is not None:
-            shapes, number = link.source.node.look.shapes, link.source.index
-            link.set_label(shapes[number] if number < len(shapes) else "")
-            link.source.node.update()
