@@ -424,9 +424,9 @@ def check_canvas(window: MainWindow) -> None:
             assert not {producer, consumer} & projection._whole or projection._wires.ends(wire) is None
             continue
         assert link.key == (consumer, index)
-        assert link.source is projection._output(wire.source)
+        outputs = projection[producer].outputs
+        assert link.source is (next(d for d in outputs if d.look.name == port) if port else outputs[0])
         assert link.target is projection[consumer].inputs[index]
-        assert not port or link.source.look.name == port
         assert link in link.source.connected_pipes
         assert link in link.target.connected_pipes
         assert link.path().pointAtPercent(0) == link.source.centre()

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import threading
+from collections import Counter
 
 import pytest
 
@@ -15,7 +18,9 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 import soak_kit
-from PySide6.QtWidgets import QDockWidget
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtWidgets import QDockWidget, QGraphicsItem
+from shiboken6 import isValid
 
 from designer.graph.graph import Graph
 
@@ -74,3 +79,30 @@ def test_anything_at_random(qtbot, tmp_path, monkeypatch, seed):
             raise
         finally:
             document.history.mark_clean()  # closing asks for what is not saved
+
+
+def alive() -> Counter[str]:
+    """What is there of Qt, by class."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    gc.collect()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    gc.collect()
+    kept = [o for o in gc.get_objects() if isinstance(o, QObject | QGraphicsItem) and isValid(o)]
+    return Counter(type(o).__qualname__ for o in kept) + Counter(thread=threading.active_count())
+
+
+def test_a_closed_window_leaves_nothing(qtbot, tmp_path):
+    """No widget, item, timer or thread is left of a window in which much was done."""
+    found = []
+    for number in range(3):  # the first one fills what is kept for good: fonts, icons, the registry
+        window = kit.open_window(qtbot, tmp_path)
+        player = soak_kit.Player(window, random.Random(number))
+        document = player.show(soak_kit.network(random.Random(number)))
+        for _ in range(60):
+            player.play()
+        document.history.mark_clean()
+        window.close()
+        window.deleteLater()
+        del window, player, document
+        found.append(alive())
+    assert found[2] - found[1] == Counter()
