@@ -13,8 +13,8 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; }
 figure { display: inline-block; margin: 0 1rem 1rem 0; vertical-align: top; max-width: 100%; }
 figure img { max-width: 100%; height: auto; display: block; }
 figcaption { font-size: .85rem; opacity: .8; }
-table { border-collapse: collapse; font-size: .9rem; } td, th { padding: .2rem .8rem .2rem 0; text-align: left; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; font-family: ui-monospace, monospace; }
+table { border-collapse: collapse; font-size: .9rem; } td, th { padding: .2rem .8rem .2rem 0; text-align: left; overflow-wrap: anywhere; }
+td.number, th.number { text-align: right; overflow-wrap: normal; font-variant-numeric: tabular-nums; font-family: ui-monospace, monospace; }
 pre { overflow: auto; padding: .8rem; border: 1px solid #8884; }
 """
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from app.comparison import ms_text
 from app.page import Page
 from designer.files.settings import PATTERN, Settings
 
@@ -68,7 +69,7 @@ def write_analysis(path: Path, seen: Seen) -> None:
     if seen.overview:
         page.heading("Network overview")
         page.table(("layers", "engine", "time (ms)", "output"), seen.overview, numbers=(2,))
-        page.text(f"The run took {seen.milliseconds:.3g} ms; layers that stand together were run together.")
+        page.text(f"The run took {ms_text(seen.milliseconds)} ms; layers that stand together were run together.")
     if seen.window:
         page.heading("The window")
         page.picture_inside(seen.window, "As it was seen")

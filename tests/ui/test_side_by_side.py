@@ -304,6 +304,24 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     assert np.array_equal(side.model.clean, read_image(photos / "1.png"))
 
 
+def test_a_variant_that_fails_on_the_folder_is_named(side: Side, qtbot: QtBot) -> None:
+    side.model.choices.append(VariantChoice(network(side.folder, "small", 2, 2)))
+    side.begin()
+    photos = side.folder / "photos"
+    photos.mkdir()
+    photograph(photos / "0.png")
+    view, run = side.window.folder, side.window.folder_run
+    view.folder.setText(str(photos))
+    view.start()
+    qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
+    assert len(run.rows) == 1
+    assert "C small failed on 1 pictures" in view.note.text()
+    assert "not a picture like its input" in view.note.text()
+    item = view.table.item(0, 7)
+    assert item is not None
+    assert item.text() == "-"
+
+
 def test_a_folder_can_be_cancelled_and_an_empty_one_says_so(side: Side, qtbot: QtBot) -> None:
     side.begin()
     photos = side.folder / "many"

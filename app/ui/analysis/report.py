@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QBuffer, QIODevice, QObject
 from PySide6.QtWidgets import QWidget
 
+from app.comparison import ms_text
 from app.report import Network, Seen, write_analysis
 from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.layer_infos import layer_infos
@@ -55,7 +56,7 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
         (
             ", ".join(step.layers),
             step.engine,
-            f"{step.milliseconds:.3g}" if not step.cached else tr("kept"),
+            ms_text(step.milliseconds) if not step.cached else tr("kept"),
             infos[step.layers[-1]].shape if step.layers[-1] in infos else "",
         )
         for step in result.steps

@@ -46,6 +46,9 @@ class FolderRun(QObject):
         self.paths: list[Path] = []  # of the rows
         self.columns: list[str] = []
         self.skipped: list[str] = []
+        self.failures: dict[
+            str, tuple[int, str]
+        ] = {}  # of variants by name: on how many pictures, and why the last time
         self.problem = ""
         self.done = 0
         self.total = 0
@@ -58,6 +61,7 @@ class FolderRun(QObject):
         self._made: dict[int, Made] = {}
         self._job: Background | None = None
         model.runner.made.connect(self._on_made)
+        model.runner.failed.connect(self._on_failed)
         model.runner.finished.connect(self._on_ran)
         model.started.connect(self.cancel)  # the engines are wanted elsewhere
 
@@ -66,6 +70,7 @@ class FolderRun(QObject):
         self.cancel()
         self._model.stop()
         self.rows, self.paths, self.skipped, self.kept, self.problem, self.done = [], [], [], [], "", 0
+        self.failures = {}
         self._variants = self._model.make_variants()
         self.columns = self._model.columns()
         try:
@@ -131,12 +136,19 @@ class FolderRun(QObject):
         if self.running and isinstance(made, Made):
             self._made[index] = made
 
+    def _on_failed(self, index: int, why: str) -> None:
+        variant = self._variants[index] if self.running else None
+        if variant is not None:
+            self._made.pop(index, None)
+            count = self.failures.get(variant.name, (0, ""))[0]
+            self.failures[variant.name] = (count + 1, why)
+
     def _on_ran(self) -> None:
         if not self.running:
             return
         there = [i for i, v in enumerate(self._variants) if v is not None]
         if not self._made:
-            self.skipped.append(f"{self._path.name}: {next((e for e in self._model.errors if e), '')}")
+            self.skipped.append(self._path.name)
             self.done += 1
             self._next()
             return

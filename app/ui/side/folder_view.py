@@ -212,8 +212,13 @@ class FolderView(QWidget):
             button.setEnabled(bool(run.rows) and not run.running)
         if run.problem:
             self.note.setText(run.problem)
-        elif run.skipped:
-            self.note.setText(tr("Left out: {what}", what="; ".join(run.skipped)))
+        elif run.skipped or run.failures:
+            left_out = [tr("Left out: {what}", what="; ".join(run.skipped))] if run.skipped else []
+            failed = [
+                tr("{name} failed on {count} pictures: {why}", name=name, count=count, why=why)
+                for name, (count, why) in run.failures.items()
+            ]
+            self.note.setText("  ".join([*failed, *left_out]))
         elif run.rows and not run.running:
             spread = max((f.psnr for f in deviations(run.rows)[1:]), default=0.0)
             self.note.setText(
