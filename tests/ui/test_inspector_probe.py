@@ -159,3 +159,31 @@ def test_weights_have_no_place_in_the_picture(bench: Bench) -> None:
     bench.qtbot.waitUntil(lambda: bench.panel.page is not None, timeout=kit.WAIT)
     assert bench.panel.probe.pane.isVisible()
     assert bench.panel.probe.pin == (0, 10, 8)
+
+
+def test_the_receptive_field_follows_an_edit(bench: Bench, tmp_path: Path) -> None:
+    bench.pin(0, 10, 8)
+    bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box == (8, 6, 13, 11), timeout=kit.WAIT)
+    bench.context.document.do(lambda g: set_params(g, {"conv_h": {"kernel": "3x3"}}))
+    bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box == (9, 7, 12, 10), timeout=kit.WAIT)
+    bench.analysis.set_input(
+        "input_0", kit.picture(tmp_path, "large.png", (48, 32))
+    )  # the same place, a larger picture
+    bench.qtbot.waitUntil(lambda: bench.panel.probe.pin == (0, 21, 17), timeout=kit.WAIT)
+    bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box == (20, 16, 23, 19), timeout=kit.WAIT)
+
+
+def test_the_pinned_place_is_marked_on_the_output_picture(bench: Bench) -> None:
+    from app.ui.panels.analysis import AnalysisPanel
+
+    panel = AnalysisPanel(bench.context)
+    bench.qtbot.addWidget(panel)
+    bench.pin(0, 10, 8)
+    view = panel._outputs["output_0"].view
+    assert Cross(10, 8) in view.overlays
+    result = bench.analysis.result
+    bench.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": "0.6"}}))
+    bench.qtbot.waitUntil(lambda: bench.analysis.result is not result, timeout=kit.WAIT)
+    assert Cross(10, 8) in view.overlays
+    bench.pin(0, 10, 8)
+    assert view.overlays == ()

@@ -10,14 +10,19 @@ pytest.importorskip("PySide6")
 import analysis_kit as kit
 import numpy as np
 import template_networks
-from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtCore import QModelIndex, QObject, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.ui.analysis.layer_infos import FEW, LayerInfos
 from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME
+from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.network_overview import NetworkOverviewPanel
 from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
 
@@ -206,3 +211,23 @@ def test_layers_of_templates_have_their_types_and_shapes(qtbot: QtBot, engine: E
     assert inside
     assert all(made.text(model.find(name), SHAPE).startswith("N x") for name in inside if model.find(name).isValid())
     assert any(model.find(name).isValid() for name in inside)
+
+
+def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot) -> None:
+    registry = default_registry()
+    layers = [Layer("in", "input", params={"dims": "16x16x3", "tiling": "0"})]
+    for number in range(FEW):
+        params = {"features": "4", "kernel": "3x3"}
+        layers.append(Layer(f"c{number}", "convolution", inputs=(Source(layers[-1].name),), params=params))
+    document = Document(Graph(layers), registry)
+    parent = QObject()
+    infos = LayerInfos(parent)
+    with qtbot.waitSignal(infos.changed, timeout=kit.WAIT):
+        infos.ask(document, {"in": (1, 3, 16, 16)}, 0)
+        assert infos.infos == {}
+        infos.ask(document, {"in": (1, 3, 32, 24)}, 0)  # the last wish counts
+    assert infos.infos["c9"].shape == "N x 4 x 32 x 24"
+    assert infos.infos["c9"].memory == 4 * 32 * 24 * 4
+    infos.ask(document, {"in": (1, 3, 32, 24)}, 0)
+    infos._background.wait()
+    assert infos._wish is None

@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.ui.analysis.asking import ask
 from app.ui.analysis.controller import AnalysisController
 from app.ui.texts import tr
 from designer.graph.diagnostics import Diagnostic
@@ -48,7 +49,7 @@ class Faults(QObject):
     def _ask(self) -> None:
         result = self._analysis.result
         if result is not None and result.nonfinite:
-            self._analysis.engine.request("trace_nonfinite", {}, self._came, self._refused)
+            ask(self, self._analysis.engine, "trace_nonfinite", {}, self._came, self._refused)
 
     def _came(self, reply: Mapping[str, Any]) -> None:
         result, layer = self._analysis.result, str(reply.get("layer") or "")

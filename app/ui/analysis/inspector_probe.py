@@ -13,6 +13,7 @@ from app.ui.analysis.controller import AnalysisController
 from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.input_pane import InputPane
 from app.ui.analysis.inspector_bar import tool_button
+from app.ui.analysis.marked import marked_of
 from app.ui.analysis.overlays import Cross
 from app.ui.analysis.pages import Form, Page
 from app.ui.analysis.probing import Field, Place, readings, scaled
@@ -40,6 +41,7 @@ class InspectorProbe(QObject):
         self.hover: Place | None = None
         self.pin: Place | None = None
         self._pin_size = (1, 1)  # width and height of the tensor that was pinned
+        self._marked = marked_of(analysis)
         self.field = Field(analysis, self)
         self.pane = InputPane(self.field)
         self.pane.probed.connect(self._hover_input)
@@ -223,6 +225,7 @@ class InspectorProbe(QObject):
         return (x, y) if 0 <= x < self._page.data.shape[2] and 0 <= y < self._page.data.shape[1] else None
 
     def _show(self) -> None:
+        self._marked.show((self.pin[1:], self._pin_size) if self.pin is not None else None)
         size, pin = self._size(), self._pin_here()
         hover = self.hover[1:] if self.hover is not None and size is not None else None
         inside = hover is not None and size is not None and hover[0] < size[0] and hover[1] < size[1]

@@ -14,6 +14,9 @@ from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.export_button import ExportButton
 from app.ui.analysis.features import FeatureView
 from app.ui.analysis.image_view import ImageView, Split
+from app.ui.analysis.marked import Spot
+from app.ui.analysis.overlays import Cross
+from app.ui.analysis.probing import scaled
 from app.ui.analysis.render import as_channels, number, picture_pixels, signed_pixels, to_image
 from app.ui.analysis.result import Array
 from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, tell
@@ -37,6 +40,8 @@ class OutputView(QWidget):
         self._array: Array | None = None
         self._tensor = False
         self._offset = (0, 0)
+        self._size: tuple[int, int] | None = None  # width and height of the whole tensor
+        self._spot: Spot | None = None
         self.view = ImageView(f"{name}.picture", f"Picture of {layer}", EMPTY)
         self.features = FeatureView(f"{name}.values", f"Values of {layer}")
         self._stack = QStackedWidget()
@@ -75,6 +80,7 @@ class OutputView(QWidget):
     def show_array(self, array: Array | None, operator: object = None, note: str = "") -> None:
         """Show a result, N x C x H x W or of another rank, as its output layer's operator says; None clears."""
         kind = getattr(operator, "analysis_view", "image")
+        self._size = (array.shape[3], array.shape[2]) if array is not None and array.ndim == 4 else None
         array, self._offset = shown_part(array, operator)
         self._array = array
         self._tensor = kind == "tensor"
@@ -96,6 +102,16 @@ class OutputView(QWidget):
         self.view.show_image(to_image(pixels))
         if self._place is not None:
             self._show_probe(self._place)
+        self.mark(self._spot)
+
+    def mark(self, spot: Spot | None) -> None:
+        """Mark the pixel that is at the place of a pixel of another tensor; None takes the mark away."""
+        self._spot = spot
+        if spot is None or self._size is None:
+            self.view.set_overlays(())
+            return
+        x, y = scaled(*spot, self._size)
+        self.view.set_overlays((Cross(x - self._offset[0], y - self._offset[1]),))
 
     def _menu(self, place: QPoint) -> None:
         menu = self.export.menu()

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.ui.analysis.asking import ask
 from app.ui.analysis.controller import AnalysisController
 from app.ui.analysis.render import number
 from app.ui.texts import tr
@@ -100,9 +101,8 @@ class Field(QObject):
             return
         self._asked, self._flying = self._wish, True
         source, x, y, layer = self._wish
-        self._analysis.engine.request(
-            "receptive", {"of": source, "y": y, "x": x, "input": layer}, self._came, self._refused
-        )
+        params = {"of": source, "y": y, "x": x, "input": layer}
+        ask(self, self._analysis.engine, "receptive", params, self._came, self._refused)
 
     def _came(self, reply: Mapping[str, Any]) -> None:
         self._flying = False

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.ui.analysis.asking import ask
 from app.ui.analysis.controller import AnalysisController
 from app.ui.analysis.result import Phase
 from app.ui.texts import tr
@@ -179,7 +180,7 @@ class Subject(QObject):
             return
         self._asked, self._flying = key, True
         method = "weights_of" if self.kind is Kind.WEIGHTS else "gradient"
-        analysis.engine.request(method, params, lambda r: self._came(key, r), lambda e: self._refused(key, e))
+        ask(self, analysis.engine, method, params, lambda r: self._came(key, r), lambda e: self._refused(key, e))
 
     def _question(self) -> tuple[object, ...]:
         """What would be asked now: the answer to another question is of no use any more."""

@@ -24,6 +24,8 @@ from app.ui.analysis.elided import ElidedLabel
 from app.ui.analysis.flicker import Flicker
 from app.ui.analysis.image_view import Split
 from app.ui.analysis.input_row import InputRow, dropped_file
+from app.ui.analysis.labels import labels_of
+from app.ui.analysis.marked import marked_of
 from app.ui.analysis.notice import Notice
 from app.ui.analysis.options import OptionsArea
 from app.ui.analysis.output_view import OutputView
@@ -53,6 +55,8 @@ class AnalysisPanel(QWidget):
         self._arranged = False  # picture and controls have got their first shares of the room
         self._inputs: dict[str, InputRow] = {}
         self._outputs: dict[str, OutputView] = {}
+        self._marked = marked_of(self._analysis)
+        self._marked.changed.connect(self._show_mark)
         self.flicker = Flicker(self._analysis, self)
         self._build()
         context.root_changed.connect(self._on_document)
@@ -201,8 +205,14 @@ class AnalysisPanel(QWidget):
             document = self._document
             known = document is not None and layer in document.graph
             operator = document.inference.read(layer).operator if document is not None and known else None
+            view.features.set_labels(labels_of(document, layer) if document is not None else ())
             view.show_array(array, operator, result.note if result is not None else "")
+            view.mark(self._marked.spot)
         self._show_stale(self._analysis.stale)
+
+    def _show_mark(self) -> None:
+        for view in self._outputs.values():
+            view.mark(self._marked.spot)
 
     def _show_stale(self, stale: bool) -> None:
         for view in self._outputs.values():
