@@ -48,10 +48,10 @@ class ParamRow(QObject):
         unit = f" ({parameter.info.unit})" if parameter.info.unit else ""
         self._label = QLabel(f"{parameter.title}{unit}")
         self._label.setWordWrap(True)
-        self._label.setToolTip(parameter.info.doc)
+        self._label.setToolTip(_explain(parameter))
         self._label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.editor = ParamEditor(name, parameter)
-        self.editor.inner.setToolTip(parameter.info.doc)
+        self.editor.inner.setToolTip(_explain(parameter))
         self._label.setBuddy(self.editor.inner)
         default = parameter.format(parameter.default) or "empty"
         self._reset = tool_button(f"{name}.reset", "restore", f"Reset {parameter.title}", f"Reset to {default}")
