@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,10 +15,17 @@ from PySide6.QtWidgets import QApplication, QWidget
 import samples
 from app.ui import theme
 from app.ui.analysis.controller import analysis_of
+from app.ui.dialogs.recover import RecoverDialog
+from app.ui.dialogs.unsaved import UnsavedDialog
 from app.ui.docks import Docks
 from app.ui.panels import ANALYSIS, DESIGN, PANELS, PROFILE
 from app.ui.profiling.controller import profiling_of
 from app.ui.window import MainWindow
+from designer.files.document import parse_document
+from designer.files.journal import VARIABLE, Journal
+from designer.files.recovering import unfinished
+from designer.files.watching import digest_of
+from designer.graph import commands
 from designer.operators.registry import load
 
 SIZE = (1600, 1000)
@@ -92,8 +100,8 @@ class Photographer:
         pause(1500)
         self.keep(window, "window_profile")
         self.panels(docks)
-        window.context.root.history.mark_clean()
-        window.close()
+        self.documents()
+        window.close_now()
 
     def panels(self, docks: Docks) -> None:
         """Every panel alone."""
@@ -102,12 +110,45 @@ class Photographer:
             docks.show(spec.id)
             self.keep(docks[spec.id].widget(), f"panel_{spec.id}")
 
+    def documents(self) -> None:
+        """Tabs, a file that another program changed, and what is asked after a crash and before changes are lost."""
+        window = self.window
+        window.docks.set_workspace(DESIGN)
+        with tempfile.TemporaryDirectory() as home:
+            paths = [Path(home) / name for name in ("oidn_like.xml", "dncnn.xml", "denoiser.xml")]
+            for path in paths:
+                path.write_bytes(samples.path(path.name).read_bytes())
+            self.crash(paths[2])
+            window.files.open_all(paths[:2])
+            window.context.root.do(lambda g: commands.set_property(g, "author_notes", "mine"))
+            paths[0].write_bytes(paths[0].read_bytes().replace(b"3x3", b"5x5"))
+            window.disk.look()
+            self.keep(window, "window_documents")
+            left = unfinished()
+            dialogs = (RecoverDialog(left, window), UnsavedDialog([path.name for path in paths], window))
+            for dialog in dialogs:
+                dialog.show()
+                self.keep(dialog, f"dialog_{dialog.objectName()}")
+                dialog.close()
+            for item in left:
+                item.discard()
+
+    def crash(self, path: Path) -> None:
+        """Leave a journal as a process does that ends before it saves."""
+        data = path.read_bytes()
+        graph = parse_document(data).graph
+        assert graph is not None
+        journal = Journal(graph, path, digest_of(data))
+        journal.record(graph.apply(commands.remove_layers(graph, [list(graph.layers)[3]], heal=True)))
+        journal.abandon()
+
 
 def main() -> int:
     """Take all pictures; the one argument is the folder."""
     folder = Path(sys.argv[1])
     app = QApplication(sys.argv[:1])
     with tempfile.TemporaryDirectory() as home:
+        os.environ[VARIABLE] = str(Path(home) / "journal")
         modes: tuple[Literal["dark", "light"], ...] = ("dark", "light")
         for mode in modes:
             settings = QSettings(str(Path(home) / f"{mode}.ini"), QSettings.Format.IniFormat)

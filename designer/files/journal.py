@@ -140,6 +140,14 @@ class Journal:
             if file is not None:
                 _remove(file)
 
+    def abandon(self) -> None:
+        """Leave the file for the next start, as the end of the process does."""
+        self.wait()
+        with self._mutex:
+            if self._stream >= 0:
+                os.close(self._stream)
+            self._stream, self._file = -1, None
+
     def sync(self) -> None:
         """Bring what was recorded to the disk itself, in a thread; nothing to do when it is there already."""
         if self._stream >= 0 and self._synced != self._count:

@@ -123,10 +123,12 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
             torn += text.endswith(b"\n")  # without an end: the write that the crash cut off
         elif not header and record.get("layerwright-journal") == FORMAT:
             header = record
-        elif "base" in record:
-            base = record
-        else:
+        elif type(record.get("base")) is int:  # a thread may bring an older one after a newer one
+            base = record if base is None or record["base"] > base["base"] else base
+        elif type(record.get("n")) is int:
             records.append(record)
+        else:
+            torn += 1
     name, path = header.get("name"), header.get("path")
     document = Path(path) if isinstance(path, str) and path else None
     digest = header["digest"] if isinstance(header.get("digest"), str) else ""
@@ -135,16 +137,12 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
     findings: list[Diagnostic] = []
     first, torn_base = _start(state, base, on_disk, whole=matches or header.get("empty") is True)
     findings += torn_base
-    used = 0
-    for record in records:
-        number = record.get("n")
-        if not isinstance(number, int):
-            torn += 1
-        elif number > first:
-            torn += not _applied(state.apply, record)
-            used += 1
+    numbers = {r["n"] for r in records if r["n"] > first}
+    used = len(numbers)
+    missing = max(numbers, default=first) - first - used
+    torn = max(torn, missing) + sum(not _applied(state.apply, r) for r in records if r["n"] > first)
     if torn:
-        message = f"damaged records in the journal: {torn} of {torn + used}; some changes may be missing"
+        message = f"damaged records in the journal: {torn} of {max(torn, missing + used)}; some changes may be missing"
         findings.append(_finding("journal-damaged", message, "compare it with the file, then decide"))
     times = [t for r in records if isinstance(t := r.get("time"), int | float)]
     opened = header.get("opened")
@@ -171,7 +169,7 @@ def _start(
 
     `whole` says that without a base record the file on disk (or nothing, for a document without a file) is that graph.
     """
-    if base is not None and isinstance(base["base"], int) and _applied(state.base, base):
+    if base is not None and _applied(state.base, base):
         return base["base"], []
     if on_disk is not None:
         state.start(on_disk)

@@ -52,8 +52,7 @@ def crash(path: Path | None, *wishes) -> Graph:
     keeping = Safekeeping(history, path, digest_of(data) if path is not None else "")
     for wish in wishes:
         history.commit(wish(graph))
-    keeping.journal.wait()
-    os.close(keeping.journal._stream)
+    keeping.journal.abandon()
     return graph
 
 
@@ -129,10 +128,7 @@ def test_what_is_recovered_survives_another_crash(start, path):
     first.context.root.do(lambda g: commands.add_layer(g, Layer("more", "identity")))
     opened = first.tabs.shown
     lost = opened.document.graph.copy()
-    opened._keeping.journal.wait()
-    os.close(opened._keeping.journal._stream)  # the process ends
-    opened._keeping.journal._stream = -1
-    opened._keeping.journal._file = None
+    opened._keeping.journal.abandon()  # the process ends
     second = start()
     press(second.recovery.dialog, "recover")
     assert second.context.root.graph == lost
