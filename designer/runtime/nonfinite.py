@@ -14,7 +14,7 @@ from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.runtime.api import Tensor
 from designer.runtime.layer_weights import weights_of
-from designer.runtime.network import inputs_of, role_of, tensors, type_of
+from designer.runtime.network import role_of, tensors, type_of
 
 if TYPE_CHECKING:
     from designer.runtime.session import Session
@@ -69,17 +69,14 @@ def trace_nonfinite(session: Session) -> Trace:
     inference = session.inference
     needed = inference.graph.upstream(session.output_layers())
     order = [name for name in inference.graph.order()[0] if name in needed]
-    bad: dict[Source, NonFinite] = {}
     checked: list[str] = []
     for group in _groups(session, order):
         values = _values(session, group)
         for layer in group:
             checked.append(layer)
-            made = {source: found for source in tensors(inference, layer) if (found := nonfinite(values[source]))}
-            bad.update(made)
-            reads = inputs_of(inference, inference.graph[layer])
-            if made and not any(source in bad for source in reads):
-                return Trace(layer, next(iter(made.values())), tuple(checked), _cause(session, layer))
+            made = [found for source in tensors(inference, layer) if (found := nonfinite(values[source]))]
+            if made:  # what it reads was looked at before
+                return Trace(layer, made[0], tuple(checked), _cause(session, layer))
     return Trace(None, None, tuple(checked))
 
 

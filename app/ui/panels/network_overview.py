@@ -97,7 +97,8 @@ class NetworkOverviewPanel(QWidget):
         self._revision = 0
         self._document: Document | None = None
         self._selecting = False
-        self._analysis.result_changed.connect(self._show)
+        self._calm = QTimer(self, singleShot=True, interval=CALM, timeout=self._show)
+        self._analysis.result_changed.connect(self._on_result)
         context.root_changed.connect(self._on_document)
         context.selection_changed.connect(self._follow_selection)
         context.inspect_requested.connect(self.model.mark)
@@ -123,8 +124,18 @@ class NetworkOverviewPanel(QWidget):
         """Types or shapes may be others; a slider's values leave them as they are."""
         self._revision += 1
 
+    def _on_result(self) -> None:
+        """While a video plays the figures change faster than anybody reads, and drawing them takes a frame's time."""
+        if not self._analysis.playback.playing:
+            self._show()
+        elif not self._calm.isActive():
+            self._calm.start()
+
     def _show(self) -> None:
+        self._calm.stop()
         result = self._analysis.result
+        if result is not None and result.coarse and self._sized:
+            return  # times at a reduced size are not those of the network
         if result is None or self._document is None:
             self._stack.setCurrentIndex(0)
             self.model.show((), {})
