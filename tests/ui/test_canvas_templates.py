@@ -10,7 +10,7 @@ pytestmark = pytest.mark.gui
 import canvas_kit as kit
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QToolButton, QTreeWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QToolButton, QTreeWidget
 
 import samples
 from app.ui.document import Document
@@ -404,3 +404,30 @@ def test_find_looks_into_the_templates(window):
     assert window.context.scope == (Step("group_1", "residual_group"), Step("block_1", "residual_block"))
     assert window.context.selection == ("conv_2",)
     assert window.context.way_to("nowhere") == (Step("", "nowhere"),)
+
+
+def test_a_template_is_renamed_where_it_is_shown(window):
+    window.context.enter("group_1")
+    window._refresh()
+    window.actions_["template.rename"].trigger()
+    line = window.findChild(QLineEdit, "template_name.name")
+    assert line.text() == "residual_group"
+    line.selectAll()
+    QTest.keyClicks(line, "residual_block")
+    assert "called 'residual_block' already" in line.window().message.text()
+    name_it(window, "group")
+    assert window.context.scope == (Step("group_1", "group"),)
+    assert {layer.params["template"] for layer in window.context.root.graph if layer.type == "template"} == {"group"}
+    press(window, "Ctrl+Z")
+    assert window.context.scope == (Step("group_1", "residual_group"),)
+
+
+def test_the_canvas_menu_has_what_can_be_done_with_templates(window):
+    window.context.select(("group_1",))
+    window.canvas.menu_requested.emit(window.canvas.mapToGlobal(window.canvas.rect().center()))
+    menu = window.findChild(QMenu, "canvas.menu")
+    entries = {action.objectName(): action.isEnabled() for action in menu.actions() if action.objectName()}
+    assert entries["template.enter"]
+    assert entries["template.dissolve"]
+    assert not entries["template.leave"]
+    menu.close()

@@ -8,7 +8,8 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLineEdit, QTreeWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLineEdit, QMenu, QTreeWidget
 
 from app.ui.context import Context
 from app.ui.document import Document
@@ -147,3 +148,25 @@ def test_templates_of_the_document_stand_first_with_their_number_of_instances(qt
     inside = tree.topLevelItem(0).child(0)
     assert inside.isDisabled()
     assert "would use itself" in inside.toolTip(0)
+
+
+def test_an_unused_template_is_deleted_from_the_menu_of_the_palette(palette, context):
+    layers = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    used, unused = Template("used", layers), Template("unused", layers)
+    graph = Graph((Layer("a", "template", params={"template": "used"}),), templates=(used, unused))
+    context.set_document(Document(graph, context.registry, parent=context))
+    tree = tree_of(palette)
+
+    def entries(row: int) -> dict[str, QAction]:
+        tree.customContextMenuRequested.emit(tree.visualItemRect(tree.topLevelItem(0).child(row)).center())
+        menu = palette.findChildren(QMenu, "palette.menu")[-1]
+        return {action.text(): action for action in menu.actions()}
+
+    assert [tree.topLevelItem(0).child(i).text(0) for i in range(2)] == ["unused", "used"]
+    assert not entries(1)["Delete Template"].isEnabled()
+    palette.findChildren(QMenu, "palette.menu")[-1].close()
+    entries(0)["Delete Template"].trigger()
+    assert set(context.document.graph.templates) == {"used"}
+    for menu in palette.findChildren(QMenu, "palette.menu"):
+        menu.close()
+    assert tree.topLevelItem(0).childCount() == 1

@@ -98,6 +98,7 @@ class Breadcrumb(QFrame):
                 self._crumbs.append(self._crumb(number, _text(step), what, last=number == len(scope)))
             if had_focus:
                 self._crumbs[-1].setFocus()
+        self.setAccessibleDescription(" > ".join([root.graph.name, *map(_text, scope)]))
         self._note.setText(_note(root.graph, scope))
         self.setVisible(bool(scope))
 
