@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from app.ui.window import MainWindow
 from designer.graph.graph import Graph
@@ -64,6 +65,12 @@ def drag(canvas, start: QPoint, end: QPoint, button=LEFT, keys=Qt.KeyboardModifi
     for step in (0.3, 0.7, 1.0):
         QTest.mouseMove(view, start + (end - start) * step)
     QTest.mouseRelease(view, button, keys, end)
+
+
+def settle(canvas) -> None:
+    """Wait until the ports in view are checked for the link that is being dragged."""
+    while canvas.linking.waiting:
+        QApplication.processEvents()
 
 
 def click(canvas, point: QPoint, keys=Qt.KeyboardModifier.NoModifier) -> None:

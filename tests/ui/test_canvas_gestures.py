@@ -178,6 +178,7 @@ def test_loop_is_refused_and_shown(canvas):
     start, end = kit.output(canvas, "cat"), kit.port(canvas, "conv")
     QTest.mousePress(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
     QTest.mouseMove(view, start - QPoint(0, 60))
+    kit.settle(canvas)
     dot = canvas.projection["conv"].inputs[0]
     assert "loop" in dot.refusal
     assert "loop" in dot.toolTip()

@@ -60,6 +60,7 @@ def canvas(qtbot):
 def press(canvas, start: QPoint, away: QPoint) -> None:
     QTest.mousePress(canvas.viewer.viewport(), kit.LEFT, NONE, start)
     QTest.mouseMove(canvas.viewer.viewport(), start + away)
+    kit.settle(canvas)
 
 
 def release(canvas, end: QPoint) -> None:
@@ -138,6 +139,25 @@ def test_only_what_is_seen_is_checked(canvas, qtbot, monkeypatch):
     release(canvas, kit.at(canvas, QPointF(1000, 500)))
     assert "conv" in checked
     assert checked.count("half") == 1
+
+
+def test_nodes_that_come_into_view_are_checked_too(canvas, qtbot):
+    """Of a large network only nodes near the view have items; those made while a link is dragged are greyed as well."""
+    layers = [Layer("input", "input", (0, 0), params={"dims": "64x48x3"})]
+    layers += [Layer("half", "pooling", (288, 0), (Source("input"),), {"size": "2x2", "stride": "2x2"})]
+    for i in range(400):
+        layers.append(Layer(f"add{i}", "element_wise", (600 + 288 * (i % 40), 160 * (i // 40)), (Source("input"),)))
+    canvas.context.set_document(Document(Graph(layers), canvas.context.registry, parent=canvas.context))
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.centerOn(300, 100)
+    press(canvas, kit.output(canvas, "half"), QPoint(20, 30))
+    canvas.viewer.pan(QPoint(-5000, 0))
+    seen = canvas.projection.within(canvas.viewer.mapToScene(canvas.viewer.viewport().rect()).boundingRect())
+    assert "add15" in seen
+    qtbot.waitUntil(lambda: all(canvas.projection[n].inputs[1].misfit for n in seen))
+    canvas.viewer.pan(QPoint(5000, 0))
+    release(canvas, kit.at(canvas, QPointF(500, 500)))
+    assert not any(canvas.projection[n].inputs[1].greyed for n in seen)
 
 
 @pytest.mark.parametrize("what", ["link", "node", "band", "end"])

@@ -37,7 +37,7 @@ class Linking:
         self._drag: gestures.Link | None = None
         self._loop: set[str] = set()  # layers with which the dragged link would close a loop
         self._checked: set[str] = set()
-        self._waiting: list[LayerItem] = []
+        self._waiting: list[str] = []  # layers in view
         viewer = canvas.viewer
         self._later = QTimer(viewer, interval=0, timeout=self._check_some)
         self.points = Rerouting(canvas)
@@ -48,6 +48,11 @@ class Linking:
         viewer.link_dropped.connect(self._on_dropped)
         viewer.horizontalScrollBar().valueChanged.connect(self._look_around)
         viewer.verticalScrollBar().valueChanged.connect(self._look_around)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether ports in view were not checked yet."""
+        return bool(self._waiting)
 
     def _on_started(self, drag: gestures.Link) -> None:
         """Grey out the ports in view that cannot take the link, each with its reason; others when they come into view."""
@@ -67,7 +72,7 @@ class Linking:
         if self._drag is None or viewer.zoom < READABLE:
             return
         area = viewer.mapToScene(viewer.viewport().rect()).boundingRect()
-        self._waiting = [item for item in viewer.layer_items(area) if item.layer not in self._checked]
+        self._waiting = [name for name in self._canvas.projection.within(area) if name not in self._checked]
         if self._waiting:
             self._later.start()
 
@@ -76,7 +81,7 @@ class Linking:
         clock = QElapsedTimer()
         clock.start()
         while self._waiting and clock.elapsed() < SLICE_MS:
-            self._check(self._waiting.pop())
+            self._check(self._canvas.projection.get(self._waiting.pop()))
         if not self._waiting:
             self._later.stop()
 
