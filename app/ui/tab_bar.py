@@ -52,7 +52,7 @@ class TabBar(QTabBar):
         button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         button.setIconSize(QSize(12, 12))
         button.setFixedSize(CLOSE_SIDE + 4, CLOSE_SIDE + 4)
-        button.setToolTip(tr("Close (Ctrl+W)"))
+        button.setToolTip(tr("Close"))
         theme.set_icon(button, "close", "muted")
         number = self._count
         button.clicked.connect(lambda: self.close_asked.emit(number))
@@ -107,6 +107,9 @@ class TabBar(QTabBar):
 
     def _on_menu(self, place: QPoint) -> None:
         index = self.tabAt(place)
+        if index < 0:  # by the key
+            index = self.currentIndex()
+            place = self.tabRect(index).center()
         if index >= 0:
             self.menu_asked.emit(self.tabData(index), self.mapToGlobal(place))
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gui
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, QSettings, Qt, QTimer, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
 
@@ -281,6 +281,20 @@ def test_the_menu_of_a_tab(window, files, monkeypatch):
     assert shown == [str(files[1].parent)]
     choose("close_others")
     assert texts(window) == ["two.xml"]
+
+
+def test_tabs_are_reached_by_keys(window, files):
+    window.files.open_all(files)
+    bar = window.tabs.bar
+    bar.setFocus(Qt.FocusReason.TabFocusReason)
+    QTest.keyClick(bar, Qt.Key.Key_Right)
+    assert window.context.root.path == files[1]
+    place = QPoint(bar.width() - 2, 2)  # beside all tabs
+    QApplication.sendEvent(bar, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, place, bar.mapToGlobal(place)))
+    menu = window.findChild(QMenu, "tabs.menu")
+    next(a for a in menu.actions() if a.objectName() == "tabs.menu.close").trigger()
+    menu.close()
+    assert texts(window) == ["one.xml", "three.xml"]
 
 
 def test_saving_under_another_name_renames_the_tab(window, files, tmp_path, monkeypatch):
