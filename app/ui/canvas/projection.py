@@ -80,6 +80,11 @@ class Projection:
         """The layers whose boxes reach into an area, without making their items."""
         return self._spots.within(area)
 
+    @property
+    def busy(self) -> bool:
+        """Whether layers are still to be measured in quiet moments."""
+        return self._settling.active
+
     # --- what the view asks for ------------------------------------------------------------------------------
 
     def need(self, area: QRectF) -> None:

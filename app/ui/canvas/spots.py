@@ -261,6 +261,10 @@ class Settling:
         if spots.stale and not self._timer.isActive():
             self._timer.start()
 
+    @property
+    def active(self) -> bool:
+        return self._timer.isActive()
+
     def _some(self) -> None:
         clock = QElapsedTimer()
         clock.start()
