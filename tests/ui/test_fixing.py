@@ -11,8 +11,12 @@ import canvas_kit as kit
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication, QMenu
 
+from app.ui import fixing
 from app.ui.document import Document
 from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 
 
 def menu_at(window, name: str) -> QMenu:
@@ -56,3 +60,30 @@ def test_a_layer_that_waits_for_another_is_not_mended_itself(window):
     menu = menu_at(window, "cat")
     assert menu.findChild(QMenu, "canvas.menu.fix") is None
     menu.close()
+
+
+def test_inside_of_a_template_the_fix_is_a_step_of_the_file(window):
+    part = Template(
+        "part",
+        (
+            Layer("x", "template_input"),
+            Layer("c", "convolution", (160, 0), (Source("x"),), {"features": "many"}),
+            Layer("y", "template_output", (320, 0), (Source("c"),)),
+        ),
+    )
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x3"}),
+        Layer("t", "template", (320, 0), (Source("in"),), {"template": "part"}),
+        Layer("out", "output", (640, 0), (Source("t"),)),
+    ]
+    root = Document(Graph(layers, templates=[part]), window.context.registry, parent=window.context)
+    window.context.set_document(root)
+    assert window.context.enter("t")
+    inside = window.context.document
+    found = fixing.fixes_of(inside, inside.diagnostics())
+    assert [fix.title for fix in found] == ["Reset features to 32"]
+    fixing.apply(window.context, found[0])
+    assert inside.graph["c"].params["features"] == "32"
+    assert not root.diagnostics()
+    root.undo()
+    assert inside.graph["c"].params["features"] == "many"
