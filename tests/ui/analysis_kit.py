@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.controller import AnalysisController, analysis_of
@@ -51,10 +53,22 @@ def picture(folder: Path, name: str = "picture.png", size: tuple[int, int] = (24
     return path
 
 
+_launched: list[Launched] = []
+
+
+@pytest.fixture(autouse=True)
+def engine_is_let_go() -> Iterator[None]:
+    """Nobody goes on asking the engine that the next test gets: two who follow their networks would open them in turns."""
+    yield
+    while _launched:
+        _launched.pop().open(Graph())
+
+
 class Launched:
     """A context whose analysis can be run."""
 
     def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
+        _launched.append(self)
         self.qtbot = qtbot
         self.context = Context(default_registry())
         self.context.engine = engine

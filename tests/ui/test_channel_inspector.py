@@ -24,6 +24,7 @@ from app.ui.panels.channel_inspector import ChannelInspectorPanel
 from designer.graph.commands import rename_layer, set_params
 
 pytestmark = pytest.mark.gui
+engine_is_let_go = kit.engine_is_let_go
 
 
 class Bench(kit.Launched):

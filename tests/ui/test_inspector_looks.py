@@ -28,6 +28,7 @@ from designer.graph.commands import set_params
 from designer.graph.diagnostics import DiagnosticError
 
 pytestmark = pytest.mark.gui
+engine_is_let_go = kit.engine_is_let_go
 
 
 class Bench(kit.Launched):

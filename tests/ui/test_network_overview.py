@@ -25,6 +25,7 @@ from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
+engine_is_let_go = kit.engine_is_let_go
 
 
 class Bench(kit.Launched):
