@@ -267,12 +267,12 @@ def compare(
     columns, rows = comparing.compare(request, lambda text: err.print(text, markup=False, highlight=False))
     table = Table()
     for index, heading in enumerate(comparison.headings(columns, rows, times=False)):
-        table.add_column(heading, justify="right" if index else "left", no_wrap=index == 0)
+        table.add_column(heading, justify="right" if index else "left", no_wrap=index == 0, overflow="fold")
     for row in comparison.summary(columns, rows, times=False):
         table.add_row(*row)
     out.print(table)
     times = zip(columns[1:], comparison.means(rows)[1:], strict=True)
-    out.print("mean time: " + ", ".join(f"{name} {f.milliseconds:.3g} ms" for name, f in times), markup=False)
+    out.print("mean time: " + ", ".join(f"{name} {comparison.ms_text(f.milliseconds)} ms" for name, f in times), markup=False)
     if report is not None:
         from app.comparison_page import write_report
 

@@ -112,6 +112,8 @@ class FiguresView(QWidget):
         for column, title in enumerate(titles):
             item = QTableWidgetItem(title)
             item.setTextAlignment(_LEFT if column == PICTURE else _RIGHT)
+            if column == TIME:
+                item.setToolTip(tr("Of a second run: the first one after a change also builds the network"))
             table.setHorizontalHeaderItem(column, item)
         for row, key in enumerate(keys):
             for column, text in enumerate(self._texts(key)):
