@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QStackedWidget, QTreeView, QVBoxLayout, QWidget
 
@@ -24,6 +24,7 @@ from app.ui.widgets.numbers import binary
 from designer.graph.edits import ChangeSet
 
 FRAME = 22  # margins and frame beside the columns
+CALM = 250  # ms between two updates while an input plays
 
 
 class NetworkOverviewPanel(QWidget):
