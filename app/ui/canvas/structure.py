@@ -81,10 +81,12 @@ class Structure:
         inputs = tr("{count} inputs", count=len(made.inputs)) if len(made.inputs) != 1 else tr("1 input")
         outputs = tr("{count} outputs", count=len(made.outputs)) if len(made.outputs) != 1 else tr("1 output")
         text = tr(
-            "The selection ({layers}) moves into the template. An instance with {inputs} and {outputs} takes its place.",
+            "The selection ({layers}) moves into the template. An instance with {inputs} and {outputs} takes its place. "
+            "Weights are then found by the instance's name: {layer} becomes <instance>.{layer}.",
             layers=layers,
             inputs=inputs,
             outputs=outputs,
+            layer=names[0],
         )
         TemplateNameDialog(
             document.graph, tr("Make Template"), text, tr("Make Template"), name, self._make, self._canvas

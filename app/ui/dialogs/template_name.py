@@ -40,6 +40,7 @@ class TemplateNameDialog(GrowingDialog):
         self.setMinimumWidth(420)
         explained = QLabel(text)
         explained.setWordWrap(True)
+        explained.setTextFormat(Qt.TextFormat.PlainText)
         label = QLabel(tr("&Name of the template"))
         self.line = QLineEdit(name)
         self.line.setObjectName("template_name.name")
