@@ -140,7 +140,7 @@ def _note(graph: Graph, scope: tuple[Step, ...]) -> str:
         return ""
     count = instances(graph)[scope[-1].template]
     if count > 1:
-        return tr("An edit here changes all {count} instances.", count=count)
+        return tr("An edit here changes every instance ({count}).", count=count)
     if not scope[-1].instance:
         return tr("Types are not known here: no instance leads here.")
     return ""
