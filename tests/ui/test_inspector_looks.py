@@ -13,7 +13,7 @@ import analysis_kit as kit
 from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QColor, QImage
-from PySide6.QtWidgets import QComboBox, QFileDialog, QToolButton
+from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.animation import save_animation
@@ -84,6 +84,22 @@ def test_a_logarithmic_scale_shows_what_is_small() -> None:
         value = np.array([[value_at(place, look)]], np.float32)
         index = list(palette("viridis")).index(pixels(value, Look("viridis", 2.0, 0.25, log=True))[0, 0])
         assert (index - 128) / 127 == pytest.approx(place, abs=0.02)
+
+
+def test_what_is_no_number_is_seen(qapp: QApplication) -> None:
+    plane = np.zeros((12, 12), np.float32)
+    clean = pixels(plane, Look())
+    plane[2:11, 2:11] = np.nan
+    plane[0, 0] = np.inf
+    for name in ("green / red", "viridis"):
+        found = pixels(plane, Look(name))
+        table = set(palette(name).tolist())
+        inside = set(found[2:11, 2:11].ravel().tolist())
+        assert len(inside) == 2
+        assert not inside & table
+        assert found[0, 0] in inside
+        assert found[11, 11] in table
+    assert set(clean.ravel().tolist()) == {0xFF000000}
 
 
 def test_ranges_that_are_fitted() -> None:

@@ -7,10 +7,12 @@ from math import expm1, log1p
 
 import numpy as np
 
+from app.ui import theme
 from app.ui.analysis.render import DECADES, Floats, Pixels, signed_pixels
 
 SEQUENTIAL = frozenset({"viridis", "gray"})  # run from low to high; the other maps have zero in their middle
 SAMPLES = 65536  # values that a fitted range is taken from, at most
+CHECK = 3  # pixels of a check's side
 OUTLIERS = 0.5  # per cent of the values at either end that may lie outside of a fitted range
 
 
@@ -51,11 +53,19 @@ def fit(values: Floats, palette: str) -> Fit:
 
 
 def pixels(plane: Floats, look: Look, own: Fit | None = None) -> Pixels:
-    """One channel's colours; `own` is the channel's fit where the look asks for one scale for each."""
-    if own is None:
-        return signed_pixels(plane, look.palette, look.gain, look.shift, log=look.log)
-    gain = own.gain * look.gain
-    return signed_pixels(plane, look.palette, gain, own.shift + look.shift / own.gain, log=look.log)
+    """One channel's colours; `own` is the channel's fit where the look asks for one scale for each.
+
+    What is not finite is checkered: no map has that.
+    """
+    gain = look.gain if own is None else own.gain * look.gain
+    shift = look.shift if own is None else own.shift + look.shift / own.gain
+    found = signed_pixels(plane, look.palette, gain, shift, log=look.log)
+    finite = np.isfinite(plane)
+    if not finite.all():
+        down, across = np.nonzero(~finite)
+        inks = np.array([theme.color("muted").rgb(), theme.color("sunken").rgb()], np.uint32)
+        found[down, across] = inks[(down // CHECK + across // CHECK) % 2]
+    return found
 
 
 def value_at(place: float, look: Look) -> float:

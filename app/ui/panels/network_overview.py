@@ -165,6 +165,7 @@ class NetworkOverviewPanel(QWidget):
     def _show_faults(self) -> None:
         faults = self.faults
         self.model.show_faults(faults.layers)
+        self.tree.resizeColumnToContents(STATE)
         self.notice.say(faults.text, "error", ("go", "look") if faults.culprit else ())
 
     def _go_to_fault(self) -> None:
