@@ -269,6 +269,7 @@ def trigger(bench: Bench, way: str) -> None:
 def test_statistics_are_a_table(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "figures"), ""))
     trigger(bench, "statistics")
+    bench.qtbot.waitUntil(lambda: "Saved" in bench.panel.status_text, timeout=kit.WAIT)
     rows = list(csv.DictReader((tmp_path / "figures.csv").read_text().splitlines()))
     assert len(rows) == 8
     values = bench.panel.page.values
@@ -281,7 +282,7 @@ def test_channels_are_animated(bench: Bench, tmp_path: Path, monkeypatch: pytest
     path = tmp_path / f"channels{ending}"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(path), ""))
     trigger(bench, "channels")
-    bench.qtbot.waitUntil(lambda: "8 frames" in bench.panel.status_text, timeout=kit.WAIT)
+    bench.qtbot.waitUntil(lambda: "Saved" in bench.panel.status_text, timeout=kit.WAIT)
     with Image.open(path) as made:
         assert getattr(made, "n_frames", 1) == 8
         assert made.size == (144, 96)
@@ -302,7 +303,7 @@ def test_runs_are_recorded_while_a_slider_moves(bench: Bench, tmp_path: Path, mo
     path = tmp_path / "runs.gif"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(path), ""))
     trigger(bench, "runs")
-    bench.qtbot.waitUntil(lambda: "4 frames" in bench.panel.status_text, timeout=kit.WAIT)
+    bench.qtbot.waitUntil(lambda: "Saved" in bench.panel.status_text, timeout=kit.WAIT)
     with Image.open(path) as made:
         assert made.n_frames == 4
 

@@ -153,6 +153,11 @@ class ChannelGrid(QAbstractScrollArea):
         """The channel that stands before or behind, round the whole grid."""
         return self._order[(self._place[channel] + step) % self.channels]
 
+    def seen(self) -> QImage:
+        """What is in sight, every tile in the present values."""
+        self._tiles.make(self.visible())
+        return self.viewport().grab().toImage()
+
     def set_current(self, channel: int) -> None:
         """Move the cursor to a channel and scroll to it."""
         if not 0 <= channel < self.channels:
