@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from designer.files.journal_format import FORMAT, Snapshot, change_data, line, settings_data
+from designer.files.journal_format import FORMAT, Change, Snapshot, line, settings_data
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
@@ -24,6 +24,7 @@ from designer.graph.graph import Graph
 ENDING = ".journal"
 MAKING = ".making"  # a journal that is not whole yet
 VARIABLE = "LAYERWRIGHT_JOURNAL"
+LARGE = 300  # layers of a record from which on a thread writes it
 COMPACT_BYTES = 4 << 20  # a journal that grows by this much is written anew
 _LOCK_AT = 1 << 62  # where Windows locks: a byte that no file has, so that reading goes on
 
@@ -41,8 +42,9 @@ def journal_folder() -> Path:
 class Journal:
     """Records changes of `graph`. Nothing that goes wrong here raises: it is told once, and the work goes on.
 
-    `record` is called after each change that the graph has seen, undo and redo too. Every record reaches the system before
-    `record` returns, so the end of the process does not lose it; `sync` makes it survive a power cut too.
+    `record` is called after each change that the graph has seen, undo and redo too. A record reaches the system before
+    `record` returns, so the end of the process does not lose it; a very large one before the next record. `sync` makes them
+    survive a power cut too.
     """
 
     def __init__(
@@ -67,7 +69,8 @@ class Journal:
         self._size = 0
         self._compact_at = COMPACT_BYTES
         self._synced = 0
-        self._thread: threading.Thread | None = None
+        self._thread: threading.Thread | None = None  # the last one; each waits for the one before
+        self._large: threading.Thread | None = None  # writes a record that was too large for the window's thread
         self._settings: dict[str, Any] = {}  # what was changed of them since the last save
         self._start: Snapshot | None = Snapshot.of(graph)  # the graph before the first record
 
@@ -80,22 +83,28 @@ class Journal:
         """Append what the graph holds now where `change` touched it."""
         if self._failed or not change:
             return
-        data = change_data(self._graph, change)
-        if not data:
+        values = Change.of(self._graph, change)
+        if not values:
             return
-        self._settings.update(data.get("settings", {}))
+        self._settings.update(values.settings)
+        if self._large is not None:
+            self._large.join()
+            self._large = None
         try:
             with self._mutex:
                 if self._stream < 0:
                     self._begin()
                 self._count += 1
-                self._append(line({"n": self._count, "time": round(time.time(), 2), **data}))
+                if values.weight < LARGE:
+                    self._append(values.line(self._count))
         except OSError as error:
             self._fail(error)
             return
+        if values.weight >= LARGE:
+            self._large = self._in_thread(self._write, lambda number: values.line(number, gently=True), self._count)
         if self._start is not None:
-            start, self._start = self._start, None
-            self._in_thread(self._write_base, start)
+            self._in_thread(self._write_base, self._start)
+            self._start = None
         elif self._size > self._compact_at:
             self._compact_at = self._size + COMPACT_BYTES
             state, settings, number, size = Snapshot.of(self._graph), dict(self._settings), self._count, self._size
@@ -189,7 +198,7 @@ class Journal:
         _write(self._stream, data)
         self._size += len(data)
 
-    def _in_thread(self, work: Callable[..., None], *given: object) -> None:
+    def _in_thread(self, work: Callable[..., None], *given: object) -> threading.Thread:
         """Do `work` after what the last thread still does. It gets the file that it is for: a save begins another one."""
         before, file = self._thread, self._file
 
@@ -201,9 +210,14 @@ class Journal:
 
         self._thread = threading.Thread(target=run, name="layerwright-journal", daemon=True)
         self._thread.start()
+        return self._thread
 
     def _write_base(self, file: Path, start: Snapshot) -> None:
-        data = start.line(0)
+        self._write(file, start.line, 0)
+        self._sync(file)
+
+    def _write(self, file: Path, made: Callable[[int], bytes], number: int) -> None:
+        data = made(number)
         with self._mutex:
             if self._file != file:
                 return
@@ -211,8 +225,6 @@ class Journal:
                 self._append(data)
             except OSError as error:
                 self._fail(error)
-                return
-        self._sync(file)
 
     def _sync(self, file: Path) -> None:
         with self._mutex:

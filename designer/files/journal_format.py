@@ -28,7 +28,7 @@ _CHOICES = {"precision": PRECISIONS, "layout": LAYOUTS, "engine": ENGINES}
 
 def line(data: Mapping[str, Any]) -> bytes:
     """One record as it stands in the file."""
-    return checked(json.dumps(data, separators=(",", ":")))
+    return checked(_dense(data))
 
 
 def checked(text: str) -> bytes:
@@ -91,29 +91,68 @@ class Snapshot:
             "templates": {template.name: _template_data(template) for template in self.templates},
             "settings": dict(settings or {}),
         }
-        text = json.dumps(head, separators=(",", ":"))
-        layers = []
-        for number, layer in enumerate(self.layers):
-            if number % 16 == 0:
-                time.sleep(0)
-            layers.append(f"{json.dumps(layer.name)}:{json.dumps(_layer_data(layer), separators=(',', ':'))}")
-        return checked(f'{text[:-1]},"layers":{{{",".join(layers)}}}}}')
+        return checked(_joined(head, {layer.name: layer for layer in self.layers}, gently=True))
 
 
-def change_data(graph: Graph, change: ChangeSet) -> dict[str, Any]:
-    """What a record says of a change that was just made to `graph`: the values that are there now, None for what is gone."""
-    whole = change.added | change.rewired | change.reconfigured | change.redrawn
-    data = {
-        "layers": {n: _layer_data(graph[n]) if n in graph else None for n in sorted(whole | change.removed)},
-        "moved": {n: graph[n].position for n in sorted(change.moved - whole) if n in graph},
-        "properties": {k: graph.properties.get(k) for k in sorted(change.properties)},
-        "frames": {k: _frame_data(graph.frames[k]) if k in graph.frames else None for k in sorted(change.frames)},
-        "templates": {
-            k: _template_data(graph.templates[k]) if k in graph.templates else None for k in sorted(change.templates)
-        },
-        "settings": settings_data(change.settings),
-    }
-    return {key: part for key, part in data.items() if part}
+@dataclass(frozen=True)
+class Change:
+    """The values that are there after a change, None for what is gone. Collecting them takes no time, writing them does."""
+
+    layers: Mapping[str, Layer | None]
+    moved: Mapping[str, tuple[int, int]]
+    properties: Mapping[str, str | None]
+    frames: Mapping[str, Frame | None]
+    templates: Mapping[str, Template | None]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, graph: Graph, change: ChangeSet) -> Change:
+        """What `change`, which was just made to `graph`, touched."""
+        whole = change.added | change.rewired | change.reconfigured | change.redrawn
+        return cls(
+            {n: graph.get(n) for n in sorted(whole | change.removed)},
+            {n: graph[n].position for n in sorted(change.moved - whole) if n in graph},
+            {k: graph.properties.get(k) for k in sorted(change.properties)},
+            {k: graph.frames.get(k) for k in sorted(change.frames)},
+            {k: graph.templates.get(k) for k in sorted(change.templates)},
+            settings_data(change.settings),
+        )
+
+    def __bool__(self) -> bool:
+        return any((self.layers, self.moved, self.properties, self.frames, self.templates, self.settings))
+
+    @property
+    def weight(self) -> int:
+        """How many layers have to be written."""
+        inside = sum(len(template.layers) for template in self.templates.values() if template is not None)
+        return inside + sum(layer is not None for layer in self.layers.values())
+
+    def line(self, number: int, *, gently: bool = False) -> bytes:
+        """The record with this number. `gently`: in a thread, see `Snapshot.line`."""
+        data = {
+            "moved": self.moved,
+            "properties": self.properties,
+            "frames": {k: None if frame is None else _frame_data(frame) for k, frame in self.frames.items()},
+            "templates": {k: None if t is None else _template_data(t) for k, t in self.templates.items()},
+            "settings": self.settings,
+        }
+        head = {"n": number, "time": round(time.time(), 2), **{key: part for key, part in data.items() if part}}
+        return checked(_joined(head, self.layers, gently=gently))
+
+
+def _joined(head: Mapping[str, Any], layers: Mapping[str, Layer | None], *, gently: bool) -> str:
+    """The JSON of a record that has `head` and these layers."""
+    parts = []
+    for number, (name, layer) in enumerate(layers.items()):
+        if gently and number % 16 == 0:
+            time.sleep(0)
+        parts.append(f"{json.dumps(name)}:{'null' if layer is None else _dense(_layer_data(layer))}")
+    text = _dense(head)
+    return f'{text[:-1]},"layers":{{{",".join(parts)}}}}}' if parts else text
+
+
+def _dense(data: Any) -> str:
+    return json.dumps(data, separators=(",", ":"))
 
 
 class State:

@@ -84,6 +84,19 @@ def test_moving_every_layer_is_recorded(benchmark, desk) -> None:
     benchmark.pedantic(journal.record, setup=change, rounds=1 if benchmark.disabled else 30)
 
 
+def test_a_parameter_of_every_layer_is_recorded(benchmark, desk) -> None:
+    """A thread writes it; the next gesture may come at once or later."""
+    graph, journal = desk
+    sizes = count(33)
+
+    def change() -> tuple[tuple[ChangeSet], dict[str, object]]:
+        journal.wait()
+        wish = {n: {"features": str(next(sizes))} for n in graph.layers if n != "in"}
+        return (graph.apply(commands.set_params(graph, wish)),), {}
+
+    benchmark.pedantic(journal.record, setup=change, rounds=1 if benchmark.disabled else 10)
+
+
 def test_opening_takes_a_snapshot(benchmark, desk) -> None:
     graph, _ = desk
     assert len(benchmark(Snapshot.of, graph).layers) == len(graph)

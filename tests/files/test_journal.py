@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -160,6 +161,43 @@ def test_random_work_comes_back(tmp_path):
             desk.journal._compact_at = min(desk.journal._compact_at, desk.journal._size + 2000)
     desk.crash()
     assert len(files(desk.folder)) == 1
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    assert not found.findings
+    found.release()
+
+
+def test_a_large_record_is_written_by_a_thread_before_the_next_one(tmp_path, monkeypatch):
+    desk = Desk(tmp_path / "journal", chain(1000), tmp_path / "net.xml")
+    names = [n for n in desk.graph.layers if n != "in"]
+    began = []
+    real = Journal._write
+    monkeypatch.setattr(Journal, "_write", lambda *given: (began.append(threading.current_thread()), real(*given)))
+    for number in range(4):
+        desk.do(lambda g, n=number: commands.set_params(g, {m: {"features": str(n + 9)} for m in names}))
+        desk.do(lambda g, n=number: commands.set_params(g, {"n5": {"features": str(n + 50)}}))
+    desk.history.undo()
+    desk.history.undo()
+    desk.crash()
+    assert len(began) == 6  # four, the one that was undone, and the base
+    assert threading.main_thread() not in began
+    (file,) = files(desk.folder)
+    numbers = [record["n"] for part in lines(file.read_bytes()) if "n" in (record := read_line(part))]
+    assert numbers == list(range(1, 11))
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    assert not found.findings
+    found.release()
+
+
+def test_a_large_record_of_what_was_saved_meanwhile_is_dropped(tmp_path):
+    desk = Desk(tmp_path / "journal", chain(1000), tmp_path / "net.xml")
+    desk.do(lambda g: commands.set_params(g, {m: {"features": "9"} for m in g.layers if m != "in"}))
+    data = write_document(desk.graph)
+    desk.path.write_bytes(data)
+    desk.journal.saved(desk.path, sha256(data).hexdigest())
+    desk.do(lambda g: commands.set_params(g, {"n5": {"features": "50"}}))
+    desk.crash()
     (found,) = unfinished(desk.folder)
     assert found.graph == desk.graph
     assert not found.findings
