@@ -265,14 +265,18 @@ def compare(
         trust_custom or (),
     )  # fmt: skip
     columns, rows = comparing.compare(request, lambda text: err.print(text, markup=False, highlight=False))
-    table = Table()
-    for index, heading in enumerate(comparison.headings(columns, rows, times=False)):
-        table.add_column(heading, justify="right" if index else "left", no_wrap=index == 0, overflow="fold")
-    for row in comparison.summary(columns, rows, times=False):
-        table.add_row(*row)
-    out.print(table)
+    for name in dict.fromkeys(row.noise for row in rows):
+        part = [row for row in rows if row.noise == name]
+        table = Table(title=name if name != columns[0] else None)
+        for index, heading in enumerate(comparison.headings(columns, part, times=False)):
+            table.add_column(heading, justify="right" if index else "left", no_wrap=index == 0)
+        for line in comparison.summary(columns, part, times=False):
+            table.add_row(*line)
+        out.print(table)
     times = zip(columns[1:], comparison.means(rows)[1:], strict=True)
-    out.print("mean time: " + ", ".join(f"{name} {comparison.ms_text(f.milliseconds)} ms" for name, f in times), markup=False)
+    out.print(
+        "mean time: " + ", ".join(f"{name} {comparison.ms_text(f.milliseconds)} ms" for name, f in times), markup=False
+    )
     if report is not None:
         from app.comparison_page import write_report
 

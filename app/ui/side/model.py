@@ -13,6 +13,7 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from app.comparison import CROP, IN_LEVELS, LETTERS, Figures, Picture, disturbed, figures, read_noise, squared_error
+from app.ui.analysis.render import Pixels, picture_pixels
 from app.ui.jobs.background import Background
 from app.ui.side.runner import Made, SideRunner
 from app.ui.side.variants import Variant, VariantChoice, make_variant
@@ -87,6 +88,7 @@ class SideModel(QObject):
         self.errors: list[str] = []
         self.problem = ""  # of the picture
         self.made: dict[str, Made] = {}
+        self.colours: dict[str, Pixels] = {}  # the pictures as they are shown, by key
         self.clean: Picture | None = None
         self.noisy: Picture | None = None
         self.measured = Measured()
@@ -97,6 +99,11 @@ class SideModel(QObject):
         self.runner.failed.connect(self._on_failed)
         self.runner.finished.connect(self._on_finished)
         self._preparing: Background | None = None
+        self._epoch = 0  # another comparison, another epoch: late drawings are dropped
+        self._drawing = 0  # results that a thread is putting into colours
+        self._serial = 0
+        self._shown: dict[str, int] = {}  # which result of a variant is shown
+        self._ran = False  # every variant had its turn
 
     # --- what a person asks for --------------------------------------------------------------------------------
 
@@ -104,8 +111,9 @@ class SideModel(QObject):
         """Run all variants on the picture from the start."""
         self.stop()
         self.busy = True
-        self.made, self.measured, self.problem = {}, Measured(), ""
+        self.made, self.colours, self.measured, self.problem = {}, {}, Measured(), ""
         self.clean = self.noisy = None
+        self._shown, self._drawing, self._ran = {}, 0, False
         self.make_variants()
         self.started.emit()
         self.pictures_changed.emit()
@@ -117,7 +125,7 @@ class SideModel(QObject):
             self._end()
             return
         self._refuse_other_channels(known[0])
-        self._work(partial(prepared, path, known[0].channels, self.noise.operator()), self._on_prepared)
+        self._work(partial(_drawn, path, known[0].channels, self.noise.operator()), self._on_prepared)
 
     def _refuse_other_channels(self, first: Variant) -> None:
         for index, variant in enumerate(self.variants):
@@ -147,6 +155,7 @@ class SideModel(QObject):
     def stop(self) -> None:
         """Give up what runs; the results that are there stay."""
         self._preparing = None
+        self._epoch += 1
         self.runner.cancel()
         if self.busy:
             self._end()
@@ -154,6 +163,7 @@ class SideModel(QObject):
     def close(self) -> None:
         """End all engines."""
         self._preparing = None
+        self._epoch += 1
         self.runner.close()
         self.busy = False
 
@@ -223,7 +233,7 @@ class SideModel(QObject):
 
     def _on_prepared(self, answer: object) -> None:
         assert isinstance(answer, tuple)
-        self.clean, self.noisy = answer
+        self.clean, self.noisy, self.colours[CLEAN], self.colours[INPUT] = answer
         self.pictures_changed.emit()
         assert self.noisy is not None
         self.runner.run(self.variants, self.noisy)
@@ -239,11 +249,33 @@ class SideModel(QObject):
             self.status_changed.emit(index)
 
     def _on_made(self, index: int, made: object) -> None:
+        """Put the result into colours in a thread: of a large picture that takes longer than a frame of the window."""
         if not self.busy or not isinstance(made, Made):
             return
-        self.made[LETTERS[index]] = made
+        self._drawing += 1
+        self._serial += 1
+        epoch, serial, key = self._epoch, self._serial, LETTERS[index]
+        job = Background(self)
+
+        def arrived(answer: object) -> None:
+            job.deleteLater()
+            if epoch != self._epoch:
+                return
+            self._drawing -= 1
+            if serial > self._shown.get(key, 0) and not self.errors[index]:
+                self._shown[key] = serial
+                self._show(index, made, answer)
+            self._measure_when_ready()
+
+        job.done.connect(arrived)
+        job.start(partial(coloured, made.picture))
+
+    def _show(self, index: int, made: Made, answer: object) -> None:
+        assert isinstance(answer, tuple)
+        key = LETTERS[index]
+        self.made[key] = made
+        self.colours[key], broken = answer
         if isfinite(made.milliseconds):
-            broken = 1 - float(np.mean(np.isfinite(made.picture)))
             wrong = tr("{share} % of its values are no numbers", share=f"{100 * broken:.3g}") if broken else ""
             self.status[index] = "; ".join(text for text in (made.note, wrong) if text)
         self.status_changed.emit(index)
@@ -259,8 +291,14 @@ class SideModel(QObject):
         self.status_changed.emit(index)
 
     def _on_finished(self) -> None:
-        if not self.busy:
+        if self.busy:
+            self._ran = True
+            self._measure_when_ready()
+
+    def _measure_when_ready(self) -> None:
+        if not self._ran or self._drawing:
             return
+        self._ran = False
         if not self.made:
             self._end()
             return
@@ -295,6 +333,16 @@ def prepared(path: Path, channels: int, noise: Noise | None) -> tuple[Picture, P
     else:
         clean = read_image(path, channels)
     return clean, disturbed(clean, noise)
+
+
+def _drawn(path: Path, channels: int, noise: Noise | None) -> tuple[Picture, Picture, Pixels, Pixels]:
+    clean, noisy = prepared(path, channels, noise)
+    return clean, noisy, picture_pixels(clean[0]), picture_pixels(noisy[0])
+
+
+def coloured(picture: Picture) -> tuple[Pixels, float]:
+    """A picture as it is shown, and the share of values that are no numbers (work for a thread)."""
+    return picture_pixels(picture[0]), 1 - float(np.mean(np.isfinite(picture)))
 
 
 def measure_all(key: str, reference: Picture, noisy: Picture, made: dict[str, Made]) -> Measured:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 from app.comparison import CROP, Picture
 from app.ui.analysis.image_view import ImageView, View
 from app.ui.analysis.overlays import Box, Cross, Label, Overlay
-from app.ui.analysis.render import Pixels, picture_pixels, to_image
+from app.ui.analysis.render import Pixels, to_image
 from app.ui.side.differences import Levels, absolute_pixels, levels, mean_levels, signed_pixels
 from app.ui.side.grid import PictureGrid
 from app.ui.side.model import CLEAN, INPUT, SideModel
@@ -215,7 +215,7 @@ class Pictures(QWidget):
             difference = self.mode is Mode.DIFFERENCE
             if difference:
                 self._drawn = {n: d for n, d in self._drawn.items() if not n.startswith(f"{key}|")}
-            pixels = self._difference(key) if difference else picture_pixels(picture[0])
+            pixels = self._difference(key) if difference else self._model.colours[key]
             found = (picture, pixels, to_image(pixels))
             self._drawn[name] = found
         return found

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui import theme
-from app.ui.analysis.render import Pixels, picture_pixels
+from app.ui.analysis.render import Pixels
 from app.ui.analysis.saving import ask_path, tell
 from app.ui.side.folder_run import FolderRun
 from app.ui.side.model import SideModel
@@ -156,7 +156,7 @@ class VoteView(QWidget):
         if self.pictures.currentData() == "folder":
             shown: list[tuple[str, Mapping[str, Pixels]]] = [(kept.name, kept.pixels) for kept in self._run.kept]
         else:
-            made = {key: picture_pixels(item.picture[0]) for key, item in self._model.made.items()}
+            made = {key: self._model.colours[key] for key in self._model.made}
             shown = [(self._model.picture.name if self._model.picture is not None else "", made)]
         keys = sorted(set.intersection(*(set(pixels) for _, pixels in shown)))
         if len(keys) < 2:
