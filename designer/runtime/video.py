@@ -117,8 +117,8 @@ class VideoReader:
             self._seek(index, BACK[1:] if index == self._last - 1 else BACK)
         self._last = index
         while self._next <= index:
-            number = self._next
             self._grab()
+            number = self._next - 1  # further on where the decoder left out a damaged frame
             if number >= index - BACK[1]:
                 self._keep(number, self._retrieved())
         if index not in self._kept:

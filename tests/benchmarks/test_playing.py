@@ -5,7 +5,6 @@ The whole window and its engine process; fewer and smaller frames in an ordinary
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from time import perf_counter, thread_time
 
@@ -78,7 +77,6 @@ def test_playing(benchmark, qtbot: QtBot, tmp_path: Path) -> None:
     def note() -> None:
         shown.append(track.shown)
         if track.shown in (frames // 5, frames - 1):
-            gc.collect()
             memory.append((psutil.Process().memory_info().rss, worker.memory_info().rss))
 
     analysis.result_changed.connect(note)

@@ -287,3 +287,29 @@ def test_a_video_may_stand_for_a_camera(tmp_path):
         assert any(np.array_equal(pixels, picture_of(i)) for i in range(4))
     assert seen >= 6
     camera.close()
+
+
+def test_a_damaged_frame_is_named_and_the_others_keep_their_numbers(tmp_path):
+    from designer.runtime.opencv import opencv
+
+    cv = opencv()
+    path = make_video(tmp_path / "a.avi", 12, "MJPG")
+    with VideoReader(path) as video:
+        straight = list(video.frames())
+    packets = cv.VideoCapture(str(path), cv.CAP_FFMPEG)
+    packets.set(cv.CAP_PROP_FORMAT, -1)
+    for _ in range(6):
+        whole, packet = packets.read()
+        assert whole
+    packets.release()
+    data, found = path.read_bytes(), packet.tobytes()
+    assert data.count(found) == 1
+    path.write_bytes(data.replace(found, bytes(len(found))))
+    with VideoReader(path) as video:
+        assert video.info.frames == 12
+        np.testing.assert_array_equal(video.read(4), straight[4])
+        found = refusal(video.read, 5)
+        assert found.code == "damaged-video"
+        assert "frame 5" in found.message
+        for index in (6, 11, 3, 7):
+            np.testing.assert_array_equal(video.read(index), straight[index])
