@@ -30,11 +30,13 @@ from app.ui.analysis.inputs import (
     image_of,
     pattern_thumbnail,
     photographs,
+    slow_to_read,
     thumbnail,
     title_of,
 )
 from app.ui.analysis.playback import Playback, Track
 from app.ui.analysis.transport import Transport
+from app.ui.jobs.background import Background
 from app.ui.texts import tr
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.patterns import PATTERNS
@@ -161,11 +163,10 @@ class InputRow(QFrame):
             if track is not None:
                 self._show_track(track)
             else:
-                image, size = thumbnail(path) if path is not None else (None, tr("no picture chosen"))
-                self._show_picture(image, path)
-                self._size.setText(size)
-                if image is None and path is not None and path.suffix.lower() in DEEP:
-                    self._playback.look(self.layer, path)
+                if path is not None and slow_to_read(path):
+                    self._read_aside(path)
+                else:
+                    self._show_read(path, *(thumbnail(path) if path is not None else (None, tr("no picture chosen"))))
             self._file.setText(title_of(path) if path is not None else "")
             self._file.setToolTip(str(path or ""))
         if fed:
@@ -173,6 +174,25 @@ class InputRow(QFrame):
         track = self._playback.tracks.get(self.layer)
         self._problem.setText(problem or (track.error if track is not None else ""))
         self._problem.setVisible(bool(self._problem.text()))
+
+    def _read_aside(self, path: Path) -> None:
+        """A thumbnail that takes long is read in a thread; the one before stands until it is there."""
+        reading = Background(self)
+
+        def came(found: Any) -> None:  # (picture, size as text)
+            reading.deleteLater()
+            if self._path == path and self.layer not in self._playback.tracks:
+                self._show_read(path, *found)
+
+        reading.done.connect(came)
+        reading.failed.connect(lambda found: came((None, found[0].message)))
+        reading.start(lambda: thumbnail(path))
+
+    def _show_read(self, path: Path | None, image: QImage | None, size: str) -> None:
+        self._show_picture(image, path)
+        self._size.setText(size)
+        if image is None and path is not None and path.suffix.lower() in DEEP:
+            self._playback.look(self.layer, path)
 
     def _on_track(self, layer: str) -> None:
         if layer != self.layer:

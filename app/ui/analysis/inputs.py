@@ -23,6 +23,7 @@ from designer.runtime.video import SUFFIXES as VIDEOS
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
 ENDINGS = (*PICTURES, ".exr", ".npy", *VIDEOS)
+AT_ONCE = 1 << 17  # pixels of a picture that is decoded in the window's own thread
 THUMBNAIL = QSize(96, 72)
 Pixels = NDArray[np.uint8]
 
@@ -93,6 +94,16 @@ def cameras() -> tuple[str, ...]:
         found = (p.name.removeprefix("video") for p in Path("/dev").glob("video*"))
         return tuple(sorted((n for n in found if n.isdecimal()), key=int))
     return ("0", "1")
+
+
+def slow_to_read(path: Path) -> bool:
+    """Whether decoding a picture would hold up the window; only the file's head is read for that."""
+    if str(path).startswith(PATTERN) or path.suffix.lower() == ".npy":
+        return False
+    reader = QImageReader(str(path))
+    reader.setDecideFormatFromContent(True)
+    size = reader.size()
+    return size.isValid() and size.width() * size.height() > AT_ONCE
 
 
 def thumbnail(path: Path) -> tuple[QImage | None, str]:
