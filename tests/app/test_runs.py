@@ -1,0 +1,32 @@
+"""What a run tells the window beside its pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from app.runs import Progress, Runs
+from designer.files.document import parse_document
+from designer.files.weights import Weights
+from designer.operators.registry import load
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+from designer.runtime.shared import SharedFolder
+
+DOCUMENT = """<NetworkModel name="little" version="2">
+<Layer name="image" type="input"><Parameters dims="16x16x3" /></Layer>
+<Layer name="noise" type="noise" input="image"><Parameters kind="gaussian" scale="0.1" /></Layer>
+<Layer name="result" type="output" input="noise" />
+</NetworkModel>"""
+
+
+def test_results_above_the_cap_are_named_in_the_note(tmp_path):
+    graph = parse_document(DOCUMENT.encode()).graph
+    assert graph is not None
+    session = Session(graph, load(entry_points=False), Weights(), RunOptions(threads=1), keep_bytes=100)
+    session.set_input("image", np.zeros((1, 3, 16, 16), np.float32), picture=True)
+    reply = Runs(SharedFolder(tmp_path)).run(session, {}, Progress(lambda message: None, 1))
+    assert "not kept" in reply["note"]
+    assert "noise" in reply["note"]
