@@ -157,21 +157,23 @@ class FolderRun(QObject):
         reference = self._clean if self._model.reference == CLEAN else next(r for r in results if r is not None)
         assert reference is not None
         assert self._noisy is not None
-        if sum(p.nbytes for item in self.kept for p in item.pixels.values()) < KEPT:
-            pixels = {LETTERS[i]: picture_pixels(made.picture[0]) for i, made in self._made.items()}
-            self.kept.append(Kept(self._path.name, pixels))
         titles = self.columns if len(self.rows) < SHOWN else []
-        self._work(
-            partial(measured, self._path.name, self._model.noise.text, reference, self._noisy, results, times, titles),
-            self._on_measured,
+        measure = partial(
+            measured, self._path.name, self._model.noise.text, reference, self._noisy, results, times, titles
         )
+        room = sum(p.nbytes for item in self.kept for p in item.pixels.values()) < KEPT
+        kept = {LETTERS[i]: made.picture for i, made in self._made.items()} if room else {}
+        self._work(lambda: (measure(), {k: picture_pixels(p[0]) for k, p in kept.items()}), self._on_measured)
 
     def _on_measured(self, answer: object) -> None:
-        assert isinstance(answer, Row)
-        self.rows.append(answer)
+        assert isinstance(answer, tuple)
+        row, pixels = answer
+        self.rows.append(row)
+        if pixels:
+            self.kept.append(Kept(self._path.name, pixels))
         self.paths.append(self._path)
         self.done += 1
-        self.row_added.emit(answer)
+        self.row_added.emit(row)
         if self.running:
             self._next()
 
