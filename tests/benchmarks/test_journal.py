@@ -76,6 +76,7 @@ def test_moving_every_layer_is_recorded(benchmark, desk) -> None:
     steps = count(1)
 
     def change() -> tuple[tuple[ChangeSet], dict[str, object]]:
+        journal.wait()
         step = next(steps)
         return (graph.apply(commands.move_layers(graph, dict.fromkeys(graph.layers, (16 * step, 0)))),), {}
 
