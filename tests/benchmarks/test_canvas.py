@@ -42,7 +42,7 @@ def network(count: int) -> Graph:
     layers = [Layer("image", "input", params={"dims": "64x64x16"})]
     block = 0
     while len(layers) < count:
-        layers += _unet(f"block{block:03d}", layers[-1].name, (3200 * (block % 12), 1200 * (block // 12)))
+        layers += _unet(f"block{block:03d}", layers[-1].name, (5600 * (block % 6) + 320, 1600 * (block // 6)))
         block += 1
     return Graph(layers[:count])
 
@@ -52,7 +52,7 @@ def _unet(name: str, before: str, corner: tuple[int, int]) -> Iterator[Layer]:
     skips: list[str] = []
     for stage in range(10):
         down = stage < 5
-        x, y = corner[0] + 320 * stage, corner[1] + 192 * (stage if down else 9 - stage)
+        x, y = corner[0] + 544 * stage, corner[1] + 224 * (stage if down else 9 - stage)
         part = f"{name}_{'encoder' if down else 'decoder'}{stage if down else 9 - stage}"
         if not down:
             yield Layer(f"{part}_skip", "element_wise", (x, y - 96), (Source(before), Source(skips.pop())))
@@ -60,14 +60,14 @@ def _unet(name: str, before: str, corner: tuple[int, int]) -> Iterator[Layer]:
         yield Layer(
             f"{part}_conv", "convolution", (x, y), (Source(before),), {"features": "16"}, ActivationSpec("relu")
         )
-        yield Layer(f"{part}_norm", "batch_normalization", (x + 192, y), (Source(f"{part}_conv"),))
+        yield Layer(f"{part}_norm", "batch_normalization", (x + 272, y), (Source(f"{part}_conv"),))
         yield Layer(f"{part}_branch", "identity", (x, y + 96), (Source(before),))
         sources = (Source(f"{part}_norm"), Source(f"{part}_branch"))
-        yield Layer(f"{part}_sum", "element_wise", (x + 192, y + 96), sources)
+        yield Layer(f"{part}_sum", "element_wise", (x + 272, y + 96), sources)
         before = f"{part}_sum"
         if down:
             skips.append(before)
-            yield Layer(f"{part}_act", "activation", (x + 224, y + 192), (Source(before),), {}, ActivationSpec("relu"))
+            yield Layer(f"{part}_act", "activation", (x + 272, y + 208), (Source(before),), {}, ActivationSpec("relu"))
             before = f"{part}_act"
 
 

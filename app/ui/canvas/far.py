@@ -92,11 +92,12 @@ class FarView:
         self.selected = [spots[name].box() for name in marked]
         self.selected += [item.layout.box.translated(item.pos()) for item in items.values() if item.isSelected()]
         self.marked = {"link_path": QPainterPath(), "link_active": QPainterPath()}
+        curves = len(wires) <= CURVES  # over the same lines as all others
         for wire in wires:
             if wire.item is not None and wire.item.emphasised:
-                _add(self.marked["link_active"], wires, wire, curves=True)
+                _add(self.marked["link_active"], wires, wire, curves=curves)
             elif wire.key in path:
-                _add(self.marked["link_path"], wires, wire, curves=True)
+                _add(self.marked["link_path"], wires, wire, curves=curves)
         self._marks_known = True
 
     def paint(self, painter: QPainter, detail: float, names: Iterable[tuple[QRectF, str]] = ()) -> None:

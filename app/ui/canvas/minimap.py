@@ -31,6 +31,7 @@ class Minimap(QWidget):
         self.setToolTip("The whole network. Click to go there.")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.resize(WIDTH, HEIGHT)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # the canvas under it is not painted for its sake
         self._viewer = viewer
         self._collect = collect
         self._picture = QPixmap()
