@@ -283,6 +283,18 @@ def test_all_parameters_are_reset_in_one_step(qtbot, panel, context):
     assert context.document.graph["conv_0"] == before
 
 
+def test_a_parameter_beyond_the_old_tools_is_written_only_where_it_is_not_the_default(qtbot, panel, context):
+    context.select(("conv_1",))
+    groups = field(panel, "groups")
+    retype(qtbot, groups, "2")
+    assert params(context, "conv_1")["groups"] == "2"
+    qtbot.mouseClick(panel.findChild(QToolButton, "parameters.groups.reset"), Qt.MouseButton.LeftButton)
+    assert "groups" not in params(context, "conv_1")
+    assert groups.text() == "1"
+    qtbot.mouseClick(panel.findChild(QToolButton, "parameters.features.reset"), Qt.MouseButton.LeftButton)
+    assert params(context, "conv_1")["features"] == "32"
+
+
 def test_help_tells_the_rule_about_sums_and_the_bounds(qtbot, panel, context):
     context.select(("conv_1",))
     qtbot.mouseClick(panel.findChild(QToolButton, "parameters.features.help"), Qt.MouseButton.LeftButton)

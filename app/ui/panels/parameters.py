@@ -36,9 +36,10 @@ from app.ui.widgets.shared_params import (
     shared_parameters,
     text_of,
     with_activation_param,
+    with_param,
     with_templates,
 )
-from designer.graph.commands import rename_layer, set_activation, set_params
+from designer.graph.commands import rename_layer, set_activation
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, check_layer_name
@@ -348,8 +349,7 @@ class ParametersPanel(QWidget):
         if self._document is None:
             return
         names = [layer.name for layer in self._layers()]
-        key = f"parameter {name} of {', '.join(names)}"
-        self._document.do(lambda graph: set_params(graph, {n: {name: text} for n in names}, merge_key=key))
+        self._document.do(lambda graph: with_param(graph, self._context.registry, names, name, text))
 
     def _reset_all(self) -> None:
         if self._document is not None:

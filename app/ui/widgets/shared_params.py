@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from designer.graph.commands import set_params
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
@@ -24,6 +25,21 @@ def with_activation_param(graph: Graph, *, names: tuple[str, ...], name: str, te
     where = names[0] if len(names) == 1 else f"{len(names)} layers"
     key = f"activation parameter {name} of {', '.join(names)}"
     return Edit(f"Change {name} of the activation of {where}", edits, merge_key=key)
+
+
+def with_param(graph: Graph, registry: Registry, names: Sequence[str], name: str, text: str) -> Edit:
+    """The edit that gives layers this text of a parameter. One beyond the 2022 tool's is written only where it is not the default."""
+    key = f"parameter {name} of {', '.join(names)}"
+    edit = set_params(graph, {n: {name: text} for n in names}, merge_key=key)
+    layers = dict(edit.layers)
+    for layer_name in names:
+        before, after = layers[layer_name]
+        cls = registry.get(graph[layer_name].type)
+        parameter = cls.parameter(name) if cls is not None else None
+        if parameter is not None and after is not None and parameter.info.extension and _means(parameter, text):
+            rest = {n: t for n, t in after.params.items() if n != name}
+            layers[layer_name] = (before, replace(after, params=rest))
+    return replace(edit, layers=layers)
 
 
 def reset_all(graph: Graph, registry: Registry, names: Iterable[str]) -> Edit:
