@@ -48,6 +48,7 @@ class NetworkOverviewPanel(QWidget):
         self.tree.setAccessibleName("Steps of the inference")
         self.tree.setModel(self.model)
         self.tree.setUniformRowHeights(True)
+        self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names often differ at their ends
         self.tree.setIndentation(8)
         self.tree.setAlternatingRowColors(True)
         self.tree.setExpandsOnDoubleClick(False)
