@@ -203,7 +203,7 @@ class Journal:
         before, file = self._thread, self._file
 
         def run() -> None:
-            time.sleep(0)  # a thread that begins takes the turn of the one that made it, for 5 ms
+            time.sleep(0.001)  # a thread that begins would take the turn of the one that made it, for 5 ms
             if before is not None:
                 before.join()
             work(file, *given)

@@ -123,9 +123,9 @@ class Change:
 
     @property
     def weight(self) -> int:
-        """How many layers have to be written; a place is an eighth of one."""
+        """How many layers have to be written; a place is little beside one."""
         inside = sum(len(template.layers) for template in self.templates.values() if template is not None)
-        return inside + sum(layer is not None for layer in self.layers.values()) + len(self.moved) // 8
+        return inside + sum(layer is not None for layer in self.layers.values()) + len(self.moved) // 32
 
     def line(self, number: int, *, gently: bool = False) -> bytes:
         """The record with this number. `gently`: in a thread, see `Snapshot.line`."""
