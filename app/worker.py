@@ -44,6 +44,8 @@ from designer.runtime.network import output_layers
 from designer.runtime.session import Session
 from designer.runtime.shared import SharedFolder
 
+BEHIND = 3  # niceness: where cores are few, the window answers before the network goes on
+
 
 def _check_sources(session: Session) -> None:
     """Refuse early, and all at once, what the engine would refuse later one by one."""
@@ -341,6 +343,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         "--memory", type=int, metavar="MIB", help="most memory that the process may take, where POSIX is"
     )
     options = parser.parse_args(arguments)
+    if hasattr(os, "nice"):
+        os.nice(BEHIND)
     if options.memory:
         _limit_memory(options.memory << 20)
     server = Server(sys.stdin.buffer, _private_stdout(), SharedFolder(options.shared))

@@ -6,9 +6,10 @@ The whole window, its engine process and the sample denoiser on a photograph of 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 
 import pytest
 
@@ -35,23 +36,27 @@ WAIT = 120_000
 
 
 class Gaps(QObject):
-    """The longest times between two turns of the event loop."""
+    """The longest times between two turns of the event loop: by the clock, and of work of the window's thread alone.
+
+    On a machine that is busy with something else the first says how long the thread waited for a core.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.longest: list[float] = []
-        self._last = perf_counter()
+        self.longest: list[tuple[float, float]] = []
+        self._last = (perf_counter(), thread_time())
         self._timer = QTimer(self, interval=2, timeout=self._tick)
         self._timer.start()
 
     def _tick(self) -> None:
-        now = perf_counter()
-        self.longest.append((now - self._last) * 1000)
+        now = (perf_counter(), thread_time())
+        self.longest.append(((now[0] - self._last[0]) * 1000, (now[1] - self._last[1]) * 1000))
         self._last = now
 
-    def take(self) -> float:
-        found, self.longest = max(self.longest, default=0.0), []
-        return found
+    def take(self) -> tuple[float, float]:
+        """Longest frame in ms since the last call: by the clock, and by the thread's own work."""
+        found, self.longest = self.longest or [(0.0, 0.0)], []
+        return max(wall for wall, _ in found), max(work for _, work in found)
 
 
 @pytest.fixture
@@ -125,7 +130,7 @@ def test_no_frame_hangs(benchmark, window: MainWindow, qtbot: QtBot, tmp_path: P
         settle(window, qtbot)
 
     gaps = Gaps()
-    worst: dict[str, float] = {}
+    worst: dict[str, tuple[float, float]] = {}
     works: tuple[Callable[[], None], ...] = (noise, mix, open_photograph, look)
     for work in works:
         work()  # once before: what is made at the first use is made
@@ -134,12 +139,15 @@ def test_no_frame_hangs(benchmark, window: MainWindow, qtbot: QtBot, tmp_path: P
             gaps.take()
             work()
             found.append(gaps.take())
-        worst[work.__name__] = round(min(found), 1)  # of three rounds, for the machine may be busy with something else
+        worst[work.__name__] = tuple(round(min(times), 1) for times in zip(*found, strict=True))  # type: ignore[assignment]
     benchmark.extra_info.update(worst)
     benchmark.pedantic(mix, rounds=1)
     if not benchmark.disabled:
-        print(f"\nlongest frames in ms: {worst}; reach {FRAME}")
-        assert max(worst.values()) <= FRAME
+        busy = os.getloadavg()[0] > 2 * (os.cpu_count() or 1) if hasattr(os, "getloadavg") else False
+        print(
+            f"\nlongest frames in ms (clock, own work): {worst}; reach {FRAME}{'; the machine is busy' if busy else ''}"
+        )
+        assert max(times[1 if busy else 0] for times in worst.values()) <= FRAME
 
 
 def test_a_thousand_moves_leave_memory_where_it_was(benchmark, window: MainWindow, qtbot: QtBot) -> None:
