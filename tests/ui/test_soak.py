@@ -63,6 +63,8 @@ def test_anything_at_random(qtbot, tmp_path, monkeypatch, seed):
                 if step % DEEP == 0:
                     player.check_deeply()
             player.context.set_scope(())
+            while document.redo() is not None:
+                pass
             end = without_views(document.graph)
             while document.undo() is not None:
                 pass
