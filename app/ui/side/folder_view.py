@@ -51,6 +51,7 @@ class FolderView(QWidget):
         self._run = run
         self._plotting = Background(self)
         self._plotting.done.connect(self._on_plotted)
+        self._plotting.failed.connect(lambda found: self.plot.set_empty_text(str(found[0].message)))
         self._plot_wanted = False
         self._writing = Background(self)
         self._writing.done.connect(lambda name: self.note.setText(tr("Saved {name}", name=name)))
@@ -235,6 +236,7 @@ class FolderView(QWidget):
         if self._plotting.running:
             self._plot_wanted = True
             return
+        self.plot.set_empty_text(tr("The plot is being drawn …"))
         self._plotting.start(partial(plot, list(run.columns), list(run.rows), _inks(), (7.6, 3.2)))
 
     def _on_plotted(self, answer: object) -> None:
