@@ -188,3 +188,12 @@ def test_the_pinned_place_is_marked_on_the_output_picture(bench: Bench) -> None:
     assert Cross(10, 8) in view.overlays
     bench.pin(0, 10, 8)
     assert view.overlays == ()
+
+
+def test_a_message_stands_until_the_cursor_moves(bench: Bench) -> None:
+    bench.qtbot.waitUntil(lambda: bench.panel.figures.complete, timeout=kit.WAIT)
+    bench.panel.probe.tell("Saved picture.png")
+    bench.panel.figures.changed.emit()
+    assert bench.panel.status_text == "Saved picture.png"
+    bench.qtbot.mouseMove(bench.panel.grid.viewport(), bench.place(2, 20, 4))
+    assert "channel 2  x 20  y 4" in bench.panel.status_text

@@ -150,7 +150,7 @@ class Exporter(QObject):
         self._say(f"{found[0].message}. {found[0].remedy}".strip())
 
     def _say(self, text: str) -> None:
-        self._panel.probe.status.setText(text)
+        self._panel.probe.tell(text)
 
 
 def statistics(values: Floats) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QVBoxLayout
 
@@ -25,6 +25,8 @@ from app.ui.texts import tr
 if TYPE_CHECKING:
     from app.ui.panels.channel_inspector import ChannelInspectorPanel
 
+TOLD = 6000  # ms that a message stands where values are told else
+
 
 class InspectorProbe(QObject):
     """Two lines of text and the input picture. `pin` is a place of the layer's output, whatever is shown of the layer."""
@@ -38,6 +40,8 @@ class InspectorProbe(QObject):
         self._page: Page | None = None
         self._large: int | None = None
         self._summary = ""
+        self._told = ""
+        self._telling = QTimer(self, singleShot=True, interval=TOLD, timeout=self._told_enough)
         self.hover: Place | None = None
         self.pin: Place | None = None
         self._pin_size = (1, 1)  # width and height of the tensor that was pinned
@@ -109,6 +113,16 @@ class InspectorProbe(QObject):
     def say(self, summary: str) -> None:
         """What is told while the cursor is nowhere."""
         self._summary = summary
+        self._show_texts()
+
+    def tell(self, text: str) -> None:
+        """Tell how something went, until the cursor moves or a while has passed."""
+        self._told = text
+        self._telling.start()
+        self._show_texts()
+
+    def _told_enough(self) -> None:
+        self._told = ""
         self._show_texts()
 
     def leave(self) -> None:
@@ -186,6 +200,7 @@ class InspectorProbe(QObject):
     def _set_hover(self, place: Place | None) -> None:
         if place != self.hover:
             self.hover = place
+            self._told = ""
             self._show()
             self.changed.emit()
 
@@ -241,6 +256,9 @@ class InspectorProbe(QObject):
         self._show_texts()
 
     def _show_texts(self) -> None:
+        if self._told:
+            self.status.setText(self._told)
+            return
         page, place = self._page, self.hover
         if place is None and self.pin is not None and self._pin_here() is not None:
             x, y = self._pin_here() or (0, 0)

@@ -103,11 +103,12 @@ class LayerInfos(QObject):
         if self._wish is not None:
             wish, self._wish = self._wish, None
             self._background.wait()  # it has told its result, and is about to end
-            self._background.start(lambda: layer_infos(*wish))
+            key = self._key
+            self._background.start(lambda: (key, layer_infos(*wish)))
 
     def _done(self, answer: object) -> None:
         if self._wish is not None:  # the document is another one by now
             self._next()
-        elif isinstance(answer, dict):
-            self.infos = answer
+        elif isinstance(answer, tuple) and answer[0] == self._key:
+            self.infos = answer[1]
             self.changed.emit()

@@ -81,10 +81,10 @@ class Sorter(QObject):
         self._background.done.connect(self._done)
         self._background.failed.connect(lambda found: self._next())
         self._wish: tuple[Floats, Order] | None = None
-        self._count = 0
+        self._number = 0  # of the last wish: answers to others are of no use
 
     def sort(self, data: Floats, order: Order) -> None:
-        self._count = len(data)
+        self._number += 1
         if order is Order.INDEX or data.size <= INLINE:
             self._wish = None
             self.sorted.emit(order_of(data, order))
@@ -101,10 +101,11 @@ class Sorter(QObject):
         if self._wish is not None:
             (data, order), self._wish = self._wish, None
             self._background.wait()  # it has told its result, and is about to end
-            self._background.start(lambda: (data.shape, order_of(data, order)))
+            number = self._number
+            self._background.start(lambda: (number, order_of(data, order)))
 
     def _done(self, answer: object) -> None:
         if self._wish is not None:  # something else is wanted by now
             self._next()
-        elif isinstance(answer, tuple) and answer[0][0] == self._count:
+        elif isinstance(answer, tuple) and answer[0] == self._number:
             self.sorted.emit(answer[1])
