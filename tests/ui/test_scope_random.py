@@ -59,7 +59,7 @@ def edit(document: Document, pick: random.Random, canvas: Canvas) -> None:
     one = some[0] if some else ""
 
     def command(g: Graph):
-        kind = pick.randrange(14)
+        kind = pick.randrange(15)
         if kind == 0 or not names:
             made = wishes.new_layer(
                 document, pick.choice(TYPES), (pick.randrange(0, 640, 16), pick.randrange(0, 320, 16))
@@ -92,6 +92,8 @@ def edit(document: Document, pick: random.Random, canvas: Canvas) -> None:
         if kind == 12:
             key = unique_name("f", g.frames)
             return commands.set_frame(g, key, Frame(key, "x", rect=(0, 0, 480, 320)))
+        if kind == 13:
+            return template_commands.paste_with_templates(g, [g[n] for n in some], list(g.templates.values()))
         if g.frames:
             return template_wishes.collapse(g, [], [pick.choice(sorted(g.frames))], canvas.projection.members)
         return wishes.bypass(document, some)
