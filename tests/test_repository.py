@@ -55,7 +55,9 @@ def loaded_by(statement: str) -> set[str]:
     ],
 )
 def test_imports_stay_light(statement: str) -> None:
-    heavy = {"torch", "onnx", "onnxruntime", "matplotlib", "PySide6", "NodeGraphQt", "cv2", "OpenEXR"} & loaded_by(statement)
+    heavy = {"torch", "onnx", "onnxruntime", "matplotlib", "PySide6", "NodeGraphQt", "cv2", "OpenEXR"} & loaded_by(
+        statement
+    )
     assert not heavy
 
 

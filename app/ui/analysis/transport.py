@@ -27,9 +27,9 @@ class Transport(QWidget):
         self._name = f"analysis.input.{layer}"
         self.setObjectName(f"{self._name}.transport")
         self.setAccessibleName(tr("Frames for {layer}", layer=layer))
-        self._back = self._button("previous", "step-backward", partial(playback.step, layer, -1))
-        self._play = self._button("play", "play", self._toggle)
-        self._next = self._button("next", "step-forward", partial(playback.step, layer, 1))
+        self._back = self._button("previous", "step-backward", tr("Step back"), partial(playback.step, layer, -1))
+        self._play = self._button("play", "play", tr("Play"), self._toggle)
+        self._next = self._button("next", "step-forward", tr("Step"), partial(playback.step, layer, 1))
         self._slider = QSlider(Qt.Orientation.Horizontal)
         self._slider.setObjectName(f"{self._name}.scrub")
         self._slider.setAccessibleName(tr("Frame for {layer}", layer=layer))
@@ -44,7 +44,7 @@ class Transport(QWidget):
         for speed in SPEEDS:
             self._speed.addItem(f"{speed:g} x", speed)
         self._speed.activated.connect(lambda i: playback.set_way(layer, speed=SPEEDS[i]))
-        self._loop = self._button("loop", "repeat", self._set_ways)
+        self._loop = self._button("loop", "repeat", tr("Loop"), self._set_ways)
         self._loop.setCheckable(True)
         self._loop.setToolTip(tr("Begin again at the end"))
         self._loop.setAccessibleName(tr("Loop {layer}", layer=layer))
@@ -78,8 +78,9 @@ class Transport(QWidget):
         playback.changed.connect(self._on_changed)
         self.show_track()
 
-    def _button(self, name: str, icon: str, action: Callable[[], None]) -> QToolButton:
+    def _button(self, name: str, icon: str, title: str, action: Callable[[], None]) -> QToolButton:
         button = QToolButton()
+        button.setAccessibleName(f"{title}: {self.layer}")
         button.setObjectName(f"{self._name}.{name}")
         button.setAutoRaise(True)
         theme.set_icon(button, icon)
