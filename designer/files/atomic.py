@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from designer.files.locking import lock
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+ABANDONED_SECONDS = 2.0  # a file that was just made may not be locked yet
+_TEMPORARY = re.compile(r"\.lw-[0-9a-f]{16}\.tmp")
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
@@ -37,6 +43,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise _refused(path, error) from error
     try:
         with os.fdopen(descriptor, "wb") as stream:
+            lock(descriptor)
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -49,6 +56,25 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):  # gone when it was put in place
             temporary.unlink()
     _sync_folder(target.parent)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove what saves into `folder` left there whose process ended before they were done. Never raises."""
+    try:
+        files = [entry for entry in os.scandir(folder) if _TEMPORARY.fullmatch(entry.name)]
+    except OSError:
+        return
+    for file in files:
+        with contextlib.suppress(OSError):
+            if time.time() - file.stat().st_mtime < ABANDONED_SECONDS:
+                continue
+            stream = os.open(file.path, os.O_RDWR)
+            try:
+                abandoned = lock(stream)
+            finally:
+                os.close(stream)
+            if abandoned:
+                os.unlink(file.path)
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:

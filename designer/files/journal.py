@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from designer.files.journal_format import FORMAT, Change, Snapshot, line, settings_data
+from designer.files.locking import lock
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
@@ -26,7 +26,6 @@ MAKING = ".making"  # a journal that is not whole yet
 VARIABLE = "LAYERWRIGHT_JOURNAL"
 LARGE = 300  # layers of a record from which on a thread writes it
 COMPACT_BYTES = 4 << 20  # a journal that grows by this much is written anew
-_LOCK_AT = 1 << 62  # where Windows locks: a byte that no file has, so that reading goes on
 
 
 def journal_folder() -> Path:
@@ -286,23 +285,6 @@ def _create(path: Path) -> int:
         os.close(stream)
         raise OSError("the file could not be locked")
     return stream
-
-
-def lock(stream: int) -> bool:
-    """Lock a file for this process until `stream` is closed; False when another one has it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            os.lseek(stream, _LOCK_AT, os.SEEK_SET)
-            msvcrt.locking(stream, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _write(stream: int, data: bytes) -> None:

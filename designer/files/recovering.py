@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from designer.files import limits
+from designer.files.atomic import remove_abandoned
 from designer.files.document import parse_document, read_bounded
-from designer.files.journal import ENDING, MAKING, journal_folder, lock
+from designer.files.journal import ENDING, MAKING, journal_folder
 from designer.files.journal_format import FORMAT, State, lines, read_line
+from designer.files.locking import lock
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.files.xml_tree import XmlError
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -105,6 +107,8 @@ def _look(file: Path) -> Unfinished | None:
     except OSError:
         os.close(stream)
         return None
+    if left.path is not None:
+        remove_abandoned(left.path.parent)
     same = left.graph is not None and left.graph == left.on_disk and not left.settings
     if same and not left.findings:  # saved, or undone to what was saved
         left.discard()

@@ -17,6 +17,7 @@ from time import perf_counter
 import kill_driver
 import pytest
 
+from designer.files import atomic
 from designer.files.document import parse_document, write_document
 from designer.files.recovering import unfinished
 from designer.graph.graph import Graph
@@ -120,16 +121,23 @@ def kill_and_check(server: Server, folder: Path, kills: int, longest: float) -> 
         seed = SEED * 1000 + kill
         done = server.run_and_kill(seed, document, journal, chance.uniform(0, longest))
         gestures += done
-        recovered += check(Replay(seed, start), done, document, journal)
-        for left in folder.iterdir():
-            if left.name.startswith(".lw-"):  # of a save that was not finished
-                left.unlink()
+        found = check(Replay(seed, start), done, document, journal)
+        recovered += found
+        for left in folder.glob(".lw-*.tmp"):  # of a save that was killed
+            assert not found, "what was left beside the document goes with the look at the journal"
+            left.unlink()
         assert {p.name for p in folder.iterdir()} <= {"start.xml", "net.xml", "journal", "window.ini"}
         for left in journal.iterdir() if journal.exists() else ():
             assert left.suffix == ".making", left  # nothing else outlives its document
             left.unlink()
     assert recovered > kills // 4  # the test is one only if there was something to lose
     assert gestures > 5 * kills
+
+
+@pytest.fixture(autouse=True)
+def remove_at_once(monkeypatch):
+    """What a save that was not finished left is removed however young it is."""
+    monkeypatch.setattr(atomic, "ABANDONED_SECONDS", -1.0)
 
 
 def test_kill_at_random_moments(tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from designer.files import atomic
 from designer.files import journal as journal_module
 from designer.files.document import parse_document, read_document, write_document
 from designer.files.journal import ENDING, Journal, journal_folder
@@ -476,6 +477,27 @@ def test_records_that_are_missing_are_said(desk):
     (found,) = unfinished(desk.folder)
     assert "2 of 5" in found.findings[0].message
     found.release()
+
+
+def test_what_an_unfinished_save_left_is_removed(desk, tmp_path, monkeypatch):
+    left, other = tmp_path / ".lw-0123456789abcdef.tmp", tmp_path / ".lw-mine.tmp"
+    for file in (left, other):
+        file.write_text("half")
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.crash()
+    unfinished(desk.folder)[0].release()
+    assert left.exists()  # too young: its process may live
+    os.utime(left, (1, 1))
+    with atomic.atomic_file(tmp_path / "new.xml") as stream:
+        stream.write(b"whole")
+        stream.flush()
+        (living,) = [p for p in tmp_path.glob(".lw-*.tmp") if p not in (left, other)]
+        os.utime(living, (1, 1))
+        unfinished(desk.folder)[0].release()
+        assert living.exists()  # it is locked
+    assert not left.exists()
+    assert other.exists()  # none of ours
+    assert (tmp_path / "new.xml").read_bytes() == b"whole"
 
 
 def test_lines_carry_checksums(desk):
