@@ -1,13 +1,13 @@
 """How long a page of channels takes to be seen, and how smoothly many channels scroll.
 
-Times are wall-clock; the best of several is judged, for the machine may be busy. An ordinary test run goes through the
-same code once, with small channels.
+Judged is the processor time of the window's thread, which is the wall-clock time on a machine that has nothing else to
+do; both are told. An ordinary test run goes through the same code once, with small channels.
 """
 
 from __future__ import annotations
 
 from statistics import median
-from time import perf_counter
+from time import perf_counter, thread_time
 
 import pytest
 
@@ -35,9 +35,9 @@ class Frames(QObject):
         paint = grid.paintEvent
 
         def timed(event: object) -> None:
-            began = perf_counter()
+            began = thread_time()
             paint(event)
-            self.milliseconds.append((perf_counter() - began) * 1000)
+            self.milliseconds.append((thread_time() - began) * 1000)
 
         grid.paintEvent = timed  # type: ignore[method-assign]
 
@@ -66,16 +66,18 @@ def test_a_page_of_64_channels(benchmark, qtbot) -> None:
     whole(grid)
     assert len(grid.visible()) == 64
     frames = Frames(grid)
-    times = []
+    times, spent = [], []
 
     def page() -> None:
-        began = perf_counter()
+        began, worked = perf_counter(), thread_time()
         grid.show_data(data.view())
         whole(grid)
         times.append((perf_counter() - began) * 1000)
+        spent.append((thread_time() - worked) * 1000)
 
     benchmark.pedantic(page, rounds=1 if benchmark.disabled else 60)
     figures = {
+        "processor_milliseconds": round(median(spent), 1),
         "best_milliseconds": round(min(times), 1),
         "milliseconds": round(median(times), 1),
         "longest_frame": round(max(frames.milliseconds), 1),
@@ -84,7 +86,7 @@ def test_a_page_of_64_channels(benchmark, qtbot) -> None:
     benchmark.extra_info.update(figures)
     if not benchmark.disabled:
         print(f"\npage of 64 channels: {figures}")
-        assert min(times) <= 50
+        assert median(spent) <= 50
         assert median(frames.milliseconds) <= 25
 
 
