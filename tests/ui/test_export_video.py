@@ -116,6 +116,20 @@ def test_closing_cancels(bench: Bench) -> None:
     assert sorted(p.name for p in bench.folder.iterdir()) == before
 
 
+def test_closing_the_window_cancels(bench: Bench) -> None:
+    window = QWidget()
+    bench.qtbot.addWidget(window)
+    window.show()
+    bench.dialog.close()
+    bench.dialog = VideoExportDialog(bench.context, window)
+    bench.dialog.show()
+    before = sorted(p.name for p in bench.folder.iterdir())
+    bench.export(0, "made.mkv")
+    bench.qtbot.waitUntil(lambda: any(p.name.startswith(".lw-") for p in bench.folder.iterdir()), timeout=WAIT)
+    window.close()
+    assert sorted(p.name for p in bench.folder.iterdir()) == before
+
+
 def test_what_is_wrong_is_told(bench: Bench) -> None:
     bench.export(0, "none/made.mkv")
     assert "No such file" in bench.finished()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
@@ -62,6 +62,8 @@ class VideoExportDialog(GrowingDialog):
         self._context = context
         self._analysis = analysis_of(context)
         self._engine: EngineClient | None = None
+        if parent is not None:
+            parent.installEventFilter(self)
         self._token = ""
         self._target = Path()
         self.setObjectName("export_video")
@@ -254,6 +256,12 @@ class VideoExportDialog(GrowingDialog):
         self.bar.hide()
         self.cancel.setEnabled(False)
         self.export.setEnabled(True)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """A window that closes takes its dialogs with it without asking them."""
+        if watched is self.parent() and event.type() is QEvent.Type.Hide and not event.spontaneous():
+            self._finish()
+        return super().eventFilter(watched, event)
 
     def done(self, result: int) -> None:
         """Closing cancels."""
