@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QDateTime, QLocale, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication
@@ -40,8 +40,8 @@ STATES = {
 class RecoverDialog(GrowingDialog):
     """Blocks nothing. It closes when nothing is left in it."""
 
-    recover_asked = Signal(object)  # Unfinished
-    discard_asked = Signal(object)
+    recover_asked = Signal(Unfinished)
+    discard_asked = Signal(Unfinished)
 
     def __init__(self, left: Sequence[Unfinished], parent: QWidget) -> None:
         super().__init__(parent)
@@ -68,7 +68,9 @@ class RecoverDialog(GrowingDialog):
         header = self.list.header()
         for column in range(3):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-        self.list.setCurrentItem(self.list.topLevelItem(0))
+        first = self.list.topLevelItem(0)
+        if first is not None:
+            self.list.setCurrentItem(first)
         self.list.currentItemChanged.connect(self._refresh)
         self.list.itemActivated.connect(lambda _item: self.recover_current())
         self.note = QLabel()
@@ -108,7 +110,7 @@ class RecoverDialog(GrowingDialog):
         item.setIcon(0, theme.icon("alert", "warning") if left.findings else theme.icon("file-outline", "muted"))
         return item
 
-    def _button(self, name: str, text: str, wish: object) -> QPushButton:
+    def _button(self, name: str, text: str, wish: Callable[[], object]) -> QPushButton:
         button = QPushButton(text)
         button.setObjectName(f"recover.{name}")
         button.setAccessibleName(text.replace("&", "").rstrip("."))

@@ -76,7 +76,7 @@ class ShortcutsDialog(QDialog):
         box.addWidget(buttons)
         self.resize(820, 620)
         self._fill()
-        self.list.setCurrentItem(self.list.topLevelItem(0))
+        self.select(next(iter(shortcuts.specs)))
         self.search.setFocus()
 
     # --- building --------------------------------------------------------------------------------------------
