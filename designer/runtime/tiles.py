@@ -30,7 +30,9 @@ from designer.runtime.receptive import layer_reach, piecewise, reached
 if TYPE_CHECKING:
     from designer.runtime.session import Session
 
-SPARE = 2.0  # engines need room beside the tensors: packed weights, buffers of convolutions
+SPARE = (
+    2.6  # engines need room beside the tensors: packed weights, other layouts of them, what an arena keeps (measured)
+)
 SHARE = 0.6  # of the free memory that a part may take
 SMALLEST = 64  # pixels of a tile's side below which nothing is gained
 
