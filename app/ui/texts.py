@@ -1,4 +1,7 @@
-"""Texts that a person reads go through `tr`, so that a translation can stand in for each of them."""
+"""Texts that a person reads go through `tr`, so that a translation can stand in for each of them.
+
+`python -m app.texts_catalogue` collects them: what stands in `tr`, `trn` and `mark` has to be written there as it is.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,34 @@ DOMAIN = "layerwright"
 _catalogues: list[gettext.NullTranslations] = [gettext.NullTranslations()]  # the last one counts
 
 
-def tr(text: str, **values: object) -> str:
+def tr(text: str, /, **values: object) -> str:
     """The text in the person's language; `{name}` in it is filled in from `values` after it was translated."""
     found = _catalogues[-1].gettext(text)
     return found.format(**values) if values else found
 
 
+def trn(one: str, many: str, count: int, /, **values: object) -> str:
+    """`one` or `many`, as the person's language counts; `{count}` is filled in too."""
+    return _catalogues[-1].ngettext(one, many, count).format(count=count, **values)
+
+
+def mark(text: str) -> str:
+    """The text itself: it stands in a table, is collected for translators, and `tr_data` translates it where it is shown."""
+    return text
+
+
+def tr_data(text: str) -> str:
+    """A text of a table (actions, menus, panels, requirements, or one that was marked) in the person's language."""
+    return _catalogues[-1].gettext(text) if text else ""
+
+
 def use(folder: Path, languages: list[str]) -> None:
     """Take texts from `folder/<language>/LC_MESSAGES/layerwright.mo`; English where there is none."""
-    _catalogues[:] = [gettext.translation(DOMAIN, folder, languages, fallback=True)]
+    take(gettext.translation(DOMAIN, folder, languages, fallback=True))
+
+
+def take(catalogue: gettext.NullTranslations) -> gettext.NullTranslations:
+    """Texts that are made from now on come from this catalogue; returns the one before."""
+    before = _catalogues[-1]
+    _catalogues[:] = [catalogue]
+    return before
