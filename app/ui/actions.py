@@ -320,6 +320,7 @@ ACTIONS = (
     Spec("view.theme_dark", "&Dark", "Dark colours"),
     Spec("view.theme_light", "&Light", "Light colours"),
     Spec("view.reset_layout", "&Reset This Workspace", "Put the windows back where they were at first"),
+    Spec("view.save_layout", "&Save Layout...", "Keep how the windows stand under a name"),
     Spec(
         "run.inference",
         "Launch &Inference",

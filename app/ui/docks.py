@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, QSize, Qt, Signal
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QWidget
@@ -24,6 +25,15 @@ _SHARES: dict[str, dict[str, float]] = {
     "Profile": {"left": 0.22, "right": 0.34, "bottom": 0.40},
     "Train": {"left": 0.17, "right": 0.28, "bottom": 0.36},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """How the panels of a workspace stand: Qt's own state, and the open ones as `name:width:height,...` in pixels."""
+
+    workspace: str
+    state: QByteArray
+    panels: str
 
 
 class Docks(QObject):
@@ -122,21 +132,48 @@ class Docks(QObject):
         if name == self.workspace:
             return
         self.remember()
-        self.workspace = name
+        state, panels = (self._settings.value(f"{what}/{name}") for what in ("workspaces", "panels"))
+        good = isinstance(state, QByteArray)
+        self._take(name, Arrangement(name, state, panels if isinstance(panels, str) else "") if good else None)
+
+    def _take(self, name: str, stored: Arrangement | None) -> bool:
+        """Bring up a workspace as it was stored, or else in its own arrangement; whether the stored one could be read."""
+        changed, self.workspace = name != self.workspace, name
+        size = self._window.size()
         self._heads = {}
         self._clear()  # what a stored arrangement does not name would stay where it is
-        stored = self._settings.value(f"workspaces/{name}")
-        if not (isinstance(stored, QByteArray) and self._window.restoreState(stored, LAYOUT_VERSION)):
-            self.arrange()
+        good = stored is not None and self._window.restoreState(stored.state, LAYOUT_VERSION)
+        if stored is not None and good:
+            self._keep_only(stored.panels)
         else:
-            self._keep_only(self._settings.value(f"panels/{name}"))
-        self.workspace_changed.emit(name)
+            self.arrange()
+        if self._window.size() != size:  # panels that stood here for a moment have pushed it
+            layout = self._window.layout()
+            if layout is not None:
+                layout.activate()
+            self._window.resize(size)
+        if changed:
+            self.workspace_changed.emit(name)
+        return good
+
+    def arrangement(self) -> Arrangement:
+        """How everything stands now."""
+        return Arrangement(self.workspace, self._window.saveState(LAYOUT_VERSION), ",".join(self._seen()))
+
+    def restore(self, kept: Arrangement) -> bool:
+        """Bring an arrangement back, in its workspace; False, with nothing changed, where its workspace is unknown."""
+        if kept.workspace not in WORKSPACES:
+            return False
+        if kept.workspace != self.workspace:
+            self.remember()
+        return self._take(kept.workspace, kept)
 
     def remember(self) -> None:
         """Store the arrangement of the present workspace."""
         if self.workspace:
-            self._settings.setValue(f"workspaces/{self.workspace}", self._window.saveState(LAYOUT_VERSION))
-            self._settings.setValue(f"panels/{self.workspace}", ",".join(self._seen()))
+            now = self.arrangement()
+            self._settings.setValue(f"workspaces/{self.workspace}", now.state)
+            self._settings.setValue(f"panels/{self.workspace}", now.panels)
             self._settings.setValue("workspace", self.workspace)
 
     def last_workspace(self) -> str:
@@ -181,12 +218,12 @@ class Docks(QObject):
         sizes = {p: d.size() if not d.visibleRegion().isEmpty() else QSize(0, 0) for p, d in shown.items()}
         return [f"{panel}:{size.width()}:{size.height()}" for panel, size in sizes.items()]
 
-    def _keep_only(self, stored: object) -> None:
+    def _keep_only(self, stored: str) -> None:
         """Take away what Qt brings back of another workspace: its states also tell of docks that were taken out.
 
         They have pushed the others aside, so these get their sizes again.
         """
-        if not isinstance(stored, str) or not stored:
+        if not stored:
             return
         wanted = {panel: (width, height) for panel, width, height in (entry.split(":") for entry in stored.split(","))}
         for panel, dock in self._docks.items():

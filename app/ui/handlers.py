@@ -88,6 +88,7 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "view.theme_dark": lambda: window.set_theme("dark"),
         "view.theme_light": lambda: window.set_theme("light"),
         "view.reset_layout": docks.arrange,
+        "view.save_layout": partial(_save_layout, window),
         "run.inference": window.run_inference,
         "run.analysis": window.run_analysis,
         "run.stop": window.stop,
@@ -105,6 +106,10 @@ def handlers(window: MainWindow) -> dict[str, Callable[[], object]]:
         "help.shortcuts": window.show_shortcuts,
         "help.about": window.show_about,
     }
+
+
+def _save_layout(window: MainWindow) -> None:
+    window.menus.layouts.ask_name()  # the menus are made after the actions
 
 
 def _show_links(window: MainWindow, name: str) -> None:

@@ -105,7 +105,6 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             ("&Documents", ("tab.next", "tab.previous")),
             ("&Windows", ("<windows>",)),
             ("&Colours", ("view.theme_system", "view.theme_dark", "view.theme_light")),
-            "view.reset_layout",
         ),
     ),
     ("&Run", ("run.inference", "run.analysis", "run.stop")),
@@ -121,7 +120,19 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             "analysis.export_video",
         ),
     ),
-    ("&Workspaces", ("workspace.design", "workspace.analysis", "workspace.profile", "workspace.train")),
+    (
+        "&Workspaces",
+        (
+            "workspace.design",
+            "workspace.analysis",
+            "workspace.profile",
+            "workspace.train",
+            None,
+            ("&Layouts", ("<layouts>",)),
+            "view.save_layout",
+            "view.reset_layout",
+        ),
+    ),
     ("&Help", ("help.commands", "help.shortcuts", "help.about")),
 )
 TOOLBAR: tuple[str | None, ...] = (

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu
 
 from app.ui import fixing
 from app.ui.files import sample_files
+from app.ui.layouts import Layouts
 from app.ui.menus import CONTEXT_MENU, MENUS, Entry
 from app.ui.texts import tr
 
@@ -29,11 +30,13 @@ class Menus(QObject):
         super().__init__(window)
         self._window = window
         self._refresh = refresh  # brings the actions up to date
+        self.layouts = Layouts(window)
         self.named: dict[str, QMenu] = {}  # those that the table calls "<name>"
         for title, entries in MENUS:
             self._fill(window.menuBar().addMenu(title), entries)
         self.named["<samples>"].aboutToShow.connect(self.fill_samples)
         self.named["<recent>"].aboutToShow.connect(self.fill_recent)
+        self.named["<layouts>"].aboutToShow.connect(lambda: self.layouts.fill(self.named["<layouts>"]))
         for dock in window.docks.all:
             self.named["<windows>"].addAction(dock.toggleViewAction())
         for action in window.menuBar().actions():

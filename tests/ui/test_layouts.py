@@ -1,0 +1,114 @@
+"""Arrangements of the windows with a name: kept by keys, brought back from the menu, over a restart, deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QInputDialog
+
+from app.ui.panels import WORKSPACES
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    return kit.open_window(qtbot, tmp_path)
+
+
+def entries(window) -> dict[str, object]:
+    """What the menu offers now."""
+    menu = window.menus.named["<layouts>"]
+    menu.aboutToShow.emit()
+    return {action.text(): action for action in menu.actions() if action.text()}
+
+
+def seen(window) -> set[str]:
+    return {dock.objectName() for dock in window.docks.all if not dock.isHidden()}
+
+
+def keep(window, name: str) -> None:
+    window.actions_["view.save_layout"].trigger()
+    field = window.findChild(QInputDialog, "layout_name").findChild(QComboBox, "layout_name.text")
+    field.lineEdit().selectAll()
+    QTest.keyClicks(field, name)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    QApplication.processEvents()
+
+
+def test_a_layout_comes_back_with_its_workspace(window):
+    assert not entries(window)["No layout was saved yet"].isEnabled()
+    window.docks["code_view"].close()
+    window.docks.show("utilisation")
+    mine, right = seen(window), window.dockWidgetArea(window.docks["palette"])
+    keep(window, "a/b & 100 %")
+    window.docks.arrange()
+    window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, window.docks["palette"])
+    window.docks.set_workspace("Profile")
+    profile = seen(window)
+    entries(window)["a/b && 100 %"].trigger()
+    assert window.docks.workspace == "Design"
+    assert seen(window) == mine
+    assert window.dockWidgetArea(window.docks["palette"]) is right
+    window.docks.set_workspace("Profile")
+    assert seen(window) == profile
+
+
+def test_layouts_are_there_at_the_next_start_until_they_are_deleted(window, qtbot, tmp_path):
+    window.docks["palette"].setFloating(True)
+    keep(window, "floating")
+    window.docks["palette"].setFloating(False)
+    keep(window, "docked")
+    window.settings.sync()
+    other = kit.open_window(qtbot, tmp_path)
+    assert list(entries(other)) == ["docked", "floating", "&Delete"]
+    entries(other)["floating"].trigger()
+    assert other.docks["palette"].isFloating()
+    less = entries(other)["&Delete"].menu()
+    next(action for action in less.actions() if action.text() == "floating").trigger()
+    assert list(entries(other)) == ["docked", "&Delete"]
+
+
+def test_the_same_name_replaces(window):
+    keep(window, "mine")
+    window.docks["palette"].close()
+    keep(window, "mine")
+    window.docks.arrange()
+    assert list(entries(window)) == ["mine", "&Delete"]
+    entries(window)["mine"].trigger()
+    assert window.docks["palette"].isHidden()
+
+
+def test_no_name_and_a_damaged_layout_are_told(window, qtbot):
+    with qtbot.waitSignal(window.context.message, check_params_cb=lambda kind, text: "needs a name" in text):
+        keep(window, "  ")
+    before = seen(window)
+    window.settings.setValue("layouts/broken/workspace", "Nowhere")
+    with qtbot.waitSignal(window.context.message, check_params_cb=lambda kind, text: "delete it" in text):
+        entries(window)["broken"].trigger()
+    assert seen(window) == before
+
+
+def test_a_window_does_not_grow_with_its_workspaces(qtbot, tmp_path):
+    """Minimum sizes of panels that stand aside must not push the window."""
+    window = kit.open_window(qtbot, tmp_path)
+    window.resize(1600, 1000)
+    QApplication.processEvents()
+    for name in (*WORKSPACES, *reversed(WORKSPACES), *WORKSPACES):
+        window.docks.set_workspace(name)
+        QApplication.processEvents()
+        assert (window.width(), window.height()) == (1600, 1000), name
+
+
+def test_settings_of_a_layout_are_plain(window, tmp_path):
+    """A name with signs that mean something in a settings file stays one name."""
+    keep(window, "[x]\\y=1;2")
+    window.settings.sync()
+    again = QSettings(window.settings.fileName(), QSettings.Format.IniFormat)
+    again.beginGroup("layouts")
+    assert len(again.childGroups()) == 1
+    assert list(entries(window)) == ["[x]\\y=1;2", "&Delete"]
