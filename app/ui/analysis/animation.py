@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtGui import QImage
 
+from app.ui.texts import tr
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
@@ -25,13 +26,19 @@ def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> N
 
     kind = FORMATS.get(path.suffix.lower())
     if kind is None or not frames:
-        what = "there is no picture to be written" if not frames else f"animations are not written as '{path.suffix}'"
+        what = (
+            tr("there is no picture to be written")
+            if not frames
+            else tr("animations are not written as '{suffix}'", suffix=path.suffix)
+        )
         raise DiagnosticError(
             Diagnostic(
                 "cannot-write-picture",
                 what,
                 file=str(path),
-                remedy=f"choose a name that ends in {', '.join(FORMATS)}" if frames else "run the analysis first",
+                remedy=tr("choose a name that ends in {endings}", endings=", ".join(FORMATS))
+                if frames
+                else tr("run the analysis first"),
             )
         )
     width, height = max(f.width() for f in frames), max(f.height() for f in frames)
@@ -39,9 +46,14 @@ def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> N
         raise DiagnosticError(
             Diagnostic(
                 "cannot-write-picture",
-                f"{len(frames)} pictures of {width} x {height} are too many for one file",
+                tr(
+                    "{count} pictures of {width} x {height} are too many for one file",
+                    count=len(frames),
+                    width=width,
+                    height=height,
+                ),
                 file=str(path),
-                remedy="make the channels smaller, or record fewer runs",
+                remedy=tr("make the channels smaller, or record fewer runs"),
             )
         )
     pictures = [Image.fromarray(_rgb(frame, width, height)) for frame in frames]

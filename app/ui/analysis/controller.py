@@ -20,6 +20,7 @@ from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
 from app.ui.jobs.weights import weights_wanted
+from app.ui.texts import tr
 from app.ui.widgets.sentences import placed_text
 from designer.files.settings import Settings
 from designer.graph.diagnostics import Severity
@@ -121,7 +122,7 @@ class AnalysisController(InputFeeding):
         self._stopped()
 
     def _stopped(self) -> None:
-        self._halt(Phase.STOPPED, "Stopped. Launch Analysis runs it again.")
+        self._halt(Phase.STOPPED, tr("Stopped. Launch Analysis runs it again."))
 
     def _halt(self, phase: Phase, message: str) -> None:
         """Follow nothing until the next launch; what is shown stays, dimmed."""
@@ -242,7 +243,7 @@ class AnalysisController(InputFeeding):
     def _open(self, document: Document) -> None:
         params = open_params(document.settings, self._changes.opened(document))
         self._dirty_inputs = set(self.input_layers())
-        self._send_start("Starting the engine …" if not self.engine.running else "Preparing the network …")
+        self._send_start(tr("Starting the engine …") if not self.engine.running else tr("Preparing the network …"))
         self._opening, self._fresh = True, False
         epoch = self._epoch
         self.engine.request("open", params, lambda r: self._opened(epoch, r), lambda e: self._failed(epoch, e))
@@ -264,7 +265,7 @@ class AnalysisController(InputFeeding):
             self._pump()
 
     def _run(self, document: Document) -> None:
-        self._send_start("Running …")
+        self._send_start(tr("Running …"))
         self._opening = False
         engine, epoch = self.engine, self._epoch
         for method, params in self._changes.requests(document):
@@ -334,7 +335,9 @@ class AnalysisController(InputFeeding):
             return
         if first.code == "not-agreed":
             self._active = False
-            self._set_phase(Phase.BLOCKED, f"{placed_text(first)} Launch Analysis shows it and asks.")
+            self._set_phase(
+                Phase.BLOCKED, tr("{problem} Launch Analysis shows it and asks.", problem=placed_text(first))
+            )
             if self._opening:  # not while somebody types the source
                 self.context.agreement_wanted.emit(self.launch)
             return
@@ -349,7 +352,9 @@ class AnalysisController(InputFeeding):
     def _on_progress(self, event: Any) -> None:
         if self._in_flight and event.get("text"):
             done, total = event.get("done", 0), event.get("total", 0)
-            self._set_phase(Phase.RUNNING, f"Running {event['text']} ({done} of {total}) …")
+            self._set_phase(
+                Phase.RUNNING, tr("Running {text} ({done} of {total}) …", text=event["text"], done=done, total=total)
+            )
 
     def _set_phase(self, phase: Phase, message: str) -> None:
         if (phase, message) != (self.phase, self.message):

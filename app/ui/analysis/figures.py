@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ui.analysis.render import Floats, number
+from app.ui.texts import tr
 
 BINS = 64
 SATURATED = 0.5  # from this share of the values at one end of the range on
@@ -34,9 +35,9 @@ class ChannelFigures:
     def text(self) -> str:
         parts = [
             f"{number(self.low)} … {number(self.high)}",
-            f"mean {number(self.mean)}",
-            f"deviation {number(self.deviation)}",
-            f"zeros {self.zeros * 100:.3g} %",
+            tr("mean {mean}", mean=number(self.mean)),
+            tr("deviation {deviation}", deviation=number(self.deviation)),
+            tr("zeros {zeros:.3g} %", zeros=self.zeros * 100),
         ]
         return "   ".join([*parts, self.flag] if self.flag else parts)
 
@@ -50,7 +51,7 @@ def channel_figures(plane: Floats) -> ChannelFigures:
     finite = values if np.isfinite(values.sum(dtype=np.float64)) else values[np.isfinite(values)]
     broken = values.size - finite.size
     if not finite.size:
-        return ChannelFigures(0.0, 0.0, 0.0, 0.0, 0.0, broken, "not finite", np.zeros(BINS, np.int64))
+        return ChannelFigures(0.0, 0.0, 0.0, 0.0, 0.0, broken, tr("not finite"), np.zeros(BINS, np.int64))
     low, high = float(finite.min()), float(finite.max())
     mean = float(finite.mean(dtype=np.float64))
     deviation = float(finite.std(dtype=np.float64))
@@ -63,7 +64,7 @@ def channel_figures(plane: Floats) -> ChannelFigures:
         counts[BINS // 2] = finite.size
     ends = max((np.count_nonzero(finite == end) for end in (low, high) if end), default=0)
     flag = "dead" if low == high else "saturated" if ends >= SATURATED * finite.size else ""
-    return ChannelFigures(low, high, mean, deviation, zeros, broken, "not finite" if broken else flag, counts)
+    return ChannelFigures(low, high, mean, deviation, zeros, broken, tr("not finite") if broken else flag, counts)
 
 
 class Figures(QObject):

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from app.ui import theme
 from app.ui.analysis.figures import BINS, ChannelFigures
 from app.ui.analysis.render import number
+from app.ui.texts import tr
 
 
 class HistogramStrip(QWidget):
@@ -18,7 +19,7 @@ class HistogramStrip(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("channel_inspector.histogram")
-        self.setAccessibleName("Histogram of the channel")
+        self.setAccessibleName(tr("Histogram of the channel"))
         self.setFixedSize(2 * BINS + 2, 36)
         self.figures: ChannelFigures | None = None
 
@@ -26,7 +27,9 @@ class HistogramStrip(QWidget):
         if figures is not self.figures:
             self.figures = figures
             self.setToolTip(
-                f"Values from {number(figures.low)} to {number(figures.high)}" if figures is not None else ""
+                tr("Values from {low} to {high}", low=number(figures.low), high=number(figures.high))
+                if figures is not None
+                else ""
             )
             self.update()
 

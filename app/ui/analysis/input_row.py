@@ -52,20 +52,20 @@ class InputRow(QFrame):
     def __init__(self, layer: str, playback: Playback, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(f"analysis.input.{layer}")
-        self.setAccessibleName(f"Picture for {layer}")
+        self.setAccessibleName(tr("Picture for {layer}", layer=layer))
         self.setAcceptDrops(True)
         self.layer = layer
         self._playback = playback
         self._path: Path | None = None
         self._drawn: Track | None = None  # the track whose thumbnail is shown
         self._preview: Any = None
-        self._picture = QLabel("drop a\npicture")
+        self._picture = QLabel(tr("drop a\npicture"))
         self._picture.setFixedSize(THUMBNAIL)
         self._picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._picture.setFrameShape(QFrame.Shape.StyledPanel)
         self._picture.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._picture.setObjectName(f"analysis.input.{layer}.thumbnail")
-        self._picture.setAccessibleName(f"Thumbnail for {layer}")
+        self._picture.setAccessibleName(tr("Thumbnail for {layer}", layer=layer))
         name = QLabel(f"<b>{layer}</b>")
         self._file = ElidedLabel()
         self._file.setObjectName(f"analysis.input.{layer}.file")
@@ -77,7 +77,7 @@ class InputRow(QFrame):
         self._problem.setWordWrap(True)
         self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's colour of errors
         self._problem.setObjectName(f"analysis.input.{layer}.problem")
-        self._problem.setAccessibleName(f"Problem of the picture for {layer}")
+        self._problem.setAccessibleName(tr("Problem of the picture for {layer}", layer=layer))
         self._problem.hide()
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
@@ -95,9 +95,9 @@ class InputRow(QFrame):
         playback.looked.connect(self._on_looked)
 
     def _buttons(self) -> QHBoxLayout:
-        opening = QPushButton("Open…")
+        opening = QPushButton(tr("Open…"))
         opening.setObjectName(f"analysis.input.{self.layer}.open")
-        opening.setAccessibleName(f"Open a picture for {self.layer}")
+        opening.setAccessibleName(tr("Open a picture for {layer}", layer=self.layer))
         opening.setToolTip(
             tr("Choose a JPG, PNG, TIFF, WebP, EXR or npy file, or a video; a file or a folder can be dropped here too")
         )
@@ -110,10 +110,12 @@ class InputRow(QFrame):
         devices.aboutToShow.connect(partial(self._list_cameras, devices))
         camera.setMenu(devices)
         samples = QToolButton()
-        samples.setText("Samples")
+        samples.setText(tr("Samples"))
         samples.setObjectName(f"analysis.input.{self.layer}.photographs")
-        samples.setAccessibleName(f"Sample pictures for {self.layer}")
-        samples.setToolTip("Photographs that come with the program, and test patterns at the size of the input's dims")
+        samples.setAccessibleName(tr("Sample pictures for {layer}", layer=self.layer))
+        samples.setToolTip(
+            tr("Photographs that come with the program, and test patterns at the size of the input's dims")
+        )
         samples.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(samples)
         for path in photographs():
@@ -170,7 +172,7 @@ class InputRow(QFrame):
             self._file.setText(title_of(path) if path is not None else "")
             self._file.setToolTip(str(path or ""))
         if fed:
-            self._size.setToolTip(f"fed as {' x '.join(map(str, fed))}")
+            self._size.setToolTip(tr("fed as {size}", size=" x ".join(map(str, fed))))
         track = self._playback.tracks.get(self.layer)
         self._problem.setText(problem or (track.error if track is not None else ""))
         self._problem.setVisible(bool(self._problem.text()))
@@ -239,7 +241,7 @@ class InputRow(QFrame):
     def _show_picture(self, image: QImage | None, path: Path | None) -> None:
         if image is None:
             kind = path.suffix[1:] if path is not None and path.suffix.lower() in DEEP else ""
-            self._picture.setText(kind or (tr("camera") if _is_camera(path) else "drop a\npicture"))
+            self._picture.setText(kind or (tr("camera") if _is_camera(path) else tr("drop a\npicture")))
             return
         ratio = self.devicePixelRatioF()
         size = THUMBNAIL * ratio
@@ -252,7 +254,7 @@ class InputRow(QFrame):
     def _open(self) -> None:
         drawn = str(self._path).startswith((PATTERN, CAMERA))
         folder = str(self._path.parent) if self._path is not None and not drawn else ""
-        name, _ = QFileDialog.getOpenFileName(self, f"Picture for {self.layer}", folder, file_filter())
+        name, _ = QFileDialog.getOpenFileName(self, tr("Picture for {layer}", layer=self.layer), folder, file_filter())
         if name:
             self.chosen.emit(self.layer, Path(name))
 

@@ -111,7 +111,7 @@ def thumbnail(path: Path) -> tuple[QImage | None, str]:
     if str(path).startswith(PATTERN):
         name = str(path).removeprefix(PATTERN)
         if name not in PATTERNS:
-            return None, "no such pattern"
+            return None, tr("no such pattern")
         return pattern_thumbnail(name), tr("at the size of dims")
     if path.suffix.lower() == ".npy":
         return None, "tensor"
@@ -120,7 +120,7 @@ def thumbnail(path: Path) -> tuple[QImage | None, str]:
     reader.setDecideFormatFromContent(True)
     size = reader.size()
     if not size.isValid():
-        return None, "no preview"
+        return None, tr("no preview")
     turned = bool(reader.transformation() & QImageIOHandler.Transformation.TransformationRotate90)
     reader.setScaledSize(size.scaled(THUMBNAIL * 2, Qt.AspectRatioMode.KeepAspectRatio))
     image = reader.read()

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.ui.document import Document
 from app.ui.jobs.background import Background
+from app.ui.texts import tr
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -44,7 +45,7 @@ def layer_infos(
         if layer is not None and len(shape) == 4 and "dims" in layer.params:
             sizes[name] = (layer, layer.with_param("dims", f"{shape[3]}x{shape[2]}x{shape[1]}"))
     sized = graph.copy()
-    sized.apply(Edit("Size", sizes))
+    sized.apply(Edit(tr("Size"), sizes))
     if has_instances(sized):
         sized = inline(sized, registry)
     inference = Inference(sized, registry)

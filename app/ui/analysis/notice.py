@@ -9,6 +9,7 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.ui import theme
+from app.ui.texts import tr
 
 
 class Notice(QFrame):
@@ -57,8 +58,8 @@ class Notice(QFrame):
         """Show `text` with these buttons; an empty text hides the line."""
         self._role = role
         self._colour()
-        mark = {"error": "Problem: ", "warning": "Attention: "}.get(role, "")
-        self._label.setText(f"{mark}{text}" if text else "")
+        start = {"error": tr("Problem: "), "warning": tr("Attention: ")}.get(role, "")
+        self._label.setText(f"{start}{text}" if text else "")
         self._label.setAccessibleName(self._label.text())
         for key, button in self._made.items():
             button.setVisible(key in buttons)

@@ -25,6 +25,7 @@ from app.ui import theme
 from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.analysis.slider import NumberSlider
 from app.ui.document import Document
+from app.ui.texts import tr
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import errors
 from designer.graph.edits import ChangeSet
@@ -49,7 +50,7 @@ class LayerOptions(QGroupBox):
     def __init__(self, document: Document, layer: str, operator: Operator, parent: QWidget | None = None) -> None:
         super().__init__(f"{layer}  ·  {operator.title}", parent)
         self.setObjectName(f"analysis.options.{layer}")
-        self.setAccessibleName(f"Options of {layer}")
+        self.setAccessibleName(tr("Options of {layer}", layer=layer))
         self._document = document
         self._layer = layer
         self._operator = operator
@@ -61,7 +62,7 @@ class LayerOptions(QGroupBox):
         self._form.setLabelAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._problem = QLabel()
         self._problem.setObjectName(f"analysis.{layer}.problem")
-        self._problem.setAccessibleName(f"Problem of {layer}")
+        self._problem.setAccessibleName(tr("Problem of {layer}", layer=layer))
         self._problem.setWordWrap(True)
         self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's colour of errors
         for option in operator.options():
@@ -116,7 +117,7 @@ class LayerOptions(QGroupBox):
 
     def _named(self, widget: W, option: Option) -> W:
         widget.setObjectName(f"analysis.{self._layer}.{option.param}")
-        widget.setAccessibleName(f"{option.label} of {self._layer}")
+        widget.setAccessibleName(tr("{label} of {layer}", label=option.label, layer=self._layer))
         return widget
 
     def _bool(self, option: Option) -> tuple[QWidget, Show]:
@@ -138,7 +139,9 @@ class LayerOptions(QGroupBox):
         whole = parameter is not None and parameter.kind == "int"
         step = option.step or (info.step if info is not None else None)
         name = f"analysis.{self._layer}.{option.param}"
-        slider = NumberSlider(name, f"{option.label} of {self._layer}", low, high, step, whole=whole)
+        slider = NumberSlider(
+            name, tr("{label} of {layer}", label=option.label, layer=self._layer), low, high, step, whole=whole
+        )
         slider.changed.connect(lambda value: self._write(option, round(value) if whole else value))
         slider.released.connect(self._document.history.seal)
 
@@ -237,13 +240,15 @@ class OptionsArea(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("analysis.options")
-        self.setAccessibleName("Options of the analysis layers")
+        self.setAccessibleName(tr("Options of the analysis layers"))
         self._document: Document | None = None
         self._groups: dict[str, LayerOptions] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(4)
-        self._empty = QLabel("Options of Noise, Mix and other analysis layers stand here. Add one from the palette.")
+        self._empty = QLabel(
+            tr("Options of Noise, Mix and other analysis layers stand here. Add one from the palette.")
+        )
         self._empty.setWordWrap(True)
         self._empty.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._column.addWidget(self._empty)

@@ -20,9 +20,10 @@ from app.ui.analysis.probing import scaled
 from app.ui.analysis.render import as_channels, number, picture_pixels, signed_pixels, to_image
 from app.ui.analysis.result import Array
 from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, tell
+from app.ui.texts import mark, tr, tr_data
 from designer.graph.types import Size3D
 
-EMPTY = "The network's output stands here. Launch Analysis runs it."
+EMPTY = mark("The network's output stands here. Launch Analysis runs it.")
 
 
 class OutputView(QWidget):
@@ -36,24 +37,24 @@ class OutputView(QWidget):
         self.layer = layer
         name = f"analysis.output.{layer}"
         self.setObjectName(name)
-        self.setAccessibleName(f"Output {layer}")
+        self.setAccessibleName(tr("Output {layer}", layer=layer))
         self._array: Array | None = None
         self._tensor = False
         self._offset = (0, 0)
         self._size: tuple[int, int] | None = None  # width and height of the whole tensor
         self._spot: Spot | None = None
-        self.view = ImageView(f"{name}.picture", f"Picture of {layer}", EMPTY)
-        self.features = FeatureView(f"{name}.values", f"Values of {layer}")
+        self.view = ImageView(f"{name}.picture", tr("Picture of {layer}", layer=layer), tr_data(EMPTY))
+        self.features = FeatureView(f"{name}.values", tr("Values of {layer}", layer=layer))
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.features)
-        self._probe = _label(f"{name}.probe", "Value under the cursor", elided=True)
-        self._zoom = _label(f"{name}.zoom", "Zoom")
+        self._probe = _label(f"{name}.probe", tr("Value under the cursor"), elided=True)
+        self._zoom = _label(f"{name}.zoom", tr("Zoom"))
         bar = QHBoxLayout()
         bar.setContentsMargins(0, 0, 0, 0)
-        bar.addWidget(_button(f"{name}.fit", "Fit", "Show the whole picture (Ctrl+0)", self.view.fit))
+        bar.addWidget(_button(f"{name}.fit", tr("Fit"), tr("Show the whole picture (Ctrl+0)"), self.view.fit))
         bar.addWidget(
-            _button(f"{name}.one", "1:1", "One picture pixel per screen pixel (Ctrl+1)", self.view.one_to_one)
+            _button(f"{name}.one", "1:1", tr("One picture pixel per screen pixel (Ctrl+1)"), self.view.one_to_one)
         )
         bar.addWidget(self._zoom)
         bar.addWidget(self._probe, 1)
@@ -128,13 +129,13 @@ class OutputView(QWidget):
         picture = image if image is not None else shown.grab().toImage()
         if way == "copy":
             QGuiApplication.clipboard().setImage(picture.copy())  # the array under it goes with the next result
-            self._probe.setText("The picture is on the clipboard.")
+            self._probe.setText(tr("The picture is on the clipboard."))
             return
         ending, kind = (".npy", NPY) if way == "tensor" else (".png", PNG)
-        path = ask_path(self, "Save", f"{self.layer}{ending}", kind)
+        path = ask_path(self, tr("Save"), f"{self.layer}{ending}", kind)
         if path is not None:
             work = (lambda: save_tensor(path, array)) if way == "tensor" else lambda: save_picture(path, picture)
-            tell(work, self._probe.setText, f"Saved {path.name}")
+            tell(work, self._probe.setText, tr("Saved {name}", name=path.name))
 
     def set_dimmed(self, dimmed: bool) -> None:
         self.view.set_dimmed(dimmed)
@@ -143,7 +144,7 @@ class OutputView(QWidget):
         self.view.set_split(split, amount)
 
     def set_empty_text(self, text: str) -> None:
-        self.view.set_empty_text(text or EMPTY)
+        self.view.set_empty_text(text or tr_data(EMPTY))
 
     def _show_zoom(self, zoom: float) -> None:
         self._zoom.setText(f"{zoom * 100:.0f} %" if self.view.image is not None else "")

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
 
 from analysis_layers.recipe import NAMES, RecipeError, parse
 from app.ui import theme
+from app.ui.texts import tr
 
 
 class RecipeEdit(QLineEdit):
@@ -31,7 +32,7 @@ class RecipeEdit(QLineEdit):
         else:
             self.problem = None
             self.setToolTip(
-                "a, b, alpha, x, y, numbers, + - * / ** %, comparisons and functions such as where(x < alpha, a, b)"
+                tr("a, b, alpha, x, y, numbers, + - * / ** %, comparisons and functions such as where(x < alpha, a, b)")
             )
         self.update()
 

@@ -17,12 +17,12 @@ from app.ui.analysis.saving import ask_path
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.jobs.background import Background
-from app.ui.texts import tr
+from app.ui.texts import mark, tr
 from app.ui.widgets.sentences import placed_text
 from designer.files.document import write_document
 from designer.operators.api import Operator, Role
 
-PAGE = "Page (*.html)"
+PAGE = mark("Page (*.html)")
 
 
 def network_of(document: Document) -> Network:

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.ui.analysis.inputs import layers_of
 from app.ui.document import Document
+from app.ui.texts import tr
 from designer.files.agreements import agreed
 from designer.files.settings import Settings
 from designer.graph.diagnostics import Diagnostic, errors
@@ -57,7 +58,7 @@ def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Dia
     """Why the network cannot be run as it stands."""
     outputs = layers_of(document.graph, document.registry, Role.OUTPUT)
     if not outputs:
-        return Diagnostic("no-output", "the network has no output layer", remedy="add one and connect it")
+        return Diagnostic("no-output", tr("the network has no output layer"), remedy=tr("add one and connect it"))
     upstream = document.graph.upstream(outputs)
     for name in upstream:
         state = document.inference.states.get(name)
@@ -67,6 +68,9 @@ def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Dia
     for name in layers_of(document.graph, document.registry, Role.INPUT):
         if name in upstream and input_path(name) is None:
             return Diagnostic(
-                "input-missing", f"the input '{name}' has no picture", layer=name, remedy="choose one in Inputs"
+                "input-missing",
+                tr("the input '{name}' has no picture", name=name),
+                layer=name,
+                remedy=tr("choose one in Inputs"),
             )
     return None

@@ -56,13 +56,13 @@ class AnalysisResult:
         ran = [name for step in self.steps if not step.cached for name in step.layers]
         total = sum(len(step.layers) for step in self.steps)
         if not ran:
-            what = "nothing had to run again"
+            what = tr("nothing had to run again")
         elif len(ran) == total:
-            what = f"all {total} layers"
+            what = tr("all {total} layers", total=total)
         elif len(ran) <= 3:
-            what = f"re-ran {', '.join(ran)}"
+            what = tr("re-ran {names}", names=", ".join(ran))
         else:
-            what = f"re-ran {len(ran)} of {total} layers"
+            what = tr("re-ran {count} of {total} layers", count=len(ran), total=total)
         preview = (
             tr("preview at 1/{factor}, the full picture follows", factor=self.coarse) + " · " if self.coarse else ""
         )

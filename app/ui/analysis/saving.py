@@ -14,17 +14,18 @@ from PySide6.QtCore import QBuffer, QIODevice
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.ui.texts import mark, tr, tr_data
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
-PNG, NPY = "PNG picture (*.png)", "NumPy tensor (*.npy)"
-CSV, ANIMATION = "Table (*.csv)", "Animation (*.gif *.webp *.png)"
+PNG, NPY = mark("PNG picture (*.png)"), mark("NumPy tensor (*.npy)")
+CSV, ANIMATION = mark("Table (*.csv)"), mark("Animation (*.gif *.webp *.png)")
 
 
 def ask_path(parent: QWidget, title: str, name: str, kind: str) -> Path | None:
     """A file that the person chooses; `name` is proposed, its ending is added where it was left out."""
     safe = re.sub(r"[^\w.-]+", "_", name)
-    chosen, _ = QFileDialog.getSaveFileName(parent, title, safe, f"{kind};;All files (*)")
+    chosen, _ = QFileDialog.getSaveFileName(parent, title, safe, f"{tr_data(kind)};;{tr('All files (*)')}")
     if not chosen:
         return None
     path = Path(chosen)
@@ -37,16 +38,18 @@ def save_picture(path: Path, image: QImage) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "cannot-write-picture",
-                f"pictures are not written as '{path.suffix}'",
+                tr("pictures are not written as '{suffix}'", suffix=path.suffix),
                 file=str(path),
-                remedy="choose a name that ends in .png",
+                remedy=tr("choose a name that ends in .png"),
             )
         )
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     if not image.save(buffer, "PNG"):  # type: ignore[call-overload]
         raise DiagnosticError(
-            Diagnostic("cannot-write-picture", "the picture is too large for a PNG file", remedy="make it smaller")
+            Diagnostic(
+                "cannot-write-picture", tr("the picture is too large for a PNG file"), remedy=tr("make it smaller")
+            )
         )
     write_atomic(path, bytes(buffer.data().data()))
 

@@ -7,6 +7,8 @@ import math
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QHBoxLayout, QSlider, QSpinBox, QWidget
 
+from app.ui.texts import tr
+
 REST = 500  # ms without a change after which wheel and key steps count as finished
 
 
@@ -41,7 +43,7 @@ class NumberSlider(QWidget):
         self.slider.setMinimumWidth(64)
         self.box: QSpinBox | QDoubleSpinBox = _box(low, high, self._step, whole)
         self.box.setObjectName(f"{name}.number")
-        self.box.setAccessibleName(f"{title}, number")
+        self.box.setAccessibleName(tr("{title}, number", title=title))
         self.setFocusProxy(self.slider)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)

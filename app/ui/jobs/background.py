@@ -10,6 +10,7 @@ from functools import lru_cache
 import shiboken6
 from PySide6.QtCore import QObject, Signal
 
+from app.ui.texts import tr
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
 
@@ -72,7 +73,7 @@ def _run(work: Callable[[], object], mailbox: _Mailbox, address: weakref.ref[Bac
         mailbox.arrived.emit(address, False, error.diagnostics)
     except Exception as error:  # whatever it is must reach the person, not die with the thread
         finding = Diagnostic(
-            "unexpected", f"{type(error).__name__}: {error}", remedy="report this, with what you did before"
+            "unexpected", f"{type(error).__name__}: {error}", remedy=tr("report this, with what you did before")
         )
         mailbox.arrived.emit(address, False, (finding,))
     else:

@@ -20,6 +20,7 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironment, Signal
 
 import app
+from app.ui.texts import mark, tr, tr_data
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.runtime.shared import SharedFolder
 
@@ -33,14 +34,14 @@ PREFIX = "layerwright-"
 MEMORY_FOLDER = 1 << 30  # bytes that must be free in the memory folder for it to be used
 # What a request means to a person, for the sentence that says what a dead process was busy with.
 _DOING = {
-    "open": "it prepared the network",
-    "update": "it took over an edit of the network",
-    "set_param": "it took over a parameter",
-    "set_input": "it read an input",
-    "run": "it ran the network",
-    "profile": "it measured times",
-    "gradient": "it computed a gradient",
-    "export_video": "it wrote a video",
+    "open": mark("it prepared the network"),
+    "update": mark("it took over an edit of the network"),
+    "set_param": mark("it took over a parameter"),
+    "set_input": mark("it read an input"),
+    "run": mark("it ran the network"),
+    "profile": mark("it measured times"),
+    "gradient": mark("it computed a gradient"),
+    "export_video": mark("it wrote a video"),
 }
 QUIT_MS = 800  # how long a worker may take to leave when asked, before it is killed
 
@@ -144,7 +145,9 @@ class EngineClient(QObject):
         self._end_process(kill=True)
         self.session += 1
         self._start()
-        self._fail_all(Diagnostic("cancelled", "the work was cancelled", Severity.INFO, remedy="launch it again"))
+        self._fail_all(
+            Diagnostic("cancelled", tr("the work was cancelled"), Severity.INFO, remedy=tr("launch it again"))
+        )
 
     def close(self, *, kill: bool = False) -> None:
         """End the process and remove its folder; no callback comes any more. `kill` does not wait for it to leave."""
@@ -203,7 +206,7 @@ class EngineClient(QObject):
 
     def _process_error(self, error: QProcess.ProcessError) -> None:
         if error is QProcess.ProcessError.FailedToStart and self._process is not None:
-            self._died(f"The engine process could not be started: {self._process.errorString()}.")
+            self._died(tr("The engine process could not be started: {reason}.", reason=self._process.errorString()))
 
     def _died(self, what: str) -> None:
         if self._process is not None:
@@ -211,9 +214,14 @@ class EngineClient(QObject):
         oldest = next(iter(self._pending.values()), None)
         doing = ""
         if oldest is not None:
-            doing = f" while {_DOING.get(oldest.method) or f'it was busy with {oldest.method!r}'}"
-        message = f"{what.rstrip('.')}{doing}. Your document is unchanged."
-        remedy = "Launch again to start a fresh engine; a smaller picture needs less memory."
+            known = tr_data(_DOING.get(oldest.method, ""))
+            doing = known or tr("it was busy with {method!r}", method=oldest.method)
+        what = what.rstrip(".")
+        if doing:
+            message = tr("{what} while {doing}. Your document is unchanged.", what=what, doing=doing)
+        else:
+            message = tr("{what}. Your document is unchanged.", what=what)
+        remedy = tr("Launch again to start a fresh engine; a smaller picture needs less memory.")
         self._end_process(kill=True)
         self.session += 1
         self.crashed.emit(f"{message} {remedy}")
@@ -285,18 +293,25 @@ def diagnostics_of(found: Any) -> tuple[Diagnostic, ...]:
             fields = {k: v for k, v in item.items() if k in names}
             result.append(Diagnostic(**{**fields, "severity": Severity(fields.get("severity", "error"))}))
         except (AttributeError, TypeError, ValueError):
-            result.append(Diagnostic("engine-error", f"the engine answered: {item}", remedy="launch again"))
+            result.append(
+                Diagnostic("engine-error", tr("the engine answered: {item}", item=item), remedy=tr("launch again"))
+            )
     return tuple(result)
 
 
 def _death(code: int, by_signal: bool, errors: Sequence[str]) -> str:
     if by_signal:
-        names = {9: "was killed (signal 9), often because memory ran out", 11: "crashed (invalid memory access)"}
+        if code == 9:
+            return tr("The engine process was killed (signal 9), often because memory ran out")
+        if code == 11:
+            return tr("The engine process crashed (invalid memory access)")
         with contextlib.suppress(ValueError):
-            names.setdefault(code, f"was ended by the signal {signal.Signals(code).name}")
-        return f"The engine process {names.get(code, f'crashed (code {code})')}"
+            return tr("The engine process was ended by the signal {name}", name=signal.Signals(code).name)
+        return tr("The engine process crashed (code {code})", code=code)
     last = errors[-1].strip().rstrip(".") if errors else ""
-    return f"The engine process ended by itself with code {code}{': ' + last if last else ''}"
+    if last:
+        return tr("The engine process ended by itself with code {code}: {last}", code=code, last=last)
+    return tr("The engine process ended by itself with code {code}", code=code)
 
 
 def _make_folder() -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.ui.texts import tr, trn
 from designer.files.weights import WeightStatus
 
 NAMED = 3  # layers that the sentence names
@@ -19,6 +20,12 @@ def weights_wanted(reply: Mapping[str, Any]) -> str:
     if not lacking:
         return ""
     layers = list(dict.fromkeys(str(report.get("layer", "")) for report in lacking))
-    names = ", ".join(layers[:NAMED]) + (f" and {len(layers) - NAMED} more" if len(layers) > NAMED else "")
-    what = f"{len(lacking)} weights are" if len(lacking) > 1 else "1 weight is"
-    return f"{what} missing or of the wrong shape: of {names}."
+    names = ", ".join(layers[:NAMED])
+    if len(layers) > NAMED:
+        names = tr("{names} and {count} more", names=names, count=len(layers) - NAMED)
+    return trn(
+        "{count} weight is missing or of the wrong shape: of {names}.",
+        "{count} weights are missing or of the wrong shape: of {names}.",
+        len(lacking),
+        names=names,
+    )

@@ -11,6 +11,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QWidget
 
 from app.ui import theme
+from app.ui.texts import tr
 from app.ui.theme import RoleName
 from designer.profiling.figures import Figure, Origin
 from designer.profiling.report import UTILISATION
@@ -33,7 +34,7 @@ class UtilisationChart(FigureCanvasQTAgg):  # type: ignore[misc]
         super().__init__(self.plot)
         self.setParent(parent)
         self.setObjectName("utilisation.chart")
-        self.setAccessibleName("Utilisation bars")
+        self.setAccessibleName(tr("Utilisation bars"))
         self.setMinimumSize(220, 260)  # below that its words run into each other
         self._shown: tuple[Figures, Figures | None, str] | None = None
         theme.changes().changed.connect(self._redraw)
@@ -67,7 +68,7 @@ class UtilisationChart(FigureCanvasQTAgg):  # type: ignore[misc]
         axes.set_yticks(range(len(rows)), ["\n".join(UTILISATION[key].rsplit(" ", 1)) for key in rows])
         axes.set_xticks([t for t in (0, 25, 50, 75, 100, 150, 200) if t <= max(100.0, most)])
         axes.tick_params(colors=ink, labelsize=size, length=3)
-        axes.set_xlabel("% of the measured peak", color=muted, fontsize=size)
+        axes.set_xlabel(tr("% of the measured peak"), color=muted, fontsize=size)
         for spine in axes.spines.values():
             spine.set_color(_hex("outline"))
         self._legend(axes, selected is not None, selection, size, ink)
@@ -76,7 +77,7 @@ class UtilisationChart(FigureCanvasQTAgg):  # type: ignore[misc]
     def _legend(self, axes: Any, both: bool, selection: str, size: float, ink: str) -> None:
         from matplotlib.patches import Patch
 
-        parts = [Patch(facecolor=_hex("accent"), label="whole network")]
+        parts = [Patch(facecolor=_hex("accent"), label=tr("whole network"))]
         if both:
             parts.append(Patch(facecolor=_hex("positive_alt"), label=selection))
         legend = self.plot.legend(

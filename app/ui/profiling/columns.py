@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.ui.texts import mark, tr, tr_data
 from designer.profiling.figures import Figure, Origin
 from designer.profiling.report import UTILISATION, Group
 from designer.profiling.units import MODELLED_SIGN, UNAVAILABLE_SIGN, digits
@@ -32,7 +33,7 @@ def _used(name: str) -> Callable[[Group], Figure | None]:
     return lambda group: group.utilisation.get(name)
 
 
-_BOUND = {"compute": "compute", "memory": "memory", "cache": "cache", "": UNAVAILABLE_SIGN}
+_BOUND = {"compute": mark("compute"), "memory": mark("memory"), "cache": mark("cache"), "": UNAVAILABLE_SIGN}
 
 # What a person looks for first stands first: a narrow dock shows the layer and what it costs.
 COLUMNS = (
@@ -51,7 +52,7 @@ COLUMNS = (
         "bound",
         "Roof",
         "What limits the step at the roof: compute, memory or cache",
-        lambda g: _BOUND.get(g.bound, g.bound),
+        lambda g: tr_data(_BOUND.get(g.bound, g.bound)),
     ),
     Column("flops", "Work\nMFLOP", "Operations, counted as torch counts them", figure=_named("flops"), scale=1e6),
     Column("bytes", "Moved\nMiB", "Inputs, weights and outputs, each moved once", figure=_named("bytes"), scale=2**20),
@@ -85,5 +86,5 @@ def shown(figure: Figure | None, scale: float) -> str:
 def explained(figure: Figure | None) -> str:
     """The hover text of a cell: where the figure comes from."""
     if figure is None:
-        return "unavailable: not part of this record"
+        return tr("unavailable: not part of this record")
     return f"{figure.source.value}: {figure.reason}" if figure.reason else str(figure.source.value)

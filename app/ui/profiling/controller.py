@@ -15,6 +15,7 @@ from app.ui.analysis.requests import open_params
 from app.ui.context import Context
 from app.ui.jobs.engine import EngineClient, diagnostics_of
 from app.ui.jobs.weights import weights_wanted
+from app.ui.texts import tr
 from app.ui.widgets.sentences import placed_text
 from designer.files.atomic import write_atomic
 from designer.files.document import write_document
@@ -90,7 +91,7 @@ class ProfilingController(QObject):
             if not errors(diagnostics_of(reply.get("diagnostics") or [])):  # else the run will say what is wrong first
                 self._ask_weights(number, weights_wanted(reply))
 
-        self._set_state(State.RUNNING, "Timing the network …")
+        self._set_state(State.RUNNING, tr("Timing the network …"))
         # One after the other in the engine's queue: nothing of another panel comes between.
         engine.request("open", open_params(document.settings, write_document(document.graph).decode()), opened, failed)
         analysis = analysis_of(self.context)
@@ -115,7 +116,7 @@ class ProfilingController(QObject):
         """Give up the run in flight."""
         if self.running:
             self._launch += 1
-            self._set_state(State.IDLE, "Stopped.")
+            self._set_state(State.IDLE, tr("Stopped."))
             self._engine().cancel()
 
     def _engine(self) -> EngineClient:
@@ -138,7 +139,7 @@ class ProfilingController(QObject):
         self._launch += 1  # what else this launch asked for fails too, for the same reason
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
         if first.code == "cancelled":
-            self._set_state(State.IDLE, "Stopped.")
+            self._set_state(State.IDLE, tr("Stopped."))
             return
         if "weight" in first.code:
             self._ask_weights(self._launch, placed_text(first))
@@ -206,7 +207,7 @@ class ProfilingController(QObject):
         except DiagnosticError as error:
             self._tell(error)
             return False
-        self.context.message.emit("info", f"Saved {path.name}")
+        self.context.message.emit("info", tr("Saved {name}", name=path.name))
         return True
 
     def _tell(self, error: DiagnosticError) -> None:

@@ -9,14 +9,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.ui.profiling.controller import Entry, ProfilingController
+from app.ui.texts import mark, tr, tr_data
 
-RECORDS = "Profiling records (*.json)"
-TABLES = "Table (*.csv)"
+RECORDS = mark("Profiling records (*.json)")
+TABLES = mark("Table (*.csv)")
 
 
 def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
     """Ask for a record and add it to the logger."""
-    dialog = QFileDialog(parent, "Open Record", "", f"{RECORDS};;All files (*)")
+    dialog = QFileDialog(parent, tr("Open Record"), "", f"{tr_data(RECORDS)};;{tr('All files (*)')}")
     dialog.setObjectName("run_logger.open_dialog")
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -27,12 +28,14 @@ def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
 
 def save_record(parent: QWidget, profiling: ProfilingController, entry: Entry) -> QFileDialog:
     """Ask where to save a run; the ending `.csv` makes a table, `.json` a record."""
-    dialog = QFileDialog(parent, "Save Record", "", f"{RECORDS};;{TABLES}")
+    dialog = QFileDialog(parent, tr("Save Record"), "", f"{tr_data(RECORDS)};;{tr_data(TABLES)}")
     dialog.setObjectName("run_logger.save_dialog")
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix("json")
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.filterSelected.connect(lambda chosen: dialog.setDefaultSuffix("csv" if chosen == TABLES else "json"))
+    dialog.filterSelected.connect(
+        lambda chosen: dialog.setDefaultSuffix("csv" if chosen == tr_data(TABLES) else "json")
+    )
     dialog.selectFile(file_stem(entry))
     dialog.fileSelected.connect(lambda path: profiling.save_file(Path(path), entry))
     dialog.open()

@@ -10,6 +10,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from app.ui import theme
 from app.ui.profiling.controller import Entry
+from app.ui.texts import mark, tr, tr_data
 from designer.profiling.report import Record
 from designer.profiling.units import UNAVAILABLE_SIGN, digits
 
@@ -38,16 +39,16 @@ def _option(name: str) -> Callable[[Entry], str]:
 
 RUN_COLUMNS: tuple[tuple[str, Callable[[Entry], str], bool], ...] = (
     ("#", lambda e: str(e.number), True),
-    ("Time", lambda e: _when(e.record), False),
-    ("Network", lambda e: e.record.network, False),
-    ("Median\nms", lambda e: _milliseconds(e.record), True),
-    ("Runs", lambda e: str(e.record.iterations), True),
-    ("Engine", _option("engine"), False),
-    ("Precision", _option("precision"), False),
-    ("Layout", _option("layout"), False),
-    ("Chip", lambda e: e.record.machine.device(e.record.options), False),
-    ("Weights", lambda e: e.record.weights_note or "from file", False),
-    ("From", lambda e: e.path.name if e.path is not None else "this session", False),
+    (mark("Time"), lambda e: _when(e.record), False),
+    (mark("Network"), lambda e: e.record.network, False),
+    (mark("Median\nms"), lambda e: _milliseconds(e.record), True),
+    (mark("Runs"), lambda e: str(e.record.iterations), True),
+    (mark("Engine"), _option("engine"), False),
+    (mark("Precision"), _option("precision"), False),
+    (mark("Layout"), _option("layout"), False),
+    (mark("Chip"), lambda e: e.record.machine.device(e.record.options), False),
+    (mark("Weights"), lambda e: e.record.weights_note or tr("from file"), False),
+    (mark("From"), lambda e: e.path.name if e.path is not None else tr("this session"), False),
 )
 
 
@@ -72,7 +73,7 @@ class RunModel(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation is Qt.Orientation.Horizontal:
             if role == Qt.ItemDataRole.DisplayRole:
-                return RUN_COLUMNS[section][0]
+                return tr_data(RUN_COLUMNS[section][0])
             if role == Qt.ItemDataRole.TextAlignmentRole:
                 return _alignment(section)
         return None

@@ -8,6 +8,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from app.ui import theme
 from app.ui.profiling.columns import COLUMNS, explained, shown
+from app.ui.texts import tr, tr_data
 from designer.profiling.report import Group, Record
 
 Index = QModelIndex | QPersistentModelIndex
@@ -45,9 +46,9 @@ class OperatorModel(QAbstractTableModel):
             return None
         column = COLUMNS[section]
         if role == Qt.ItemDataRole.DisplayRole:
-            return column.header
+            return tr_data(column.header)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return column.tip
+            return tr_data(column.tip)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return self._alignment(section)
         return None
@@ -96,7 +97,7 @@ def _parameters(group: Group) -> str:
     lines = []
     for layer, parameters in group.parameters.items():
         values = ", ".join(f"{name} {value}" for name, value in sorted(parameters.items()))
-        lines.append(f"{layer}: {values or 'no parameters'}")
+        lines.append(f"{layer}: {values or tr('no parameters')}")
     return "\n".join(lines)
 
 

@@ -32,11 +32,11 @@ from app.ui.analysis.image_view import ImageView
 from app.ui.analysis.saving import ask_path, tell
 from app.ui.jobs.background import Background
 from app.ui.side.folder_run import FolderRun, best
-from app.ui.texts import tr
+from app.ui.texts import mark, tr
 from designer.files.atomic import write_atomic
 
 BEST = "★ "
-KINDS = {"csv": "Table (*.csv)", "json": "Figures (*.json)", "html": "Page (*.html)"}
+KINDS = {"csv": mark("Table (*.csv)"), "json": mark("Figures (*.json)"), "html": mark("Page (*.html)")}
 
 
 class FolderView(QWidget):
