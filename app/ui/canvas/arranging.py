@@ -9,6 +9,7 @@ from math import log
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.spots import Spot
 from app.ui.document import Document
+from app.ui.texts import tr
 from designer.graph import commands, routes
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -33,7 +34,7 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
         if inside and any(places.get(n, graph[n].position) != graph[n].position for n in inside):
             rect = around({n: places.get(n, graph[n].position) for n in inside}, projection)
             frames[frame.id] = (frame, replace(frame, rect=rect))
-    return replace(edit, title="Lay out", frames=frames) if edit.layers else edit
+    return replace(edit, title=tr("Lay out"), frames=frames) if edit.layers else edit
 
 
 def _straightened(graph: Graph, edit: Edit, names: Collection[str]) -> Edit:

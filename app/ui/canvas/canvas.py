@@ -54,7 +54,7 @@ class Canvas(QWidget):
         self._quick_add = QuickAdd(context.registry, self)
         self._quick_add.chosen.connect(self._on_chosen)
         self._quick_add.offer_templates(self.templates)
-        self._hint = QLabel("Drag an operator from the palette, or press Space to search one.", self.viewer)
+        self._hint = QLabel(tr("Drag an operator from the palette, or press Space to search one."), self.viewer)
         self._hint.setObjectName("canvas.hint")
         self._hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -74,7 +74,7 @@ class Canvas(QWidget):
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_wanted.connect(self.menu_requested)
         self.linking = Linking(self, context)
-        viewer.link_refused.connect(lambda reason: context.message.emit("error", f"Not connected: {reason}"))
+        viewer.link_refused.connect(lambda why: context.message.emit("error", tr("Not connected: {why}", why=why)))
         context.document_changed.connect(self._show)
         self._marking = Marking(context, self.viewer, self.projection)
         context.document_changed.connect(self._marking.refresh)  # after it is shown
@@ -279,7 +279,7 @@ class Canvas(QWidget):
     def rename(self, old: str, new: str) -> None:
         rule = check_layer_name(new)
         if rule is not None:
-            self._context.message.emit("error", f"Not renamed: {rule}")
+            self._context.message.emit("error", tr("Not renamed: {rule}", rule=rule))
             return
         self.do(lambda d: commands.rename_layer(d.graph, old, new))
 
@@ -393,7 +393,7 @@ class Canvas(QWidget):
             return
         layer = wishes.new_layer(document, type_name, wishes.on_grid(place.x(), place.y()))
         if layer is None:
-            self._context.message.emit("error", f"There is no operator '{type_name}'")
+            self._context.message.emit("error", tr("There is no operator '{name}'", name=type_name))
             return
         edit = self.do(lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer))
         if edit is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtGui import QGuiApplication
 
+from app.ui.texts import tr
 from designer.files.snippets import holds_layers, model_text
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
@@ -55,7 +56,9 @@ def pasted() -> Graph:
     text = model_text(QGuiApplication.clipboard().text())
     if text is None:
         raise DiagnosticError(
-            Diagnostic("nothing-to-paste", "the clipboard holds no layers", remedy="copy layers with Ctrl+C first")
+            Diagnostic(
+                "nothing-to-paste", tr("the clipboard holds no layers"), remedy=tr("copy layers with Ctrl+C first")
+            )
         )
     reading = parse_document(text.encode("utf-8", "replace"), "clipboard", validate=False)
     if reading.graph is None:

@@ -59,9 +59,9 @@ class Finder:
         self._landed: tuple[object, object] | None = None  # scope and selection that it led to
         self._popup = SearchPopup(
             "find",
-            "Find layers",
-            "Name, type, kernel=3x3, 64x64, ...",
-            "No layer holds these words.",
+            tr("Find layers"),
+            tr("Name, type, kernel=3x3, 64x64, ..."),
+            tr("No layer holds these words."),
             self._search,
             canvas,
         )
@@ -103,7 +103,7 @@ class Finder:
             return
         names = [name for name, _ in matches(self._context.document, self._query)]
         if not self._walk(names, step):
-            self._context.message.emit("info", f"No layer holds '{self._query}'")
+            self._context.message.emit("info", tr("No layer holds '{query}'", query=self._query))
 
     def next_problem(self, step: int = 1) -> None:
         """The next layer with a finding, from left to right; says what it is. One inside of a template is gone to."""
@@ -118,7 +118,7 @@ class Finder:
         }
         names = sorted(found, key=lambda n: (document.graph[n].position, n))
         if not names:
-            context.message.emit("info", "No problems")
+            context.message.emit("info", tr("No problems"))
             return
         place = names.index(self._problem) + step if self._problem in names else 0 if step > 0 else -1
         self._problem = names[place % len(names)]

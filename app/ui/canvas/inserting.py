@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
+from app.ui.texts import tr
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Source
@@ -35,4 +36,7 @@ def insert_layer(graph: Graph, name: str, place: tuple[int, int], consumer: str,
     layer, reader = graph[name], graph[consumer]
     source = reader.inputs[index]
     moved = replace(layer.with_input(0, source), position=place)
-    return Edit(f"Insert {name}", {name: (layer, moved), consumer: (reader, reader.with_input(index, Source(name)))})
+    return Edit(
+        tr("Insert {name}", name=name),
+        {name: (layer, moved), consumer: (reader, reader.with_input(index, Source(name)))},
+    )

@@ -9,6 +9,7 @@ from typing import cast
 
 from app.ui.canvas import node_figures
 from app.ui.document import Document
+from app.ui.texts import tr, trn
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
@@ -80,7 +81,7 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
     problem = _problem(state)
     return NodeLook(
         name=name,
-        title=cls.title if cls is not None else f"unknown: {layer.type}",
+        title=cls.title if cls is not None else tr("unknown: {type}", type=layer.type),
         category=cls.category if cls is not None else None,
         summary=_summary(layer, operator) + _times(document, layer),
         activation=layer.activation.type if layer.activation is not None else "",
@@ -113,7 +114,7 @@ def input_ports(layer: Layer, operator: Operator | None, cls: type[Operator] | N
     declared: Sequence[Port] = operator.input_ports() if operator is not None else cls.inputs if cls is not None else ()
     if not declared:
         surplus = len(layer.inputs)
-        return [PortLook(f"input {i}", f"input {i}") for i in range(surplus)]
+        return [PortLook(tr("input {number}", number=i), tr("input {number}", number=i)) for i in range(surplus)]
     looks: list[PortLook] = []
     for port in declared:
         if not port.variadic:
@@ -123,7 +124,7 @@ def input_ports(layer: Layer, operator: Operator | None, cls: type[Operator] | N
         looks += [PortLook(port.name, _port_tip(port, i)) for i in range(connected)]
         looks.append(PortLook(port.name, _port_tip(port, connected), free=True))
     while len(looks) < len(layer.inputs):  # more connections than ports: shown, so that they can be removed
-        looks.append(PortLook(f"input {len(looks)}", "surplus connection: remove it"))
+        looks.append(PortLook(tr("input {number}", number=len(looks)), tr("surplus connection: remove it")))
     return looks
 
 
@@ -138,7 +139,7 @@ def _port_tip(port: Port, number: int | None = None) -> str:
     ranks = (port.rank,) if isinstance(port.rank, int) else port.rank or ()
     parts = [port.name if number is None else f"{port.name} {number + 1}"]
     if ranks:
-        parts.append(f"rank {' or '.join(str(r) for r in ranks)}")
+        parts.append(tr("rank {ranks}", ranks=" or ".join(str(r) for r in ranks)))
     if port.dtypes:
         parts.append(" or ".join(d.value for d in port.dtypes))
     if port.optional:
@@ -153,7 +154,7 @@ def _summary(layer: Layer, operator: Operator | None) -> str:
     text = operator.summary()
     if not text and any(p.variadic for p in operator.input_ports()):
         count = sum(1 for source in layer.inputs if source is not None)
-        text = f"{count} input{'s' if count != 1 else ''}"
+        text = trn("{count} input", "{count} inputs", count)
     return text
 
 
@@ -177,13 +178,13 @@ def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState, training: 
     if cls is not None and _first_line(cls):
         lines.append(escape(_first_line(cls)))
     if training:
-        lines.append("part of the training branch: left out of inference")
+        lines.append(tr("part of the training branch: left out of inference"))
     if state.outputs:
-        lines.append("output " + escape(", ".join(typed(t) for t in state.outputs)))
+        lines.append(tr("output {types}", types=escape(", ".join(typed(t) for t in state.outputs))))
         if figures:
             lines.append(escape(figures))
     elif state.because_of is not None:
-        lines.append(f"output unknown because of '{escape(state.because_of)}'")
+        lines.append(tr("output unknown because of '{layer}'", layer=escape(state.because_of)))
     lines += [_finding(d) for d in state.diagnostics]
     return "<br>".join(lines)
 

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 from app.ui import theme
 from app.ui.canvas.far import FarView
 from app.ui.canvas.viewer import LayerViewer
+from app.ui.texts import tr
 
 WIDTH, HEIGHT = 200, 128
 EDGE = 12  # from the corner of the canvas
@@ -27,8 +28,8 @@ class Minimap(QWidget):
     def __init__(self, viewer: LayerViewer, collect: Callable[[], FarView]) -> None:
         super().__init__(viewer)
         self.setObjectName("canvas.minimap")
-        self.setAccessibleName("Map of the network")
-        self.setToolTip("The whole network. Click to go there.")
+        self.setAccessibleName(tr("Map of the network"))
+        self.setToolTip(tr("The whole network. Click to go there."))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.resize(WIDTH, HEIGHT)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # the canvas under it is not painted for its sake

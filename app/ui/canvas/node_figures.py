@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.ui.texts import tr
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.live_cost import layer_work
@@ -42,6 +43,14 @@ def summary(layer: Layer, read: Read, state: LayerState) -> str:
     work = layer_work(layer, read, state)
     if work is None:
         return ""
-    parts = [f"{si(work.learned, '')} parameters"] if work.learned else []
+    parts = [tr("{count} parameters", count=si(work.learned, ""))] if work.learned else []
     parts += [MODELLED_SIGN + si(work.flops, "FLOP")] if work.flops else []
-    return ", ".join([*parts, f"{MODELLED_SIGN}{binary(work.weights + work.outputs)} of weights and outputs"])
+    return ", ".join(
+        [
+            *parts,
+            tr(
+                "{memory} of weights and outputs",
+                memory=MODELLED_SIGN + binary(work.weights + work.outputs),
+            ),
+        ]
+    )

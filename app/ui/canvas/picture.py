@@ -80,9 +80,15 @@ class Picture:
             raise DiagnosticError(
                 Diagnostic(
                     "picture-too-large",
-                    f"a picture of {size.width():,} x {size.height():,} pixels is too large: at most {MAX_SIDE:,} a side "
-                    f"and {MAX_PIXELS // 1_000_000} million in all",
-                    remedy="choose a smaller scale, or SVG or PDF, which have no pixels",
+                    tr(
+                        "a picture of {width:,} x {height:,} pixels is too large: at most {side:,} a side and "
+                        "{millions} million in all",
+                        width=size.width(),
+                        height=size.height(),
+                        side=MAX_SIDE,
+                        millions=MAX_PIXELS // 1_000_000,
+                    ),
+                    remedy=tr("choose a smaller scale, or SVG or PDF, which have no pixels"),
                 )
             )
         image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
@@ -187,8 +193,8 @@ def save(document: Document, path: Path, look: Look) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "picture-kind",
-                f"'{path.name}' ends with no known kind of picture",
-                remedy=f"choose one of {', '.join(ENDINGS)}",
+                tr("'{name}' ends with no known kind of picture", name=path.name),
+                remedy=tr("choose one of {endings}", endings=", ".join(ENDINGS)),
             )
         )
     with drawn(document, look) as picture:

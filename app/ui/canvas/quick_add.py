@@ -28,9 +28,9 @@ class QuickAdd(SearchPopup):
         self._accepts: Callable[[type[Operator]], bool] = lambda cls: True
         super().__init__(
             "quick_add",
-            "Add an operator",
-            "Add an operator: name, torch name, ...",
-            "No operator is called that.",
+            tr("Add an operator"),
+            tr("Add an operator: name, torch name, ..."),
+            tr("No operator is called that."),
             self._operators,
             parent,
         )

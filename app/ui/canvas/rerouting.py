@@ -8,6 +8,7 @@ from PySide6.QtCore import QPointF
 
 from app.ui.canvas import wishes
 from app.ui.canvas.links import LinkItem
+from app.ui.texts import tr
 from designer.graph import routes
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Rerouting:
             points = self._points(link)
             if number < len(points):
                 points[number] = wishes.on_grid(place.x(), place.y())
-                self._set(link, points, "Move reroute point")
+                self._set(link, points, tr("Move reroute point"))
 
     def add(self) -> None:
         """Add a point to the selected link where the pointer is, or in its middle."""
@@ -60,7 +61,7 @@ class Rerouting:
         """Remove all points of the selected links."""
         for link in self._canvas.viewer.selected_links():
             if link.points:
-                self._set(link, [], "Straighten link")
+                self._set(link, [], tr("Straighten link"))
 
     def _selected(self) -> LinkItem | None:
         links = self._canvas.viewer.selected_links()
@@ -74,12 +75,12 @@ class Rerouting:
     def _add(self, link: LinkItem, place: QPointF) -> None:
         points = self._points(link)
         points.insert(link.slot_at(place), wishes.on_grid(place.x(), place.y()))
-        self._set(link, points, "Add reroute point")
+        self._set(link, points, tr("Add reroute point"))
 
     def _remove(self, link: LinkItem, number: int) -> None:
         points = self._points(link)
         del points[number]
-        self._set(link, points, "Remove reroute point")
+        self._set(link, points, tr("Remove reroute point"))
 
     def _set(self, link: LinkItem, points: list[routes.Point], title: str) -> None:
         name, index = link.key

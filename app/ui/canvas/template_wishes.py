@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from app.ui.document import Document
+from app.ui.texts import tr, trn
 from designer.graph import commands, template_commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
@@ -24,9 +25,9 @@ def make_template(document: Document, names: Sequence[str], name: str) -> Edit:
             raise DiagnosticError(
                 Diagnostic(
                     "not-in-template",
-                    f"'{layer}' feeds or shows the whole network and cannot go into a template",
+                    tr("'{layer}' feeds or shows the whole network and cannot go into a template", layer=layer),
                     layer=layer,
-                    remedy="leave it out of the selection",
+                    remedy=tr("leave it out of the selection"),
                 )
             )
     return template_commands.make_template(document.graph, names, name)
@@ -37,7 +38,7 @@ def dissolve(document: Document, names: Sequence[str]) -> Edit:
     if len(names) == 1:
         return template_commands.dissolve(document.graph, names[0])
     graph = document.graph.copy()
-    total = Edit(f"Dissolve {len(names)} instances")
+    total = Edit(trn("Dissolve {count} instance", "Dissolve {count} instances", len(names)))
     for name in names:
         edit = template_commands.dissolve(graph, name)
         graph.apply(edit)
@@ -68,8 +69,9 @@ def move_port(document: Document, name: str, step: int) -> Edit:
     ports.insert(goal, ports.pop(place))
     texts = {port: {"index": str(number)} for number, port in enumerate(ports) if _index(graph[port]) != number}
     if goal == place or not texts:
-        return Edit("Move port")
-    return replace(commands.set_params(graph, texts), title=f"Move port {name} {'up' if step < 0 else 'down'}")
+        return Edit(tr("Move port"))
+    title = tr("Move port {name} up", name=name) if step < 0 else tr("Move port {name} down", name=name)
+    return replace(commands.set_params(graph, texts), title=title)
 
 
 Members = Callable[[str], tuple[list[str], list[str]]]  # of a frame: the layers and the frames in it
@@ -98,9 +100,12 @@ def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members:
                 replace(changed.get(other, (None, graph.frames[other]))[1] or graph.frames[other], folded=into),
             )
     edit = replace(edit, layers=layers)
-    word = "Collapse" if fold else "Expand"
-    if not names:
-        edit = replace(edit, title=f"{word} frame" if len(frames) == 1 else f"{word} {len(frames)} frames")
+    if not names and len(frames) == 1:
+        edit = replace(edit, title=tr("Collapse frame") if fold else tr("Expand frame"))
+    elif not names:
+        count = len(frames)
+        folded = trn("Collapse {count} frame", "Collapse {count} frames", count)
+        edit = replace(edit, title=folded if fold else trn("Expand {count} frame", "Expand {count} frames", count))
     return replace(edit, frames=changed)
 
 

@@ -31,6 +31,7 @@ from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.painted import PaintedViewer
 from app.ui.canvas.ports import PortDot
+from app.ui.texts import tr
 from designer.graph.model import GRID
 
 OPERATOR_MIME = "application/x-layerwright-operator"
@@ -72,12 +73,11 @@ class LayerViewer(PaintedViewer):
         for shadow in (self._cursor_text, self._LIVE_PIPE, self._SLICER_PIPE):
             self.scene().removeItem(shadow)
         self._ctx_menu_bar.clear()
-        self._fitted = False
-        self._least = ZOOM_MIN
+        self._fitted, self._least = False, ZOOM_MIN
         self.menu_place: QPointF | None = None  # where the menu was asked for by the mouse
         self._edge = EdgeScroll(self, self.pan, self._drag_on)
         self.setObjectName("canvas")
-        self.setAccessibleName("Network canvas")
+        self.setAccessibleName(tr("Network canvas"))
         self.setSceneRect(-EXTENT, -EXTENT, 2 * EXTENT, 2 * EXTENT)
         self.setTransformationAnchor(QGraphicsView.ViewportAnchor.NoAnchor)
         self.setResizeAnchor(QGraphicsView.ViewportAnchor.NoAnchor)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from app.ui.canvas import template_wishes
 from app.ui.document import Document
 from app.ui.scope import PREFIX
+from app.ui.texts import tr, trn
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
@@ -79,10 +80,10 @@ def _ports(document: Document, layer: str) -> Sequence[Port]:
 def refusal(document: Document, source: Source, consumer: str, index: int, *, closes_loop: bool) -> str:
     """Why input `index` of `consumer` cannot read `source`; empty when it can. Shapes that do not fit are no refusal."""
     if closes_loop:
-        return "the connection would close a loop"
+        return tr("the connection would close a loop")
     port = declared_port(document, consumer, index)
     if port is None:
-        return "this layer takes no more inputs"
+        return tr("this layer takes no more inputs")
     state = document.inference.states.get(source.layer)
     if state is None or state.outputs is None:
         return ""
@@ -92,9 +93,20 @@ def refusal(document: Document, source: Source, consumer: str, index: int, *, cl
     tensor = state.outputs[min(number, len(state.outputs) - 1)]
     ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
     if ranks is not None and tensor.rank not in ranks:
-        return f"'{port.name}' needs rank {' or '.join(str(r) for r in ranks)}, not {tensor} (rank {tensor.rank})"
+        return tr(
+            "'{name}' needs rank {ranks}, not {tensor} (rank {rank})",
+            name=port.name,
+            ranks=" or ".join(str(r) for r in ranks),
+            tensor=tensor,
+            rank=tensor.rank,
+        )
     if port.dtypes and tensor.dtype not in port.dtypes:
-        return f"'{port.name}' needs {' or '.join(d.value for d in port.dtypes)}, not {tensor.dtype.value}"
+        return tr(
+            "'{name}' needs {types}, not {other}",
+            name=port.name,
+            types=" or ".join(d.value for d in port.dtypes),
+            other=tensor.dtype.value,
+        )
     return ""
 
 
@@ -110,14 +122,16 @@ def move_link(document: Document, old: tuple[str, int], source: Source, consumer
         return commands.connect(graph, source, consumer, index)
     connected = commands.connect(graph, source, consumer, index)
     if old[0] != consumer:
-        return connected.then(disconnect(document, *old), f"Move link to {consumer}")
+        return connected.then(disconnect(document, *old), tr("Move link to {consumer}", consumer=consumer))
     layer = connected.layers[consumer][1]
     assert layer is not None
     if is_variadic(document, *old):
         inputs = layer.inputs[: old[1]] + layer.inputs[old[1] + 1 :]
     else:
         inputs = layer.with_input(old[1], None).inputs
-    return Edit(f"Move link of {consumer}", {consumer: (graph[consumer], replace(layer, inputs=inputs))})
+    return Edit(
+        tr("Move link of {consumer}", consumer=consumer), {consumer: (graph[consumer], replace(layer, inputs=inputs))}
+    )
 
 
 def delete(document: Document, layers: Sequence[str], links: Sequence[tuple[str, int]], *, heal: bool = False) -> Edit:
@@ -136,7 +150,9 @@ def delete(document: Document, layers: Sequence[str], links: Sequence[tuple[str,
             edit = replace(edit, layers={**edit.layers, consumer: (before, cut)})
     if not layers:
         count = len(links)
-        edit = replace(edit, title="Delete link" if count == 1 else f"Delete {count} links")
+        edit = replace(
+            edit, title=tr("Delete link") if count == 1 else trn("Delete {count} link", "Delete {count} links", count)
+        )
     return edit
 
 
@@ -169,17 +185,26 @@ def bypass(document: Document, names: Sequence[str]) -> Edit:
         if layer.type == "identity" and layer.activation is None:
             continue
         if source is None or not before or not before.outputs or not state or not state.outputs:
-            why, remedy = "its first input or its output has no known shape", "connect it first"
+            why, remedy = tr("its first input or its output has no known shape"), tr("connect it first")
         elif len(state.outputs) != 1 or _tensor(document, source) != state.outputs[0]:
             why, remedy = (
-                "its output has another shape than its first input",
-                "delete it with Ctrl+Delete to heal its links",
+                tr("its output has another shape than its first input"),
+                tr("delete it with Ctrl+Delete to heal its links"),
             )
         else:
             edits[name] = (layer, Layer(name, "identity", layer.position, (source,)))
             continue
-        raise DiagnosticError(Diagnostic("bypass", f"'{name}' cannot be bypassed: {why}", layer=name, remedy=remedy))
-    return Edit(f"Bypass {next(iter(edits))}" if len(edits) == 1 else f"Bypass {len(edits)} layers", edits)
+        raise DiagnosticError(
+            Diagnostic(
+                "bypass", tr("'{name}' cannot be bypassed: {why}", name=name, why=why), layer=name, remedy=remedy
+            )
+        )
+    return Edit(
+        tr("Bypass {layer}", layer=next(iter(edits)))
+        if len(edits) == 1
+        else trn("Bypass {count} layer", "Bypass {count} layers", len(edits)),
+        edits,
+    )
 
 
 def _tensor(document: Document, source: Source) -> TensorType | None:
@@ -196,7 +221,9 @@ def _tensor(document: Document, source: Source) -> TensorType | None:
 def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
     """A comment frame under a free id."""
     frame_id = unique_name("frame", graph.frames)
-    return replace(commands.set_frame(graph, frame_id, Frame(frame_id, "Comment", rect=rect)), title="Add frame")
+    return replace(
+        commands.set_frame(graph, frame_id, Frame(frame_id, tr("Comment"), rect=rect)), title=tr("Add frame")
+    )
 
 
 def drag_frame(graph: Graph, frame_id: str, rect: tuple[int, int, int, int], places: Mapping[str, Place]) -> Edit:
@@ -212,7 +239,7 @@ def drag_frame(graph: Graph, frame_id: str, rect: tuple[int, int, int, int], pla
         for key in inside - {frame_id}
         for x, y, width, height in (graph.frames[key].rect,)
     }
-    return replace(commands.move_layers(graph, places), title="Move frame", frames={**edit.frames, **inner})
+    return replace(commands.move_layers(graph, places), title=tr("Move frame"), frames={**edit.frames, **inner})
 
 
 def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
@@ -223,4 +250,8 @@ def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
         name: (x, replace(x, attributes={k: v for k, v in x.attributes.items() if k != FOLDED}))
         for name, x in held.items()
     }
-    return Edit("Delete frame" if len(frames) == 1 else f"Delete {len(frames)} frames", shown, frames=frames)
+    return Edit(
+        tr("Delete frame") if len(frames) == 1 else trn("Delete {count} frame", "Delete {count} frames", len(frames)),
+        shown,
+        frames=frames,
+    )

@@ -146,7 +146,11 @@ class FolderView(QWidget):
                 self._writing.start(work)
             return
         text = as_csv(columns, rows) if kind == "csv" else json.dumps(as_dict(columns, rows), indent=2)
-        tell(lambda: write_atomic(path, f"{text.rstrip()}\n".encode()), self.note.setText, f"Saved {path.name}")
+        tell(
+            lambda: write_atomic(path, f"{text.rstrip()}\n".encode()),
+            self.note.setText,
+            tr("Saved {name}", name=path.name),
+        )
 
     def _on_double(self, row: int, _column: int) -> None:
         if row < len(self._run.paths):

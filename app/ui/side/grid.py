@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.analysis.image_view import ImageView, View
 from app.ui.analysis.overlays import Overlay
+from app.ui.texts import tr
 
 SPACE = 4  # pixels between pictures
 
@@ -24,7 +25,7 @@ class PictureGrid(QWidget):
     def __init__(self, name: str, empty: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName("Pictures beside each other")
+        self.setAccessibleName(tr("Pictures beside each other"))
         self._empty = empty
         self.panes: dict[str, ImageView] = {}
         self._view = View()

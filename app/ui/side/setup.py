@@ -32,10 +32,10 @@ from app.ui.files import OPEN_FILTER
 from app.ui.side.model import MOST, SideModel
 from app.ui.side.variant_row import VariantRow
 from app.ui.side.variants import VariantChoice
-from app.ui.texts import tr
+from app.ui.texts import tr, tr_data
 from designer.runtime.images import SUFFIXES
 
-FILTER = f"Pictures ({' '.join(f'*{suffix}' for suffix in SUFFIXES)});;All files (*)"
+ENDINGS = " ".join(f"*{suffix}" for suffix in SUFFIXES)
 KINDS = ("", "gaussian", "uniform", "salt_and_pepper", "poisson", "speckle", "jpeg", "blur")
 _LEAST = 2
 
@@ -135,7 +135,7 @@ class Setup(QScrollArea):
             self._changed()
 
     def _ask_document(self, index: int) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, tr("Network to Compare"), "", OPEN_FILTER)
+        name, _ = QFileDialog.getOpenFileName(self, tr("Network to Compare"), "", tr_data(OPEN_FILTER))
         if name:
             self._model.choices[index] = replace(self._model.choices[index], source=Path(name), weights="")
             self._changed()
@@ -214,7 +214,8 @@ class Setup(QScrollArea):
     def _on_picture(self, index: int) -> None:
         chosen = self.picture.itemData(index)
         if chosen is None:
-            name, _ = QFileDialog.getOpenFileName(self, tr("Picture to Compare On"), "", FILTER)
+            kinds = tr("Pictures ({endings});;All files (*)", endings=ENDINGS)
+            name, _ = QFileDialog.getOpenFileName(self, tr("Picture to Compare On"), "", kinds)
             chosen = Path(name) if name else self._model.picture
         if chosen is not None:
             self.set_picture(Path(chosen))

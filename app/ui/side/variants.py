@@ -9,6 +9,7 @@ from typing import Any
 from app.ui.analysis.inputs import layers_of
 from app.ui.analysis.requests import open_params
 from app.ui.document import Document
+from app.ui.texts import tr
 from app.ui.widgets.run_choices import ENGINE_TITLES
 from designer.files.document import read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
@@ -74,8 +75,13 @@ def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Vari
         raise DiagnosticError(
             Diagnostic(
                 "not-comparable",
-                f"{choice.title} has {len(inputs)} inputs and {len(outputs)} outputs",
-                remedy="compare networks with one input and an output",
+                tr(
+                    "{title} has {inputs} inputs and {outputs} outputs",
+                    title=choice.title,
+                    inputs=len(inputs),
+                    outputs=len(outputs),
+                ),
+                remedy=tr("compare networks with one input and an output"),
             )
         )
     dims = getattr(inference.read(inputs[0]).operator, "dims", None)

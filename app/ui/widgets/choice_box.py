@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QWidget
 
+from app.ui.texts import tr
 from app.ui.widgets.run_choices import Choice
 
 
@@ -35,7 +36,7 @@ class ChoiceBox(QComboBox):
         """Show the choices with `value` as the present one; returns why it cannot be used (empty: it can)."""
         known = tuple(choices)
         if value not in [c.value for c in known]:
-            known = (*known, Choice(value, value, "this machine does not have it"))
+            known = (*known, Choice(value, value, tr("this machine does not have it")))
         if known != self._choices:
             self._choices = known
             self._items.clear()

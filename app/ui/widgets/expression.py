@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
+from app.ui.texts import tr
 from designer.operators.params import format_float
 
 MAX_LENGTH = 120  # characters of one sum
@@ -39,11 +40,19 @@ def is_expression(text: str) -> bool:
 def evaluate(text: str) -> Fraction:
     """The exact value of a sum of numbers with + - * / // % ** and brackets; ExpressionError for anything else."""
     if len(text) > MAX_LENGTH:
-        raise ExpressionError(f"a sum has at most {MAX_LENGTH} characters, this one has {len(text)}")
+        raise ExpressionError(
+            tr(
+                "a sum has at most {most} characters, this one has {count}",
+                most=MAX_LENGTH,
+                count=len(text),
+            )
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise ExpressionError(f"'{text.strip()}' is not a complete sum; write one such as 3*16 or (64-32)/2") from None
+        raise ExpressionError(
+            tr("'{sum}' is not a complete sum; write one such as 3*16 or (64-32)/2", sum=text.strip())
+        ) from None
     return _value(tree.body)
 
 
@@ -64,7 +73,7 @@ def _value(node: ast.expr) -> Fraction:
         try:
             return _bounded(Fraction(str(node.value)))
         except (ValueError, OverflowError):  # a number of too many digits, or one that is infinite
-            raise ExpressionError("a number in the sum is too large") from None
+            raise ExpressionError(tr("a number in the sum is too large")) from None
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
         value = _value(node.operand)
         return -value if isinstance(node.op, ast.USub) else value
@@ -77,21 +86,21 @@ def _value(node: ast.expr) -> Fraction:
             try:
                 return _bounded(step(left, right))
             except ZeroDivisionError:
-                raise ExpressionError("the sum divides by zero") from None
-    raise ExpressionError("a sum is made of numbers, + - * / // % ** and brackets only")
+                raise ExpressionError(tr("the sum divides by zero")) from None
+    raise ExpressionError(tr("a sum is made of numbers, + - * / // % ** and brackets only"))
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator != 1 or abs(exponent) > MAX_POWER:
-        raise ExpressionError(f"an exponent is a whole number from -{MAX_POWER} to {MAX_POWER}")
+        raise ExpressionError(tr("an exponent is a whole number from -{most} to {most}", most=MAX_POWER))
     if base == 0 and exponent < 0:
-        raise ExpressionError("the sum divides by zero")
+        raise ExpressionError(tr("the sum divides by zero"))
     return _bounded(Fraction(base ** int(exponent)))
 
 
 def _bounded(value: Fraction) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
-        raise ExpressionError("a number in the sum is too large")
+        raise ExpressionError(tr("a number in the sum is too large"))
     return value
 
 
@@ -99,5 +108,5 @@ def _text(value: Fraction, *, whole: bool) -> str:
     if not whole:
         return format_float(float(value))
     if value.denominator != 1:
-        raise ExpressionError(f"{format_float(float(value))} is not a whole number")
+        raise ExpressionError(tr("{value} is not a whole number", value=format_float(float(value))))
     return str(value.numerator)

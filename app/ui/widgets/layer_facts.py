@@ -60,28 +60,32 @@ class LayerFacts(QWidget):
         facts: list[tuple[str, str]] = []
         training = [n for n in names if n in document.training]
         if training:
-            share = "" if len(training) == len(names) else f"{len(training)} of {len(names)} "
-            facts.append(("Training", f"{share}part of the training branch: left out of inference"))
+            where = tr("part of the training branch: left out of inference")
+            if len(training) != len(names):
+                where = tr("{count} of {total} {where}", count=len(training), total=len(names), where=where)
+            facts.append((tr("Training"), where))
         if len(names) == 1:
             layer, state = document.graph[names[0]], states[names[0]]
             facts += _shapes(cast(Read, document.inference.read(names[0])).operator, layer, state)
         if all(work.of(n) is not None for n in names):
             total = work.total(names=names)
-            facts.append(("Learned values", si(total.learned)))
-            facts.append(("Work, batch of 1", si(total.flops, "FLOP")))
+            facts.append((tr("Learned values"), si(total.learned)))
+            facts.append((tr("Work, batch of 1"), si(total.flops, "FLOP")))
             memory = tr(
                 "{weights} weights, {outputs} outputs", weights=binary(total.weights), outputs=binary(total.outputs)
             )
             facts.append((tr("Memory, FP32"), memory))
         else:
-            facts += [("Learned values", UNKNOWN), ("Work, batch of 1", UNKNOWN)]
+            facts += [(tr("Learned values"), UNKNOWN), (tr("Work, batch of 1"), UNKNOWN)]
         self._show(facts)
         cause = next((s.because_of for s in states.values() if s.because_of is not None), None)
         self._because.setVisible(cause is not None)
         if cause is not None:
             shown = cause.replace("&", "&amp;").replace("<", "&lt;")
             href = shown.replace('"', "&quot;")
-            self._because.setText(f'Unknown because of <a href="{href}">{shown}</a>, which has a problem.')
+            self._because.setText(
+                tr('Unknown because of <a href="{href}">{shown}</a>, which has a problem.', href=href, shown=shown)
+            )
         found = [d for s in states.values() for d in s.diagnostics if d.code != "unknown-operator"]
         self._tell([d for d in found if not (d.code == "bad-parameter" and d.parameter in told)])
 
@@ -125,12 +129,12 @@ def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[
     connected = [i for i, source in enumerate(layer.inputs) if source is not None]
     for position, index in enumerate(connected):
         port = ports[min(index, len(ports) - 1)].name if ports else str(index)
-        label = f"Input {port}" if len(connected) > 1 or len(ports) > 1 else "Input"
+        label = tr("Input {port}", port=port) if len(connected) > 1 or len(ports) > 1 else tr("Input")
         shape = str(state.inputs[position]) if position < len(state.inputs) else UNKNOWN
-        facts.append((label, f"{shape}\nfrom {layer.inputs[index]}"))
+        facts.append((label, tr("{shape}\nfrom {source}", shape=shape, source=layer.inputs[index])))
     outputs = operator.output_ports() if operator is not None else ()
     for index, out in enumerate(outputs):
-        label = f"Output {out.name}" if len(outputs) > 1 else "Output"
+        label = tr("Output {name}", name=out.name) if len(outputs) > 1 else tr("Output")
         known = state.outputs is not None and index < len(state.outputs)
         facts.append((label, str(state.outputs[index]) if known and state.outputs is not None else UNKNOWN))
     return facts

@@ -17,13 +17,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui import theme
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.size_field import SizeField
 from designer.graph.template import PARAMETER
 from designer.operators.params import Parameter
 
-MIXED = "several values"
+MIXED = mark("several values")
 ROOM = 14  # characters that a field surely has room for
 
 
@@ -41,10 +41,10 @@ class ParamEditor(QWidget):
         super().__init__(parent)
         self._parameter = parameter
         self._shown: str | None = None
-        self._several = MIXED
+        self._several = tr_data(MIXED)
         self._get: Callable[[], str]
         self._put: Callable[[str | None], None]
-        unit = f", in {parameter.info.unit}" if parameter.info.unit else ""
+        unit = tr(", in {unit}", unit=parameter.info.unit) if parameter.info.unit else ""
         self._name, self._label = name, f"{parameter.title}{unit}"
         self.inner = self._make(parameter)
         self.inner.setObjectName(name)
@@ -72,7 +72,7 @@ class ParamEditor(QWidget):
         shown = ", ".join(values)
         if len(shown) > ROOM and isinstance(self.inner, NumberField | SizeField):
             shown = f"{values[0]} … {values[-1]}"
-        self._several = shown if len(values) > 1 and len(shown) <= ROOM else MIXED
+        self._several = shown if len(values) > 1 and len(shown) <= ROOM else tr_data(MIXED)
         if isinstance(self.inner, NumberField | QLineEdit | QComboBox):
             self.inner.setStatusTip(
                 tr("The selected layers have: {values}", values=", ".join(values)) if values[1:] else ""
@@ -177,14 +177,16 @@ class ParamEditor(QWidget):
 
     def _put_field(self, field: NumberField | SizeField, text: str | None) -> None:
         if text is None:
-            field.set_placeholder("…" if self._several == MIXED or isinstance(field, SizeField) else self._several)
+            field.set_placeholder(
+                "…" if self._several == tr_data(MIXED) or isinstance(field, SizeField) else self._several
+            )
         field.set_text("" if text is None else text)
 
     def _line(self, parameter: Parameter) -> QWidget:
         line = QLineEdit()
         if parameter.kind == "ints":
             line.setFont(theme.mono_font())
-        hint = "whole numbers with commas: 1,2,3" if parameter.kind == "ints" else ""
+        hint = tr("whole numbers with commas: 1,2,3") if parameter.kind == "ints" else ""
 
         def put(text: str | None) -> None:
             line.setPlaceholderText(self._several if text is None else hint)
@@ -206,7 +208,7 @@ class ParamEditor(QWidget):
         area.setFixedHeight(area.fontMetrics().lineSpacing() * lines + 16)
 
         def put(text: str | None) -> None:
-            area.setPlaceholderText(MIXED if text is None else "")
+            area.setPlaceholderText(tr_data(MIXED) if text is None else "")
             if area.toPlainText() != (text or ""):
                 area.setPlainText(text or "")
 

@@ -54,9 +54,18 @@ class ParamRow(QObject):
         self.editor.inner.setToolTip(_explain(parameter))
         self._label.setBuddy(self.editor.inner)
         default = parameter.format(parameter.default) or "empty"
-        self._reset = tool_button(f"{name}.reset", "restore", f"Reset {parameter.title}", f"Reset to {default}")
+        self._reset = tool_button(
+            f"{name}.reset",
+            "restore",
+            tr("Reset {title}", title=parameter.title),
+            tr("Reset to {default}", default=default),
+        )
         self._help = tool_button(
-            f"{name}.help", "help-circle-outline", f"Help on {parameter.title}", "Explain", checkable=True
+            f"{name}.help",
+            "help-circle-outline",
+            tr("Help on {title}", title=parameter.title),
+            tr("Explain"),
+            checkable=True,
         )
         self._message = Message(f"{name}.message")
         self._doc = QLabel(_explain(parameter))
@@ -234,12 +243,17 @@ def _explain(parameter: Parameter) -> str:
     info = parameter.info
     parts = [info.doc] if info.doc else []
     if info.min is not None or info.max is not None:
-        low = "" if info.min is None else f"from {info.min:g} "
-        parts.append(f"{low}{'' if info.max is None else f'to {info.max:g}'}".strip().capitalize() + ".")
+        parts.append(_range(info.min, info.max))
     if info.choices:
-        parts.append(f"One of {', '.join(info.choices)}.")
+        parts.append(tr("One of {choices}.", choices=", ".join(info.choices)))
     if parameter.kind in NUMBERS:
         parts.append(tr("A sum such as 3*16 or (64-32)/2 is worked out."))
     if not info.multiline:
-        parts.append(f"Default: {parameter.format(parameter.default) or 'empty'}.")
+        parts.append(tr("Default: {default}.", default=parameter.format(parameter.default) or tr("empty")))
     return " ".join(parts)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if high is None:
+        return tr("From {low:g}.", low=low)
+    return tr("To {high:g}.", high=high) if low is None else tr("From {low:g} to {high:g}.", low=low, high=high)

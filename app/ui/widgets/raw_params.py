@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QTableWidget, QTableWidgetItem, QWidget
 
+from app.ui.texts import tr
 from designer.graph.model import Layer
 
 
@@ -14,8 +15,8 @@ class RawParams(QTableWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(0, 2, parent)
         self.setObjectName(name)
-        self.setAccessibleName("Parameters as text")
-        self.setHorizontalHeaderLabels(["Parameter", "Text"])
+        self.setAccessibleName(tr("Parameters as text"))
+        self.setHorizontalHeaderLabels([tr("Parameter"), tr("Text")])
         self.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
         self.setMaximumHeight(200)
         self.verticalHeader().setVisible(False)

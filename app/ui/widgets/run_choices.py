@@ -8,7 +8,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import NamedTuple
 
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data
 
 
 class Choice(NamedTuple):
@@ -20,8 +20,8 @@ class Choice(NamedTuple):
 
 
 ENGINE_TITLES = {"onnxruntime": "ONNX Runtime", "torch": "PyTorch"}
-PRECISION_TITLES = {"fp32": "FP32 (single)", "fp16": "FP16 (half)", "bf16": "BF16 (brain float)"}
-LAYOUT_TITLES = {"nchw": "NCHW (planes)", "nhwc": "NHWC (channels last)"}
+PRECISION_TITLES = {"fp32": mark("FP32 (single)"), "fp16": mark("FP16 (half)"), "bf16": mark("BF16 (brain float)")}
+LAYOUT_TITLES = {"nchw": mark("NCHW (planes)"), "nhwc": mark("NHWC (channels last)")}
 
 
 @lru_cache(maxsize=1)
@@ -30,35 +30,36 @@ def cuda_devices() -> tuple[int, str]:
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return 0, "PyTorch is not installed"
+        return 0, mark("PyTorch is not installed")
     if version.endswith("+cpu"):
-        return 0, "the installed PyTorch is built for the CPU only"
+        return 0, mark("the installed PyTorch is built for the CPU only")
     cards = Path("/proc/driver/nvidia/gpus")
     count = len(os.listdir(cards)) if cards.is_dir() else 0
-    return count, "" if count else "no NVIDIA card or driver was found"
+    return count, "" if count else mark("no NVIDIA card or driver was found")
 
 
 def engines() -> tuple[Choice, ...]:
     modules = {"onnxruntime": "onnxruntime", "torch": "torch"}
     return tuple(
-        Choice(value, title, "" if util.find_spec(modules[value]) else "it is not installed")
+        Choice(value, title, "" if util.find_spec(modules[value]) else tr("it is not installed"))
         for value, title in ENGINE_TITLES.items()
     )
 
 
 def devices(engine: str) -> tuple[Choice, ...]:
-    count, why = cuda_devices()
+    count, reason = cuda_devices()
+    why = tr_data(reason)
     if engine != "torch":
-        why = "ONNX Runtime is installed for the CPU only; choose PyTorch"
-    cards = tuple(Choice(f"cuda:{i}", f"CUDA device {i}", why) for i in range(max(count, 1)))
+        why = tr("ONNX Runtime is installed for the CPU only; choose PyTorch")
+    cards = tuple(Choice(f"cuda:{i}", tr("CUDA device {number}", number=i), why) for i in range(max(count, 1)))
     return (Choice("cpu", "CPU"), *cards)
 
 
 def precisions(engine: str, device: str) -> tuple[Choice, ...]:
     why = ""
     if engine != "torch" or not device.startswith("cuda"):
-        why = "needs PyTorch on a CUDA device; on a CPU it would only be slower"
-    return tuple(Choice(v, title, "" if v == "fp32" else why) for v, title in PRECISION_TITLES.items())
+        why = tr("needs PyTorch on a CUDA device; on a CPU it would only be slower")
+    return tuple(Choice(v, tr_data(title), "" if v == "fp32" else why) for v, title in PRECISION_TITLES.items())
 
 
 def tiles(present: int) -> tuple[Choice, ...]:

@@ -9,6 +9,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QIcon, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHeaderView, QLabel, QLineEdit, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
+from app.ui.texts import tr
+
 WIDTH, HEIGHT = 320, 300
 STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 8, Qt.Key.Key_PageUp: -8}
 
@@ -48,7 +50,7 @@ class SearchPopup(QFrame):
         self._edit.installEventFilter(self)
         self._list = QTreeWidget()
         self._list.setObjectName(f"{name}.list")
-        self._list.setAccessibleName("What was found")
+        self._list.setAccessibleName(tr("What was found"))
         self._list.setColumnCount(2)
         self._list.setHeaderHidden(True)
         self._list.setRootIsDecorated(False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from app.ui.texts import tr, trn
 from designer.graph.commands import set_params
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -22,9 +23,9 @@ def with_activation_param(graph: Graph, *, names: tuple[str, ...], name: str, te
         if layer.activation is not None:
             spec = replace(layer.activation, params={**layer.activation.params, name: text})
             edits[layer.name] = (layer, replace(layer, activation=spec))
-    where = names[0] if len(names) == 1 else f"{len(names)} layers"
+    where = names[0] if len(names) == 1 else trn("{count} layer", "{count} layers", len(names))
     key = f"activation parameter {name} of {', '.join(names)}"
-    return Edit(f"Change {name} of the activation of {where}", edits, merge_key=key)
+    return Edit(tr("Change {name} of the activation of {where}", name=name, where=where), edits, merge_key=key)
 
 
 def with_param(graph: Graph, registry: Registry, names: Sequence[str], name: str, text: str) -> Edit:
@@ -59,8 +60,8 @@ def reset_all(graph: Graph, registry: Registry, names: Iterable[str]) -> Edit:
             after = replace(after, activation=replace(spec, params=_defaults(attached, spec.params, set())))
         if after != layer:
             edits[layer.name] = (layer, after)
-    where = next(iter(edits)) if len(edits) == 1 else f"{len(edits)} layers"
-    return Edit(f"Reset parameters of {where}", edits)
+    where = next(iter(edits)) if len(edits) == 1 else trn("{count} layer", "{count} layers", len(edits))
+    return Edit(tr("Reset parameters of {where}", where=where), edits)
 
 
 def _defaults(cls: type[Operator], texts: Mapping[str, str], kept: set[str]) -> dict[str, str]:

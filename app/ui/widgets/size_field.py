@@ -7,10 +7,11 @@ import re
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets.number_field import NumberField
 
 _BETWEEN = re.compile("[x×]")
-_PARTS = (("width", "Width"), ("height", "Height"), ("channels", "Channels"))
+_PARTS = (("width", mark("Width")), ("height", mark("Height")), ("channels", mark("Channels")))
 
 
 class SizeField(QWidget):
@@ -38,12 +39,13 @@ class SizeField(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
-        for part, title in _PARTS[:count]:
+        for part, english in _PARTS[:count]:
+            title = tr_data(english)
             if self.fields:
                 layout.addWidget(QLabel("×"))
             field = NumberField(f"{name}.{part}", f"{label}, {title.lower()}", low=low, high=high)
             field.setMinimumWidth(40)
-            field.set_placeholder("none" if optional else title[0])
+            field.set_placeholder(tr("none") if optional else title[0])
             field.setToolTip(title)
             field.edited.connect(lambda _text: self.edited.emit(self.text()))
             field.finished.connect(self.finished)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem, QTool
 from app.ui import theme
 from app.ui.document import Document
 from app.ui.jobs.background import Background
+from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
 from designer.files.weight_report import shape_text
@@ -20,6 +21,12 @@ from designer.graph.inference import Inference
 
 ENGINE_ONLY = (".pt", ".pth")  # reading them needs torch, which only the engine's process loads
 _PAUSE_MS = 300
+_WORDS = {
+    WeightStatus.BOUND: mark("bound"),
+    WeightStatus.MISSING: mark("missing"),
+    WeightStatus.UNEXPECTED: mark("unexpected"),
+    WeightStatus.WRONG_SHAPE: mark("wrong shape"),
+}
 _ORDER = (WeightStatus.WRONG_SHAPE, WeightStatus.MISSING, WeightStatus.UNEXPECTED, WeightStatus.BOUND)
 
 
@@ -79,9 +86,9 @@ class WeightsReportView(QWidget):
         self._summary = Message(f"{name}.summary")
         self._details = QToolButton()
         self._details.setObjectName(f"{name}.details")
-        self._details.setText("Details")
-        self._details.setAccessibleName("Show every tensor")
-        self._details.setToolTip("Show every tensor with its shapes")
+        self._details.setText(tr("Details"))
+        self._details.setAccessibleName(tr("Show every tensor"))
+        self._details.setToolTip(tr("Show every tensor with its shapes"))
         self._details.setCheckable(True)
         self._details.setVisible(False)
         self._table = _table(f"{name}.tensors")
@@ -119,14 +126,16 @@ class WeightsReportView(QWidget):
         self._shown_for = (document, location)
         self._check.forget()
         if document is None or not location:
-            self._show((), "No weights are chosen: the network cannot run with learned values yet.", "info")
+            self._show((), tr("No weights are chosen: the network cannot run with learned values yet."), "info")
             return
         path = Path(location)
         if path.suffix in ENGINE_ONLY:
-            text = "The engine checks this file when the network is run."
+            text = tr("The engine checks this file when the network is run.")
             exists = path.is_file()
             self._show(
-                (), text if exists else f"There is no file {path}. Choose another.", "info" if exists else "error"
+                (),
+                text if exists else tr("There is no file {path}. Choose another.", path=path),
+                "info" if exists else "error",
             )
             return
         self._check.check(document, path)
@@ -149,7 +158,7 @@ class WeightsReportView(QWidget):
         self._table.setRowCount(len(ordered))
         for row, report in enumerate(ordered):
             name = f"{report.key.layer}.{report.key.tensor}" if report.key.layer else report.key.tensor
-            texts = (name, report.status.value, _shape(report.needed), _shape(report.found))
+            texts = (name, tr_data(_WORDS[report.status]), _shape(report.needed), _shape(report.found))
             for column, cell in enumerate(texts):
                 item = QTableWidgetItem(cell)
                 item.setToolTip(report.source or cell)
@@ -162,9 +171,9 @@ def summary(reports: Sequence[WeightReport]) -> tuple[str, theme.RoleName]:
     """One line on a loading, and how serious it is."""
     count = {status: sum(1 for r in reports if r.status is status) for status in WeightStatus}
     needed = len(reports) - count[WeightStatus.UNEXPECTED]
-    parts = [f"{count[WeightStatus.BOUND]} of {needed} tensors bound"]
+    parts = [tr("{count} of {needed} tensors bound", count=count[WeightStatus.BOUND], needed=needed)]
     parts += [
-        f"{count[status]} {status.value}"
+        f"{count[status]} {tr_data(_WORDS[status])}"
         for status in (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE, WeightStatus.UNEXPECTED)
         if count[status]
     ]
@@ -180,8 +189,8 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 def _table(name: str) -> QTableWidget:
     table = QTableWidget(0, 4)
     table.setObjectName(name)
-    table.setAccessibleName("Tensors of the weights")
-    table.setHorizontalHeaderLabels(["Tensor", "Status", "Needed", "Found"])
+    table.setAccessibleName(tr("Tensors of the weights"))
+    table.setHorizontalHeaderLabels([tr("Tensor"), tr("Status"), tr("Needed"), tr("Found")])
     table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
     table.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
     table.verticalHeader().setVisible(False)
