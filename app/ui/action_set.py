@@ -12,6 +12,7 @@ from app.ui import theme
 from app.ui.actions import ACTIONS
 from app.ui.requirements import NEEDS, State
 from app.ui.shortcuts import Shortcuts, changes
+from app.ui.texts import tr, tr_data
 
 
 class Actions(QObject):
@@ -23,7 +24,7 @@ class Actions(QObject):
         self.specs = {spec.id: spec for spec in ACTIONS}
         self._actions: dict[str, QAction] = {}
         for spec in ACTIONS:
-            action = QAction(spec.title, self)
+            action = QAction(tr_data(spec.title), self)
             action.setObjectName(spec.id)
             if spec.icon:
                 theme.set_icon(action, spec.icon)
@@ -62,14 +63,14 @@ class Actions(QObject):
         self._shown = state
         for name, action in self._actions.items():
             spec = self.specs[name]
-            reason = next((NEEDS[n].reason for n in spec.needs if not NEEDS[n].holds(state)), "")
-            tip = spec.tip
+            reason = next((tr_data(NEEDS[n].reason) for n in spec.needs if not NEEDS[n].holds(state)), "")
+            tip = tr_data(spec.tip)
             if name == "edit.undo" and state.undo:
-                tip = f"Undo: {state.undo}"
+                tip = tr("Undo: {edit}", edit=state.undo)
             elif name == "edit.redo" and state.redo:
-                tip = f"Redo: {state.redo}"
+                tip = tr("Redo: {edit}", edit=state.redo)
             keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
             text = f"{tip} ({keys})" if keys else tip
             action.setEnabled(not reason)
-            action.setToolTip(f"{text}\nNot now: {reason}" if reason else text)
-            action.setStatusTip(f"{tip} - not now: {reason}" if reason else tip)
+            action.setToolTip(f"{text}\n{tr('Not now: {reason}', reason=reason)}" if reason else text)
+            action.setStatusTip(f"{tip} - {tr('not now: {reason}', reason=reason)}" if reason else tip)

@@ -8,6 +8,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from app.ui.action_set import Actions
+from app.ui.texts import tr, tr_data
 from app.ui.widgets.search_popup import Found, SearchPopup
 
 
@@ -17,7 +18,12 @@ class CommandPalette(SearchPopup):
     def __init__(self, actions: Actions, parent: QWidget) -> None:
         self._actions = actions
         super().__init__(
-            "commands", "Commands", "What do you want to do?", "No command is called that.", self._commands, parent
+            "commands",
+            tr("Commands"),
+            tr("What do you want to do?"),
+            tr("No command is called that."),
+            self._commands,
+            parent,
         )
         self.resize(440, 360)
         self.chosen.connect(lambda name: self._actions[name].trigger())
@@ -26,8 +32,10 @@ class CommandPalette(SearchPopup):
         words = text.casefold().split()
         found = []
         for spec in self._actions.specs.values():
-            title = spec.title.replace("&", "").rstrip(".")
-            if spec.id == "help.commands" or not all(w in f"{title} {spec.tip} {spec.id}".casefold() for w in words):
+            title = tr_data(spec.title).replace("&", "").rstrip(".")
+            if spec.id == "help.commands" or not all(
+                w in f"{title} {tr_data(spec.tip)} {spec.title} {spec.id}".casefold() for w in words
+            ):
                 continue
             named = all(w in title.casefold() for w in words)
             found.append((not self._actions[spec.id].isEnabled(), not named, title, spec))

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QWidget
 
 from app.ui.context import Context
 from app.ui.panels import DESIGN, PANELS, WORKSPACES, PanelSpec
+from app.ui.texts import tr, tr_data
 
 LAYOUT_VERSION = 1
 _AREAS = {
@@ -55,9 +56,9 @@ class Docks(QObject):
             self._docks[spec.id] = self._make(spec)
 
     def _make(self, spec: PanelSpec) -> QDockWidget:
-        dock = QDockWidget(spec.title, self._window)
+        dock = QDockWidget(tr_data(spec.title), self._window)
         dock.setObjectName(f"dock.{spec.id}")
-        dock.setAccessibleName(spec.title)
+        dock.setAccessibleName(tr_data(spec.title))
         dock.setWidget(QWidget())
         dock.hide()
         dock.visibilityChanged.connect(lambda seen, name=spec.id: self._on_seen(name, seen))
@@ -92,7 +93,13 @@ class Docks(QObject):
         try:
             cls = getattr(importlib.import_module(spec.module), spec.class_name)
         except ModuleNotFoundError as error:
-            label = QLabel(f"{spec.title} is not available: {error}. Install the program again to get it back.")
+            label = QLabel(
+                tr(
+                    "{title} is not available: {error}. Install the program again to get it back.",
+                    title=tr_data(spec.title),
+                    error=error,
+                )
+            )
             label.setWordWrap(True)
             label.setMargin(16)
             label.setAlignment(Qt.AlignmentFlag.AlignTop)

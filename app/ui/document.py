@@ -10,6 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.ui.texts import tr
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
@@ -101,12 +102,14 @@ class Document(QObject):
         changed = {key: (before, after) for key, (before, after) in values.items() if before != after}
         numbers = all(isinstance(before, int) and isinstance(after, int) for before, after in changed.values())
         names = " and ".join(sorted(key.replace("_", " ") for key in changed))
-        self.history.commit(Edit(f"Change {names}", merge_key=f"settings {names}" if numbers else "", settings=changed))
+        self.history.commit(
+            Edit(tr("Change {names}", names=names), merge_key=f"settings {names}" if numbers else "", settings=changed)
+        )
         self._check_clean()
 
     def keep(self, key: str, text: str | None) -> None:
         """Put a property that undo passes by, such as a view of the canvas; the document has to be saved for it."""
-        self.history.put(Edit(f"Keep {key}", properties={key: (self.graph.properties.get(key), text)}))
+        self.history.put(Edit(tr("Keep {key}", key=key), properties={key: (self.graph.properties.get(key), text)}))
         self._check_clean()
 
     def _with_files(self, edit: Edit) -> Edit:
@@ -127,7 +130,7 @@ class Document(QObject):
 
     @property
     def title(self) -> str:
-        return self.path.name if self.path is not None else f"{self.graph.name} (not saved)"
+        return self.path.name if self.path is not None else tr("{name} (not saved)", name=self.graph.name)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Findings of the reader and of the inference, and plugins that could not be used: layers may be missing for it."""

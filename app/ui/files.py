@@ -16,7 +16,7 @@ from app.ui.dialogs.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.document import Document
 from app.ui.opened import Opened
 from app.ui.tabs import Tabs
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data, trn
 from designer.files import limits
 from designer.files.watching import digest_of
 from designer.files.xml_tree import XmlError
@@ -24,8 +24,8 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 
 ENDINGS = (".xml", ".nv-neural-model")
-OPEN_FILTER = "Networks (*.xml *.nv-neural-model);;All files (*)"
-SAVE_FILTER = "Network (*.xml);;Network of the 2022 tool (*.nv-neural-model)"
+OPEN_FILTER = mark("Networks (*.xml *.nv-neural-model);;All files (*)")
+SAVE_FILTER = mark("Network (*.xml);;Network of the 2022 tool (*.nv-neural-model)")
 RECENT = 10
 CLOSED = 20  # documents that can be opened again
 
@@ -75,7 +75,9 @@ class Files:
 
     def ask_open(self) -> None:
         """File > Open."""
-        names, _ = QFileDialog.getOpenFileNames(self._window, tr("Open Networks"), str(self._folder()), OPEN_FILTER)
+        names, _ = QFileDialog.getOpenFileNames(
+            self._window, tr("Open Networks"), str(self._folder()), tr_data(OPEN_FILTER)
+        )
         self.open_all([Path(name) for name in names])
 
     def open_all(self, paths: Sequence[Path]) -> None:
@@ -98,8 +100,8 @@ class Files:
         except DiagnosticError as error:
             self.forget(path)
             show_findings(
-                "Not Opened",
-                f"{path.name} could not be opened. What is open stays as it is.",
+                tr("Not Opened"),
+                tr("{name} could not be opened. What is open stays as it is.", name=path.name),
                 error.diagnostics,
                 self._window,
             )
@@ -109,9 +111,17 @@ class Files:
             self.remember(path)
         worst = [d for d in opened.document.reading if d.severity is not Severity.INFO]
         if worst:
-            self._context.message.emit("warning", f"Opened {path.name} with {len(worst)} findings: see Type Checking")
+            self._context.message.emit(
+                "warning",
+                trn(
+                    "Opened {name} with {count} finding: see Type Checking",
+                    "Opened {name} with {count} findings: see Type Checking",
+                    len(worst),
+                    name=path.name,
+                ),
+            )
         else:
-            self._context.message.emit("info", f"Opened {path.name}")
+            self._context.message.emit("info", tr("Opened {name}", name=path.name))
         return True
 
     def read(self, path: Path) -> Opened:
@@ -197,7 +207,9 @@ class Files:
         """Ask for a place and save there."""
         document = self._context.root
         base = document.path.name if document.path is not None else f"{document.graph.name}.xml"
-        name, _ = QFileDialog.getSaveFileName(self._window, "Save Network", str(self._folder() / base), SAVE_FILTER)
+        name, _ = QFileDialog.getSaveFileName(
+            self._window, tr("Save Network"), str(self._folder() / base), tr_data(SAVE_FILTER)
+        )
         if not name:
             return False
         path = Path(name)
@@ -219,17 +231,22 @@ class Files:
             found = opened.save(path)
         except DiagnosticError as error:
             show_findings(
-                "Not Saved",
-                f"The network was not saved to {path}. It is whole in the window; the old file is untouched.",
+                tr("Not Saved"),
+                tr(
+                    "The network was not saved to {path}. It is whole in the window; the old file is untouched.",
+                    path=path,
+                ),
                 error.diagnostics,
                 self._window,
             )
             return False
         self.remember(path)
         if found:
-            self._context.message.emit("warning", f"The settings were not saved: {found[0].message}")
+            self._context.message.emit(
+                "warning", tr("The settings were not saved: {message}", message=found[0].message)
+            )
         else:
-            self._context.message.emit("info", f"Saved {path.name}")
+            self._context.message.emit("info", tr("Saved {name}", name=path.name))
         return True
 
     # --- places ----------------------------------------------------------------------------------------------

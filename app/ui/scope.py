@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from PySide6.QtCore import QObject
 
 from app.ui.document import Document
+from app.ui.texts import tr
 from designer.files.settings import Settings
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
@@ -137,7 +138,7 @@ class TemplateView(Document):
         if not TemplateView.leads(self.outer, Step(self.instance, self.template)):
             return False
         self.renamed = {}
-        edit = self._difference() if change.templates else Edit("Follow")
+        edit = self._difference() if change.templates else Edit(tr("Follow"))
         self._shown = self._file.graph.templates[self.template]
         mine = self.graph.apply(edit) if edit else ChangeSet()
         self._inside.inside.feed(self._feeds())
@@ -188,7 +189,7 @@ class TemplateView(Document):
         layers = _changed(self.graph.layers, new.layers)
         self.renamed = _renamed(layers)
         return Edit(
-            "Follow",
+            tr("Follow"),
             layers,
             _changed(self.graph.properties, new.properties),
             _changed(self.graph.frames, new.frames),

@@ -11,7 +11,7 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from app.ui import theme
-from app.ui.texts import tr
+from app.ui.texts import tr, trn
 from designer.graph.diagnostics import Diagnostic, Severity
 
 INFO_MS, WARNING_MS = 6_000, 20_000
@@ -31,32 +31,32 @@ class StatusBar(QStatusBar):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("status")
-        self.setAccessibleName("Status")
+        self.setAccessibleName(tr("Status"))
         self.messageChanged.connect(self._on_message)
         self._progress = QProgressBar()
         self._progress.setObjectName("status.progress")
-        self._progress.setAccessibleName("Progress")
+        self._progress.setAccessibleName(tr("Progress"))
         self._progress.setMaximumWidth(160)
         self._progress.setTextVisible(False)
         self._progress.hide()
         self._stop = QToolButton()
         self._stop.setObjectName("status.stop")
-        self._stop.setAccessibleName("Stop")
+        self._stop.setAccessibleName(tr("Stop"))
         self._stop.setAutoRaise(True)
         self._stop.setIcon(theme.icon("stop"))
-        self._stop.setToolTip("Stop (Shift+F5)")
+        self._stop.setToolTip(tr("Stop (Shift+F5)"))
         self._stop.clicked.connect(self.stop_clicked)
         self._stop.hide()
         self.problems = QToolButton()
         self.problems.setObjectName("status.problems")
-        self.problems.setAccessibleName("Problems")
+        self.problems.setAccessibleName(tr("Problems"))
         self.problems.setAutoRaise(True)
         self.problems.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.problems.setToolTip("Show the problems (Type Checking)")
+        self.problems.setToolTip(tr("Show the problems (Type Checking)"))
         self.problems.clicked.connect(self.problems_clicked)
-        self._engine = QLabel("Engine idle")
+        self._engine = QLabel(tr("Engine idle"))
         self._engine.setObjectName("status.engine")
-        self._engine.setAccessibleName("Engine")
+        self._engine.setAccessibleName(tr("Engine"))
         self._totals = QLabel()
         self._totals.setObjectName("status.totals")
         self._totals.setAccessibleName(tr("Work, parameters and memory"))
@@ -90,9 +90,9 @@ class StatusBar(QStatusBar):
         """Count the document's findings."""
         errors = sum(1 for d in found if d.severity is Severity.ERROR)
         warnings = sum(1 for d in found if d.severity is Severity.WARNING)
-        parts = [_count(errors, "error")] if errors else []
-        parts += [_count(warnings, "warning")] if warnings else []
-        self.problems.setText(", ".join(parts) or "No problems")
+        parts = [trn("{count} error", "{count} errors", errors)] if errors else []
+        parts += [trn("{count} warning", "{count} warnings", warnings)] if warnings else []
+        self.problems.setText(", ".join(parts) or tr("No problems"))
         if errors:
             self.problems.setIcon(theme.icon("close-octagon", "error"))
         elif warnings:
@@ -118,7 +118,7 @@ class StatusBar(QStatusBar):
 
     def _show_busy(self, busy: bool) -> None:
         self.busy = busy
-        self._engine.setText("Engine working" if busy else "Engine idle")
+        self._engine.setText(tr("Engine working") if busy else tr("Engine idle"))
         self._stop.setVisible(busy)
         self._progress.setVisible(busy)
         if busy:
@@ -132,13 +132,9 @@ class StatusBar(QStatusBar):
         self._progress.setRange(0, total)
         self._progress.setValue(int(event.get("done") or 0))
         text = str(event.get("text") or "")
-        self._engine.setText(f"Engine: {text}" if text else "Engine working")
+        self._engine.setText(tr("Engine: {text}", text=text) if text else tr("Engine working"))
 
     def show_crash(self, what: str) -> None:
         self.show_busy(False)
-        self._engine.setText("Engine stopped")
+        self._engine.setText(tr("Engine stopped"))
         self.say("error", what)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number != 1 else ''}"

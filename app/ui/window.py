@@ -36,6 +36,7 @@ from app.ui.requirements import State
 from app.ui.shortcuts import Shortcuts
 from app.ui.status import StatusBar
 from app.ui.tabs import Tabs
+from app.ui.texts import tr
 from app.ui.window_menus import Menus
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import Registry
@@ -105,9 +106,9 @@ class MainWindow(QMainWindow):
         return centre
 
     def _build_toolbar(self) -> None:
-        bar = QToolBar("Tools", self)
+        bar = QToolBar(tr("Tools"), self)
         bar.setObjectName("toolbar")
-        bar.setAccessibleName("Tools")
+        bar.setAccessibleName(tr("Tools"))
         bar.setMovable(False)
         bar.setIconSize(QSize(18, 18))
         for entry in TOOLBAR:
@@ -215,7 +216,8 @@ class MainWindow(QMainWindow):
         self.status.show_problems(found)
         if document is not None:
             sample = document.path is not None and is_sample(document.path)
-            self.setWindowTitle(f"{document.title}[*]{' (sample)' if sample else ''} - Layerwright")
+            title = tr("{name} (sample)", name=f"{document.title}[*]") if sample else f"{document.title}[*]"
+            self.setWindowTitle(f"{title} - Layerwright")
         self.setWindowModified(document is not None and not document.history.is_clean)
 
     def _state(self, document: Document | None, errors: int) -> State:

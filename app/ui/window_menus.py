@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPoint, Qt, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QMenu, QMenuBar
 
 from app.ui import fixing
 from app.ui.files import sample_files
 from app.ui.layouts import Layouts
 from app.ui.menus import CONTEXT_MENU, MENUS, Entry
-from app.ui.texts import tr
+from app.ui.texts import tr, tr_data
 
 if TYPE_CHECKING:
     from app.ui.opened import Opened
@@ -33,7 +33,7 @@ class Menus(QObject):
         self.layouts = Layouts(window)
         self.named: dict[str, QMenu] = {}  # those that the table calls "<name>"
         for title, entries in MENUS:
-            self._fill(window.menuBar().addMenu(title), entries)
+            self._fill(self._submenu(window.menuBar(), title), entries)
         self.named["<samples>"].aboutToShow.connect(self.fill_samples)
         self.named["<recent>"].aboutToShow.connect(self.fill_recent)
         self.named["<layouts>"].aboutToShow.connect(lambda: self.layouts.fill(self.named["<layouts>"]))
@@ -46,16 +46,21 @@ class Menus(QObject):
 
     def _fill(self, menu: QMenu, entries: tuple[Entry, ...]) -> None:
         menu.setToolTipsVisible(True)
-        menu.setObjectName(menu.objectName() or f"menu.{menu.title().replace('&', '').replace(' ', '_').lower()}")
         for entry in entries:
             if entry is None:
                 menu.addSeparator()
             elif isinstance(entry, tuple):
-                self._fill(menu.addMenu(entry[0]), entry[1])
+                self._fill(self._submenu(menu, entry[0]), entry[1])
             elif entry.startswith("<"):
                 self.named[entry] = menu
             else:
                 menu.addAction(self._window.actions_[entry])
+
+    def _submenu(self, parent: QMenu | QMenuBar, title: str) -> QMenu:
+        """Named after its English title."""
+        menu: QMenu = parent.addMenu(tr_data(title))
+        menu.setObjectName(f"menu.{title.replace('&', '').replace(' ', '_').lower()}")
+        return menu
 
     def fill_samples(self) -> None:
         menu = self.named["<samples>"]
@@ -63,7 +68,7 @@ class Menus(QObject):
         for path in sample_files():
             self._add_path(menu, path, path.name)
         if menu.isEmpty():
-            menu.addAction("No samples are installed").setEnabled(False)
+            menu.addAction(tr("No samples are installed")).setEnabled(False)
 
     def fill_recent(self) -> None:
         menu = self.named["<recent>"]
@@ -74,9 +79,9 @@ class Menus(QObject):
             self._add_path(menu, path, self._short(path))
         if paths:
             menu.addSeparator()
-            menu.addAction("&Clear List").triggered.connect(files.clear_recent)
+            menu.addAction(tr("&Clear List")).triggered.connect(files.clear_recent)
         else:
-            menu.addAction("Nothing was open before").setEnabled(False)
+            menu.addAction(tr("Nothing was open before")).setEnabled(False)
 
     def _short(self, path: Path) -> str:
         """The path from the person's home on, shortened in the middle."""

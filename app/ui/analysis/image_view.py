@@ -51,6 +51,7 @@ class ImageView(QWidget):
     zoom_changed = Signal(float)
     view_changed = Signal(View)  # the person zoomed or moved
     clicked = Signal()
+    double_clicked = Signal()  # after `clicked`: it zooms, what the first click did was not meant
 
     def __init__(self, name: str, title: str, empty: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -308,6 +309,7 @@ class ImageView(QWidget):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Between fitted and one to one, around the place."""
+        self.double_clicked.emit()
         if self._fitted:
             self.set_zoom(1.0, event.position())
         else:

@@ -45,11 +45,13 @@ class InspectorProbe(QObject):
         self.hover: Place | None = None
         self.pin: Place | None = None
         self._pin_size = (1, 1)  # width and height of the tensor that was pinned
+        self._before: tuple[Place | None, tuple[int, int], bool] = (None, (1, 1), False)  # the last click on a picture
         self._marked = marked_of(analysis)
         self.field = Field(analysis, self)
         self.pane = InputPane(self.field)
         self.pane.probed.connect(self._hover_input)
         self.pane.pinned.connect(self._pin_input)
+        self.pane.view.double_clicked.connect(self._take_back)
         self.pane.hide()
         self.status = ElidedLabel()
         self.status.setObjectName("channel_inspector.probe")
@@ -67,7 +69,8 @@ class InspectorProbe(QObject):
         panel.grid.probed.connect(self._probe)
         panel.grid.pinned.connect(self.toggle)
         panel.view.probed.connect(self._probe_large)
-        panel.view.clicked.connect(lambda: self.toggle(self.hover))
+        panel.view.clicked.connect(lambda: self._click(self.hover))
+        panel.view.double_clicked.connect(self._take_back)
         panel.matrix.probed.connect(self._probe_matrix)
         panel.features.probed.connect(self._probe_feature)
 
@@ -148,6 +151,18 @@ class InspectorProbe(QObject):
         self.show_input.setChecked(True)
         self._pinned()
 
+    def _click(self, place: Any) -> None:
+        self._before = (self.pin, self._pin_size, self.show_input.isChecked())
+        self.toggle(place)
+
+    def _take_back(self) -> None:
+        """A double click zooms: the pin is where it was before the first click."""
+        pin, size, shown = self._before
+        if pin != self.pin:
+            self.pin, self._pin_size = pin, size
+            self._pinned()
+        self.show_input.setChecked(shown)
+
     def unpin(self) -> None:
         if self.pin is not None:
             self.pin = None
@@ -165,7 +180,7 @@ class InspectorProbe(QObject):
     def _pin_input(self, told: Any) -> None:
         place = self._of_input(told)
         if place is not None and self._page is not None:
-            self.toggle((self._panel.grid.current if self._large is None else self._large, *place))
+            self._click((self._panel.grid.current if self._large is None else self._large, *place))
 
     # --- the cursor ----------------------------------------------------------------------------------------------
 

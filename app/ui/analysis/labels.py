@@ -1,4 +1,4 @@
-"""Names of classes: text files with one label a line, as an output layer's `label_path` tells."""
+"""Names of values: those that a layer tells itself, and classes: text files with one label a line (`label_path`)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ from functools import lru_cache
 from pathlib import Path
 
 from app.ui.document import Document
+from designer.graph.model import Source
 from designer.operators.api import Role
 
 LARGEST = 1 << 20  # bytes of a file that are read
 
 
-def labels_of(document: Document, layer: str) -> tuple[str, ...]:
-    """The labels for a layer's values: its own, or those of an output layer that reads it. A bad file gives none."""
-    graph = document.graph
+def labels_of(document: Document, source: str) -> tuple[str, ...]:
+    """The labels for a tensor's values: the layer's own, or those of an output layer that reads it. A bad file gives none."""
+    graph, (layer, port) = document.graph, Source.parse(source)
     if layer not in graph:
         return ()
+    operator = document.registry.read(graph[layer]).operator
+    own = operator.labels(port) if operator is not None else ()
+    if own:
+        return tuple(own)
     for name in (layer, *graph.consumers(layer)):
         cls = document.registry.get(graph[name].type)
         text = graph[name].params.get("label_path", "").strip()

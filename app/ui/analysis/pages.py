@@ -74,6 +74,8 @@ def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0, *, cut: bool = Fals
         return _values(one.reshape(1, -1), items)
     if array.ndim == 3:
         return Page(Form.MATRIX, one[None], one[None], items, axes=(tr("position"), tr("feature")))
+    if kind is Kind.OUTPUT and prod(one.shape[:-1]) == 1:  # figures, such as those of analysis layers
+        return _values(one.reshape(1, -1), items)
     channels = one.reshape(-1, *one.shape[-2:])
     if cut:
         return _cut(channels, items)

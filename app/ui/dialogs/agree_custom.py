@@ -11,6 +11,7 @@ from app.ui import theme
 from app.ui.context import Context
 from app.ui.dialogs.findings import without_icons
 from app.ui.dialogs.growing import GrowingDialog
+from app.ui.texts import tr
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
@@ -28,26 +29,33 @@ class AgreeDialog(GrowingDialog):
     def __init__(self, texts: Mapping[str, str], then: Callable[[], None], parent: QWidget | None) -> None:
         super().__init__(parent)
         self.setObjectName("agree_custom")
-        self.setAccessibleName("Run this code?")
-        self.setWindowTitle("Run This Code?")
+        self.setAccessibleName(tr("Run this code?"))
+        self.setWindowTitle(tr("Run This Code?"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._texts, self._then = texts, then
         many = len(texts) > 1
         head = QLabel(
-            f"This network has {'layers' if many else 'a layer'} of its own, written in Python. Running it means that this "
-            "code runs on your machine, with your rights. Read it first, and agree only if you trust it. When the text "
-            "changes, you are asked again."
+            (
+                tr("This network has layers of its own, written in Python.")
+                if many
+                else tr("This network has a layer of its own, written in Python.")
+            )
+            + " "
+            + tr(
+                "Running it means that this code runs on your machine, with your rights. Read it first, and agree only "
+                "if you trust it. When the text changes, you are asked again."
+            )
         )
         head.setObjectName("agree_custom.sentence")
         head.setWordWrap(True)
         self._tabs = QTabWidget()
         self._tabs.setObjectName("agree_custom.layers")
-        self._tabs.setAccessibleName("Layers with code of their own")
+        self._tabs.setAccessibleName(tr("Layers with code of their own"))
         self._tabs.setDocumentMode(True)
         for number, (text, layer) in enumerate(texts.items()):
             view = QPlainTextEdit(visible(text))
             view.setObjectName(f"agree_custom.source_{number}")
-            view.setAccessibleName(f"Source of {layer}")
+            view.setAccessibleName(tr("Source of {layer}", layer=layer))
             view.setReadOnly(True)
             view.setFont(theme.mono_font())
             view.setTabChangesFocus(True)
@@ -55,9 +63,9 @@ class AgreeDialog(GrowingDialog):
             self._tabs.addTab(view, layer)
         self._problem = Message("agree_custom.problem")
         buttons = QDialogButtonBox()
-        agree_button = buttons.addButton("&Agree and Run", QDialogButtonBox.ButtonRole.AcceptRole)
+        agree_button = buttons.addButton(tr("&Agree and Run"), QDialogButtonBox.ButtonRole.AcceptRole)
         agree_button.setObjectName("agree_custom.agree")
-        later = buttons.addButton("&Not Now", QDialogButtonBox.ButtonRole.RejectRole)
+        later = buttons.addButton(tr("&Not Now"), QDialogButtonBox.ButtonRole.RejectRole)
         later.setObjectName("agree_custom.later")
         buttons.accepted.connect(self._agree)
         buttons.rejected.connect(self.reject)

@@ -29,6 +29,7 @@ from app.ui.context import Context
 from app.ui.dialogs.findings import finding_text, without_icons
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
+from app.ui.texts import tr
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import DiagnosticError
 
@@ -42,20 +43,20 @@ class OnnxExportDialog(GrowingDialog):
         self._process: QProcess | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.setObjectName("export_onnx")
-        self.setAccessibleName("Export ONNX model")
-        self.setWindowTitle("Export ONNX Model")
+        self.setAccessibleName(tr("Export ONNX model"))
+        self.setWindowTitle(tr("Export ONNX Model"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         document = context.root
         home = start_folder(document.path)
-        self.file = self._line("file", "ONNX file", str(home / f"{document.graph.name}.onnx"))
-        self.weights = self._line("weights", "Weights", document.settings.weights)
-        self.weights.setPlaceholderText("Folder of .npy or .bin, .safetensors or .pt")
-        self.random = QCheckBox("Fill missing weights with random numbers (seed 0)")
+        self.file = self._line("file", tr("ONNX file"), str(home / f"{document.graph.name}.onnx"))
+        self.weights = self._line("weights", tr("Weights"), document.settings.weights)
+        self.weights.setPlaceholderText(tr("Folder of .npy or .bin, .safetensors or .pt"))
+        self.random = QCheckBox(tr("Fill missing weights with random numbers (seed 0)"))
         self.random.setObjectName("export_onnx.random")
         form = QFormLayout()
         for title, edit, browse in (
-            ("ONNX &file", self.file, self._browse_file),
-            ("&Weights", self.weights, self._browse_weights),
+            (tr("ONNX &file"), self.file, self._browse_file),
+            (tr("&Weights"), self.weights, self._browse_weights),
         ):
             label = QLabel(title)
             label.setBuddy(edit)
@@ -63,7 +64,7 @@ class OnnxExportDialog(GrowingDialog):
         form.addRow("", self.random)
         self.message = Message("export_onnx.message")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        self.export = buttons.addButton("&Export", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.export = buttons.addButton(tr("&Export"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.export.setObjectName("export_onnx.export")
         self.export.setDefault(True)
         buttons.accepted.connect(self._start)
@@ -82,7 +83,7 @@ class OnnxExportDialog(GrowingDialog):
         return edit
 
     def _row(self, edit: QLineEdit, browse: Callable[[], None]) -> QHBoxLayout:
-        button = QPushButton("Browse...")
+        button = QPushButton(tr("Browse..."))
         button.setObjectName(f"{edit.objectName()}.browse")
         button.clicked.connect(browse)
         row = QHBoxLayout()
@@ -91,12 +92,12 @@ class OnnxExportDialog(GrowingDialog):
         return row
 
     def _browse_file(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(self, "ONNX File", self.file.text(), "ONNX models (*.onnx)")
+        name, _ = QFileDialog.getSaveFileName(self, tr("ONNX File"), self.file.text(), tr("ONNX models (*.onnx)"))
         if name:
             self.file.setText(name)
 
     def _browse_weights(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Folder of Weights", self.weights.text())
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder of Weights"), self.weights.text())
         if folder:
             self.weights.setText(folder)
 
@@ -120,7 +121,7 @@ class OnnxExportDialog(GrowingDialog):
         if self.random.isChecked():
             arguments += ["--random-weights", "0"]
         self.export.setEnabled(False)
-        self.message.tell("Exporting ...", "info")
+        self.message.tell(tr("Exporting ..."), "info")
         self._process = QProcess(self)
         self._process.finished.connect(self._on_finished)
         self._process.errorOccurred.connect(self._on_error)
@@ -134,23 +135,30 @@ class OnnxExportDialog(GrowingDialog):
             return
         if code == 0 and status is QProcess.ExitStatus.NormalExit:
             target = self.file.text().strip()
-            self.message.tell(f"Written to {target}", "positive")
-            self._context.message.emit("info", f"ONNX model written to {target}")
+            self.message.tell(tr("Written to {target}", target=target), "positive")
+            self._context.message.emit("info", tr("ONNX model written to {target}", target=target))
         elif status is QProcess.ExitStatus.CrashExit:
             self.message.tell(
-                f"The export was killed (signal {code}), often because memory ran out. Nothing was written: try it again, "
-                "perhaps with a smaller input."
+                tr(
+                    "The export was killed (signal {code}), often because memory ran out. Nothing was written: try it "
+                    "again, perhaps with a smaller input.",
+                    code=code,
+                )
             )
         else:
             text = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()
-            self.message.tell(text or f"The export ended with status {code} and no message. Try it again.")
+            self.message.tell(
+                text or tr("The export ended with status {code} and no message. Try it again.", code=code)
+            )
         self._tidy()
 
     def _on_error(self, error: QProcess.ProcessError) -> None:
         """A process that was there and died is told by `finished`."""
         if self._process is not None and error is QProcess.ProcessError.FailedToStart:
             reason = self._process.errorString()
-            self.message.tell(f"The export could not be started: {reason}. Free some memory and try it again.")
+            self.message.tell(
+                tr("The export could not be started: {reason}. Free some memory and try it again.", reason=reason)
+            )
             self._tidy()
 
     def _tidy(self) -> None:

@@ -27,11 +27,11 @@ from app.ui.context import Context
 from app.ui.dialogs.findings import finding_text, without_icons
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import DiagnosticError
 
-FILTER = "Pictures (*.png *.svg *.pdf)"
+FILTER = mark("Pictures (*.png *.svg *.pdf)")
 
 
 class PictureDialog(GrowingDialog):
@@ -148,7 +148,7 @@ class PictureDialog(GrowingDialog):
         return tr("{width} x {height} pixels", width=f"{width:,}", height=f"{height:,}")
 
     def _browse(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(self, self.windowTitle(), self.file.text(), FILTER)
+        name, _ = QFileDialog.getSaveFileName(self, self.windowTitle(), self.file.text(), tr_data(FILTER))
         if name:
             self.file.setText(name)
 

@@ -24,6 +24,7 @@ from app.ui.dialogs.findings import finding_text, without_icons
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.jobs.background import Background
+from app.ui.texts import tr, trn
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import Diagnostic
 
@@ -39,8 +40,8 @@ class PyTorchExportDialog(GrowingDialog):
         self._job.failed.connect(self._on_failed)
         self._written: Path | None = None
         self.setObjectName("export_pytorch")
-        self.setAccessibleName("Generate PyTorch files")
-        self.setWindowTitle("Generate PyTorch Files")
+        self.setAccessibleName(tr("Generate PyTorch files"))
+        self.setWindowTitle(tr("Generate PyTorch Files"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         document = context.root
         from exporters.pytorch import class_name
@@ -49,34 +50,36 @@ class PyTorchExportDialog(GrowingDialog):
         home = start_folder(document.path)
         self.name = QLineEdit(name)
         self.name.setObjectName("export_pytorch.name")
-        self.name.setAccessibleName("Model name")
-        self.name.setToolTip("The class in model.py gets this name")
+        self.name.setAccessibleName(tr("Model name"))
+        self.name.setToolTip(tr("The class in model.py gets this name"))
         self.folder = QLineEdit(str(home / f"{document.graph.name}_pytorch"))
         self.folder.setObjectName("export_pytorch.folder")
-        self.folder.setAccessibleName("Output folder")
+        self.folder.setAccessibleName(tr("Output folder"))
         self.folder.setMinimumWidth(380)
-        browse = QPushButton("&Browse...")
+        browse = QPushButton(tr("&Browse..."))
         browse.setObjectName("export_pytorch.browse")
         browse.clicked.connect(self._browse)
         row = QHBoxLayout()
         row.addWidget(self.folder, 1)
         row.addWidget(browse)
         form = QFormLayout()
-        form.addRow("Model &name", self.name)
-        label = QLabel("Output &folder")
+        form.addRow(tr("Model &name"), self.name)
+        label = QLabel(tr("Output &folder"))
         label.setBuddy(self.folder)
         form.addRow(label, row)
         what = QLabel(
-            "Writes model.py, train.py, data.py, infer.py, plots.py, requirements.txt, README.md and project.json. "
-            "Layers that only observe, such as Noise and Mix, are left out."
+            tr(
+                "Writes model.py, train.py, data.py, infer.py, plots.py, requirements.txt, README.md and project.json. "
+                "Layers that only observe, such as Noise and Mix, are left out."
+            )
         )
         what.setWordWrap(True)
         self.message = Message("export_pytorch.message")
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        self.generate = self.buttons.addButton("&Generate", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.generate = self.buttons.addButton(tr("&Generate"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.generate.setObjectName("export_pytorch.generate")
         self.generate.setDefault(True)
-        self.show_folder = self.buttons.addButton("&Show Folder", QDialogButtonBox.ButtonRole.ActionRole)
+        self.show_folder = self.buttons.addButton(tr("&Show Folder"), QDialogButtonBox.ButtonRole.ActionRole)
         self.show_folder.setObjectName("export_pytorch.show")
         self.show_folder.hide()
         self.show_folder.clicked.connect(self._show_folder)
@@ -93,7 +96,7 @@ class PyTorchExportDialog(GrowingDialog):
         self._check()
 
     def _browse(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Output Folder", str(Path(self.folder.text()).parent))
+        folder = QFileDialog.getExistingDirectory(self, tr("Output Folder"), str(Path(self.folder.text()).parent))
         if folder:
             self.folder.setText(folder)
 
@@ -101,9 +104,9 @@ class PyTorchExportDialog(GrowingDialog):
         name, folder = self.name.text().strip(), self.folder.text().strip()
         rule = ""
         if not name.isidentifier():
-            rule = "A model name is a Python name: letters, digits and underscores, and no digit first."
+            rule = tr("A model name is a Python name: letters, digits and underscores, and no digit first.")
         elif not folder:
-            rule = "Choose the folder that the project is written to."
+            rule = tr("Choose the folder that the project is written to.")
         self.generate.setEnabled(not rule and not self._job.running)
         self.message.tell(rule)
 
@@ -118,8 +121,16 @@ class PyTorchExportDialog(GrowingDialog):
     def _on_done(self, files: object) -> None:
         paths = cast(tuple[Path, ...], files)
         self._written = Path(self.folder.text().strip()).expanduser()
-        self.message.tell(f"{len(paths)} files were written to {self._written}", "positive")
-        self._context.message.emit("info", f"PyTorch project written to {self._written}")
+        self.message.tell(
+            trn(
+                "{count} file was written to {folder}",
+                "{count} files were written to {folder}",
+                len(paths),
+                folder=self._written,
+            ),
+            "positive",
+        )
+        self._context.message.emit("info", tr("PyTorch project written to {folder}", folder=self._written))
         self.show_folder.show()
         self.generate.setEnabled(True)
 

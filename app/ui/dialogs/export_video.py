@@ -35,7 +35,7 @@ from app.ui.dialogs.findings import finding_text, without_icons
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.jobs.engine import EngineClient
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets.message import Message
 from designer.files.document import write_document
 from designer.graph.diagnostics import Diagnostic
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from app.ui.window import MainWindow
 
 KINDS = (  # title, ending, codec
-    ("FFV1, lossless (.mkv)", ".mkv", "ffv1"),
-    ("MPEG-4 part 2 (.mp4)", ".mp4", "mpeg4"),
-    ("VP9 (.webm)", ".webm", "vp9"),
-    ("Motion JPEG (.avi)", ".avi", "mjpeg"),
-    ("Folder of PNG pictures", "", ".png"),
-    ("Folder of npy tensors", "", ".npy"),
+    (mark("FFV1, lossless (.mkv)"), ".mkv", "ffv1"),
+    (mark("MPEG-4 part 2 (.mp4)"), ".mp4", "mpeg4"),
+    (mark("VP9 (.webm)"), ".webm", "vp9"),
+    (mark("Motion JPEG (.avi)"), ".avi", "mjpeg"),
+    (mark("Folder of PNG pictures"), "", ".png"),
+    (mark("Folder of npy tensors"), "", ".npy"),
 )
 
 
@@ -75,7 +75,7 @@ class VideoExportDialog(GrowingDialog):
         first = next(iter(self._moving.values()), None)
         self.kind = self._combo("kind", tr("Kind of file"))
         for title, _, _ in KINDS:
-            self.kind.addItem(title)
+            self.kind.addItem(tr_data(title))
         self.output = self._combo("output", tr("Output layer"))
         self.output.addItems(list(self._analysis.output_layers()))
         stem = f"{first.path.stem}_{context.root.graph.name}" if first is not None else "result"
@@ -171,7 +171,7 @@ class VideoExportDialog(GrowingDialog):
     def _browse(self) -> None:
         title, ending, _ = KINDS[self.kind.currentIndex()]
         if ending:
-            name, _ = QFileDialog.getSaveFileName(self, tr("Video"), self.file.text(), f"{title} (*{ending})")
+            name, _ = QFileDialog.getSaveFileName(self, tr("Video"), self.file.text(), f"{tr_data(title)} (*{ending})")
         else:
             name, _ = QFileDialog.getSaveFileName(self, tr("A new folder"), self.file.text())
         if name:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.ui import theme
 from app.ui.dialogs.growing import GrowingDialog
+from app.ui.texts import tr
 from app.ui.widgets.message import ICONS
 from designer.graph.diagnostics import Diagnostic
 
@@ -36,20 +37,20 @@ class FindingsDialog(GrowingDialog):
         head.setWordWrap(True)
         self.list = QListWidget()
         self.list.setObjectName("findings.list")
-        self.list.setAccessibleName("Findings")
+        self.list.setAccessibleName(tr("Findings"))
         self.list.setWordWrap(True)
         self.list.setAlternatingRowColors(True)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         for finding in findings:
             role: theme.RoleName = finding.severity.value
             item = QListWidgetItem(theme.icon(ICONS[role], role), finding_text(finding))
-            item.setToolTip(f"code: {finding.code}")
+            item.setToolTip(tr("code: {code}", code=finding.code))
             self.list.addItem(item)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
-        copy = buttons.addButton("&Copy", QDialogButtonBox.ButtonRole.ActionRole)
+        copy = buttons.addButton(tr("&Copy"), QDialogButtonBox.ButtonRole.ActionRole)
         copy.setObjectName("findings.copy")
-        copy.setToolTip("Copy the findings as text")
+        copy.setToolTip(tr("Copy the findings as text"))
         copy.clicked.connect(self.copy)
         without_icons(buttons)
         box = QVBoxLayout(self)
@@ -66,11 +67,11 @@ def finding_text(finding: Diagnostic) -> str:
     """A finding for people: where, what, and what to do."""
     place = []
     if finding.line is not None:
-        place.append(f"line {finding.line}")
+        place.append(tr("line {line}", line=finding.line))
     if finding.layer is not None:
-        place.append(f"layer '{finding.layer}'")
+        place.append(tr("layer '{layer}'", layer=finding.layer))
     where = f"{', '.join(place)}: " if place else ""
-    remedy = f"\nWhat to do: {finding.remedy}" if finding.remedy else ""
+    remedy = "\n" + tr("What to do: {remedy}", remedy=finding.remedy) if finding.remedy else ""
     return f"{where}{finding.message}{remedy}"
 
 

@@ -8,20 +8,27 @@ from importlib import metadata
 from PySide6.QtCore import Qt, qVersion
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from app.ui.texts import tr
+
 
 def show_about(parent: QWidget) -> None:
     """Name, version and licence, without blocking."""
     try:
         version = metadata.version("layerwright")
     except metadata.PackageNotFoundError:
-        version = "not installed, run from source"
+        version = tr("not installed, run from source")
     box = QMessageBox(parent)
     box.setObjectName("about")
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.setWindowTitle("About Layerwright")
+    box.setWindowTitle(tr("About Layerwright"))
     box.setText(
-        f"<b>Layerwright</b> {escape(version)}<p>Design neural networks for images, train them in PyTorch, and see what "
-        "every hidden layer does to your own pictures.</p>"
+        tr(
+            "<b>Layerwright</b> {version}<p>Design neural networks for images, train them in PyTorch, and see "
+            "what every hidden layer does to your own pictures.</p>",
+            version=escape(version),
+        )
     )
-    box.setInformativeText(f"MIT licence. Qt {qVersion()} under the LGPL, NodeGraphQt under the MIT licence.")
+    box.setInformativeText(
+        tr("MIT licence. Qt {version} under the LGPL, NodeGraphQt under the MIT licence.", version=qVersion())
+    )
     box.open()

@@ -23,17 +23,17 @@ from PySide6.QtWidgets import (
 from app.ui import theme
 from app.ui.dialogs.findings import without_icons
 from app.ui.dialogs.growing import GrowingDialog
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets.sentences import finding_text
 from designer.files.recovering import Unfinished
 from designer.graph.compare import compare
 from designer.graph.graph import Graph
 
 STATES = {
-    "none": "never saved",
-    "same": "file as it was",
-    "changed": "file changed since",
-    "gone": "file is gone",
+    "none": mark("never saved"),
+    "same": mark("file as it was"),
+    "changed": mark("file changed since"),
+    "gone": mark("file is gone"),
 }
 
 
@@ -103,7 +103,7 @@ class RecoverDialog(GrowingDialog):
         folder = str(left.path.parent) if left.path is not None else ""
         time = QLocale().toString(when, QLocale.FormatType.ShortFormat)
         name = left.path.name if left.path is not None else left.name
-        item = QTreeWidgetItem([name, time, tr(STATES[left.disk]), folder])
+        item = QTreeWidgetItem([name, time, tr_data(STATES[left.disk]), folder])
         item.setData(0, Qt.ItemDataRole.UserRole, number)
         item.setToolTip(0, left.title)
         item.setToolTip(3, folder)

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from app.ui.dialogs.findings import without_icons
 from app.ui.shortcuts import PRESETS, Shortcuts, native
-from app.ui.texts import tr
+from app.ui.texts import tr, tr_data
 
 ID = Qt.ItemDataRole.UserRole
 
@@ -155,8 +155,10 @@ class ShortcutsDialog(QDialog):
         self.list.clear()
         for spec in self._shortcuts.specs.values():
             keys = native(self._shortcuts.keys(spec.id))
-            title = spec.title.replace("&", "").rstrip(".")
-            item = QTreeWidgetItem([title, f"{keys} *" if self._shortcuts.is_changed(spec.id) else keys, spec.tip])
+            title = tr_data(spec.title).replace("&", "").rstrip(".")
+            item = QTreeWidgetItem(
+                [title, f"{keys} *" if self._shortcuts.is_changed(spec.id) else keys, tr_data(spec.tip)]
+            )
             item.setData(0, ID, spec.id)
             if self._shortcuts.is_changed(spec.id):
                 item.setToolTip(1, tr("* changed by you"))
@@ -191,7 +193,7 @@ class ShortcutsDialog(QDialog):
     def _show(self, *_items: object) -> None:
         action = self._action()
         spec = self._shortcuts.specs.get(action)
-        self.chosen.setText(spec.title.replace("&", "").rstrip(".") if spec is not None else "")
+        self.chosen.setText(tr_data(spec.title).replace("&", "").rstrip(".") if spec is not None else "")
         self.editor.clear()
         self.clear.setEnabled(bool(spec) and bool(self._shortcuts.keys(action)))
         self.reset.setEnabled(bool(spec) and self._shortcuts.is_changed(action))
@@ -211,7 +213,8 @@ class ShortcutsDialog(QDialog):
             self.note.setText(refused)
         else:
             taken = [
-                self._shortcuts.specs[n].title.replace("&", "").rstrip(".") for n in self._shortcuts.using(key, action)
+                tr_data(self._shortcuts.specs[n].title).replace("&", "").rstrip(".")
+                for n in self._shortcuts.using(key, action)
             ]
             self.note.setText(
                 tr(

@@ -28,10 +28,10 @@ def ask_unsaved(name: str, parent: QWidget) -> Answer:
     """Whether to save a changed document before it goes away."""
     box = QMessageBox(parent)
     box.setObjectName("unsaved")
-    box.setWindowTitle("Unsaved Changes")
+    box.setWindowTitle(tr("Unsaved Changes"))
     box.setIcon(QMessageBox.Icon.Warning)
-    box.setText(f"“{name}” has changes that are not saved.")
-    box.setInformativeText("Without saving, the changes are lost.")
+    box.setText(tr("“{name}” has changes that are not saved.", name=name))
+    box.setInformativeText(tr("Without saving, the changes are lost."))
     box.setStandardButtons(
         QMessageBox.StandardButton.Save | QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel
     )

@@ -32,6 +32,7 @@ from app.ui.analysis.output_view import OutputView
 from app.ui.analysis.result import Phase
 from app.ui.context import Context
 from app.ui.document import Document
+from app.ui.texts import tr
 from designer.graph.commands import set_params
 from designer.graph.edits import ChangeSet
 
@@ -47,7 +48,7 @@ class AnalysisPanel(QWidget):
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("analysis")
-        self.setAccessibleName("Analysis")
+        self.setAccessibleName(tr("Analysis"))
         self.setAcceptDrops(True)
         self._context = context
         self._analysis = analysis_of(context)
@@ -71,38 +72,42 @@ class AnalysisPanel(QWidget):
     # --- building ----------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._launch = QPushButton(theme.icon("play"), "Launch Analysis")
+        self._launch = QPushButton(theme.icon("play"), tr("Launch Analysis"))
         self._launch.setObjectName("analysis.launch")
-        self._launch.setAccessibleName("Launch Analysis")
-        self._launch.setToolTip("Run the network on the pictures, and again after every change")
+        self._launch.setAccessibleName(tr("Launch Analysis"))
+        self._launch.setToolTip(tr("Run the network on the pictures, and again after every change"))
         self._launch.clicked.connect(self._analysis.launch)
-        self._stop = QPushButton(theme.icon("stop"), "Stop")
+        self._stop = QPushButton(theme.icon("stop"), tr("Stop"))
         self._stop.setObjectName("analysis.stop")
-        self._stop.setAccessibleName("Stop the analysis")
-        self._stop.setToolTip("Give up the run: the engine is ended and starts afresh with the next launch")
+        self._stop.setAccessibleName(tr("Stop the analysis"))
+        self._stop.setToolTip(tr("Give up the run: the engine is ended and starts afresh with the next launch"))
         self._stop.clicked.connect(self._analysis.stop)
         self._status = ElidedLabel()
         self._status.setObjectName("analysis.status")
-        self._status.setAccessibleName("Status of the analysis")
+        self._status.setAccessibleName(tr("Status of the analysis"))
         bar = QHBoxLayout()
         bar.addWidget(self._launch)
         bar.addWidget(self._stop)
         bar.addWidget(self._status, 1)
-        self._notice = Notice("analysis.notice", "Problem of the analysis")
-        self._notice.add_button("restart", "Restart", "Start a fresh engine and run again", self._analysis.launch)
-        self._notice.add_button("weights", "Choose weights…", "A folder with npy or bin files", self._choose_weights)
+        self._notice = Notice("analysis.notice", tr("Problem of the analysis"))
+        self._notice.add_button(
+            "restart", tr("Restart"), tr("Start a fresh engine and run again"), self._analysis.launch
+        )
+        self._notice.add_button(
+            "weights", tr("Choose weights…"), tr("A folder with npy or bin files"), self._choose_weights
+        )
         self._notice.add_button(
             "random",
-            "Run with random weights",
-            "Seeded random weights where there are none; the picture is marked",
+            tr("Run with random weights"),
+            tr("Seeded random weights where there are none; the picture is marked"),
             self._analysis.launch_random,
         )
         self._tabs = QTabWidget()
         self._tabs.setObjectName("analysis.outputs")
-        self._tabs.setAccessibleName("Outputs")
+        self._tabs.setAccessibleName(tr("Outputs"))
         self._tabs.setDocumentMode(True)
         self._tabs.setTabBarAutoHide(True)
-        self._inputs_box = QGroupBox("Inputs")
+        self._inputs_box = QGroupBox(tr("Inputs"))
         self._inputs_column = QVBoxLayout(self._inputs_box)
         self._inputs_column.setContentsMargins(8, 4, 8, 4)
         self._options = OptionsArea()
@@ -115,7 +120,7 @@ class AnalysisPanel(QWidget):
         column.addStretch(1)
         scroll = QScrollArea()
         scroll.setObjectName("analysis.controls")
-        scroll.setAccessibleName("Inputs and options")
+        scroll.setAccessibleName(tr("Inputs and options"))
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QScrollArea.Shape.NoFrame)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -192,7 +197,7 @@ class AnalysisPanel(QWidget):
             view.split_released.connect(self._release_split)
         if not layers:
             empty = OutputView("none")
-            empty.set_empty_text("The network has no output layer. Add one from the palette and connect it.")
+            empty.set_empty_text(tr("The network has no output layer. Add one from the palette and connect it."))
             self._tabs.addTab(empty, "none")
         self._show_result()
 
@@ -226,7 +231,9 @@ class AnalysisPanel(QWidget):
             self._notice.say(message, "error", ("restart",))
         elif phase is Phase.WEIGHTS:
             self._notice.say(
-                f"{message} Choose weights, or look at it with random ones.", "warning", ("weights", "random")
+                tr("{message} Choose weights, or look at it with random ones.", message=message),
+                "warning",
+                ("weights", "random"),
             )
         else:
             self._notice.say(message if problem else "", "warning")
@@ -235,7 +242,7 @@ class AnalysisPanel(QWidget):
         if phase is Phase.RUNNING and result is not None and not self._analysis.stale:
             message = result.summary()
         elif phase is Phase.IDLE:
-            message = "Not launched"
+            message = tr("Not launched")
         self._status.setText("" if problem else message)
         self._stop.setEnabled(phase is Phase.RUNNING and (result is None or self._analysis.stale))
         self._launch.setEnabled(self._context.has_document)
@@ -243,7 +250,7 @@ class AnalysisPanel(QWidget):
     # --- what a person does ------------------------------------------------------------------------------------
 
     def _choose_weights(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Folder of weights")
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder of weights"))
         if folder:
             self._analysis.choose_weights(Path(folder))
 

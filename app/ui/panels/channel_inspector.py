@@ -263,7 +263,7 @@ class ChannelInspectorPanel(QWidget):
         self.matrix.show_values(page.data[0] if page.form is Form.MATRIX else None, page.axes)
         if page.form is Form.VALUES:
             document = self._document
-            self.features.set_labels(labels_of(document, self.subject.layer) if document is not None else ())
+            self.features.set_labels(labels_of(document, self.subject.source) if document is not None else ())
             self.features.show_values(page.values.reshape(1, -1))
         for view in (self.grid, self.view, self.features, self.matrix):
             view.set_note(self.subject.note)

@@ -19,7 +19,7 @@ from app.ui import theme
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.jobs.background import Background
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data, trn
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.message import Message
@@ -31,9 +31,9 @@ from designer.graph.graph import Graph
 from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
 
-_NO_DOCUMENT = "Open or create a network: its PyTorch code is written here while you edit."
-_NO_LAYERS = "Add layers from the palette: their PyTorch code is written here."
-_WRITING = "The code is being written ..."
+_NO_DOCUMENT = mark("Open or create a network: its PyTorch code is written here while you edit.")
+_NO_LAYERS = mark("Add layers from the palette: their PyTorch code is written here.")
+_WRITING = mark("The code is being written ...")
 _PAUSE_MS = 150  # from the last edit to the next writing, so that typing and dragging stay fluid
 
 
@@ -53,23 +53,23 @@ class CodeViewPanel(QWidget):
         self._lane.failed.connect(self._on_failed)
         self._scope = QLabel()
         self._scope.setObjectName("code_view.scope")
-        self._only_selection = QCheckBox("Only the selection")
+        self._only_selection = QCheckBox(tr("Only the selection"))
         self._only_selection.setObjectName("code_view.only_selection")
-        self._only_selection.setAccessibleName("Show the code of the selected layers only")
-        self._only_selection.setToolTip("Without a selection the whole network is shown")
+        self._only_selection.setAccessibleName(tr("Show the code of the selected layers only"))
+        self._only_selection.setToolTip(tr("Without a selection the whole network is shown"))
         self._only_selection.setChecked(True)
         self._only_selection.toggled.connect(self._schedule)
-        self._copy = tool_button("code_view.copy", "content-copy", "Copy the code", "Copy the code")
+        self._copy = tool_button("code_view.copy", "content-copy", tr("Copy the code"), tr("Copy the code"))
         self._copy.clicked.connect(self._copy_all)
         self._problem = Message("code_view.problem")
         self._text = QPlainTextEdit()
         self._text.setObjectName("code_view.source")
-        self._text.setAccessibleName("PyTorch source")
+        self._text.setAccessibleName(tr("PyTorch source"))
         self._text.setReadOnly(True)
         self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self._text.setFont(theme.mono_font())
         self._highlighter = PythonHighlighter(self._text.document())
-        self._empty = EmptyState("code_view", "code-braces", _NO_DOCUMENT)
+        self._empty = EmptyState("code_view", "code-braces", tr_data(_NO_DOCUMENT))
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
         self._stack.addWidget(self._text)
@@ -119,10 +119,10 @@ class CodeViewPanel(QWidget):
         if self._document is None or not len(self._document.graph):
             self._stale = False
             self._later.stop()
-            self._say_nothing(_NO_DOCUMENT if self._document is None else _NO_LAYERS)
+            self._say_nothing(tr_data(_NO_DOCUMENT) if self._document is None else tr_data(_NO_LAYERS))
         else:
             if not self._text.toPlainText():
-                self._say_nothing(_WRITING)
+                self._say_nothing(tr_data(_WRITING))
             if self.isVisible():
                 self._later.start()
 
@@ -154,7 +154,7 @@ class CodeViewPanel(QWidget):
 
     def _on_failed(self, found: object) -> None:
         text = "; ".join(finding_text(d) for d in found) if isinstance(found, tuple) else ""
-        self._on_done(("", "", f"No code. {text}"))
+        self._on_done(("", "", tr("No code. {text}", text=text)))
 
     def _show(self, scope: str, source: str, problem: str) -> None:
         old = self._text.toPlainText()
@@ -183,7 +183,7 @@ class CodeViewPanel(QWidget):
 
     def _copy_all(self) -> None:
         QApplication.clipboard().setText(self._text.toPlainText())
-        self._context.message.emit("info", "The code is on the clipboard.")
+        self._context.message.emit("info", tr("The code is on the clipboard."))
 
 
 def _write(graph: Graph, registry: Registry, chosen: tuple[str, ...], template: str = "") -> tuple[str, str]:
@@ -199,11 +199,15 @@ def _write(graph: Graph, registry: Registry, chosen: tuple[str, ...], template: 
     except DiagnosticError as error:
         finding = error.diagnostics[0]
         where = f"{finding.layer}: " if finding.layer else ""
-        more = f" ({len(error.diagnostics) - 1} more problems)" if len(error.diagnostics) > 1 else ""
-        return "", f"No code yet. {where}{finding_text(finding)}{more}"
+        more = (
+            " " + trn("({count} more problem)", "({count} more problems)", len(error.diagnostics) - 1)
+            if len(error.diagnostics) > 1
+            else ""
+        )
+        return "", tr("No code yet. {where}{finding}{more}", where=where, finding=finding_text(finding), more=more)
 
 
 def _scope(chosen: tuple[str, ...]) -> str:
     if not chosen:
-        return "The whole network"
-    return chosen[0] if len(chosen) == 1 else f"{len(chosen)} selected layers"
+        return tr("The whole network")
+    return chosen[0] if len(chosen) == 1 else trn("{count} selected layer", "{count} selected layers", len(chosen))

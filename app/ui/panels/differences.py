@@ -26,14 +26,14 @@ from PySide6.QtWidgets import (
 from app.ui import theme
 from app.ui.context import Context
 from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets.empty_state import EmptyState
 from designer.graph.compare import Comparison
 from designer.graph.diagnostics import DiagnosticError
 
 LAYER = Qt.ItemDataRole.UserRole
 MARKS: dict[str, theme.RoleName] = {"+": "positive", "−": "negative", "~": "warning", "=": "info", "→": "muted"}
-_NOTHING = "Compare this network with its saved version or with another document."
+_NOTHING = mark("Compare this network with its saved version or with another document.")
 
 
 class DifferencesPanel(QWidget):
@@ -77,7 +77,7 @@ class DifferencesPanel(QWidget):
         self.tree.setAlternatingRowColors(True)
         self.tree.itemActivated.connect(self._reveal)
         self.tree.itemClicked.connect(self._reveal)
-        self.empty = EmptyState("differences", "compare", tr(_NOTHING), tr("Compare With the Saved Version"))
+        self.empty = EmptyState("differences", "compare", tr_data(_NOTHING), tr("Compare With the Saved Version"))
         self.empty.triggered.connect(self.with_saved)
         bar = QHBoxLayout()
         bar.addWidget(self.choose)
@@ -116,7 +116,7 @@ class DifferencesPanel(QWidget):
         path = self._context.root.path if self._context.has_document else None
         folder = path.parent if path is not None else Path.home()
         name, _ = QFileDialog.getOpenFileName(
-            self, tr("Compare With"), str(folder), "Networks (*.xml *.nv-neural-model);;All files (*)"
+            self, tr("Compare With"), str(folder), tr("Networks (*.xml *.nv-neural-model);;All files (*)")
         )
         if name:
             self.with_file(Path(name))
@@ -178,10 +178,10 @@ class DifferencesPanel(QWidget):
             return
         shown = comparison.shown()
         self.head.setText(tr("Since {name}: {summary}", name=comparison.title, summary=shown.summary()))
-        for mark, kind, layer, details in rows(shown):
-            item = QTreeWidgetItem([f"{mark} {kind}", layer, details[0] if len(details) == 1 else ""])
+        for sign, kind, layer, details in rows(shown):
+            item = QTreeWidgetItem([f"{sign} {kind}", layer, details[0] if len(details) == 1 else ""])
             item.setData(0, LAYER, layer)
-            item.setForeground(0, theme.color(MARKS[mark]))
+            item.setForeground(0, theme.color(MARKS[sign]))
             item.setToolTip(2, "\n".join(details))
             if len(details) > 1:
                 item.setText(2, tr("{count} values", count=len(details)))

@@ -36,16 +36,16 @@ class NetworkOverviewPanel(QWidget):
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("network_overview")
-        self.setAccessibleName("Network Overview")
+        self.setAccessibleName(tr("Network Overview"))
         self._context = context
         self._analysis = analysis_of(context)
-        text = "The layers that the inference ran stand here, with times."
-        self._empty = EmptyState("network_overview", "format-list-bulleted", text, "Launch Analysis")
+        text = tr("The layers that the inference ran stand here, with times.")
+        self._empty = EmptyState("network_overview", "format-list-bulleted", text, tr("Launch Analysis"))
         self._empty.triggered.connect(self._analysis.launch)
         self.model = OverviewModel(self)
         self.tree = _Tree()
         self.tree.setObjectName("network_overview.steps")
-        self.tree.setAccessibleName("Steps of the inference")
+        self.tree.setAccessibleName(tr("Steps of the inference"))
         self.tree.setModel(self.model)
         self.tree.setUniformRowHeights(True)
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names often differ at their ends
@@ -70,7 +70,7 @@ class NetworkOverviewPanel(QWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self._summary = QLabel()
         self._summary.setObjectName("network_overview.summary")
-        self._summary.setAccessibleName("Summary of the run")
+        self._summary.setAccessibleName(tr("Summary of the run"))
         self._summary.setWordWrap(True)
         self.legend = HeatLegend("network_overview.legend")
         self.faults = Faults(self._analysis, self)
@@ -217,8 +217,8 @@ class NetworkOverviewPanel(QWidget):
             return
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(f"Inspect channels of {layer}", lambda: self._inspect(index))
-        menu.addAction("Show on the canvas", lambda: self._context.reveal(layer))
+        menu.addAction(tr("Inspect channels of {layer}", layer=layer), lambda: self._inspect(index))
+        menu.addAction(tr("Show on the canvas"), lambda: self._context.reveal(layer))
         menu.popup(self.tree.viewport().mapToGlobal(place))
 
 

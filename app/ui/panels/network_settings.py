@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.ui.context import Context
 from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.empty_state import EmptyState
@@ -31,8 +31,8 @@ from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.weights_report import WeightsReportView
 from designer.files.settings import MAX_ITERATIONS, MAX_SEED, MAX_THREADS
 
-WEIGHTS_FILTER = "Weights (*.safetensors *.pt *.pth);;All files (*)"
-_NO_DOCUMENT = "Open or create a network: choose here how it runs and with which weights."
+WEIGHTS_FILTER = mark("Weights (*.safetensors *.pt *.pth);;All files (*)")
+_NO_DOCUMENT = mark("Open or create a network: choose here how it runs and with which weights.")
 
 
 class NetworkSettingsPanel(QWidget):
@@ -44,7 +44,7 @@ class NetworkSettingsPanel(QWidget):
         self.setObjectName("network_settings")
         self._context = context
         self._document: Document | None = None
-        self._empty = EmptyState("network_settings", "cog-outline", _NO_DOCUMENT)
+        self._empty = EmptyState("network_settings", "cog-outline", tr_data(_NO_DOCUMENT))
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
         self._stack.addWidget(self._make_form())
@@ -59,22 +59,24 @@ class NetworkSettingsPanel(QWidget):
 
     def _make_form(self) -> QWidget:
         name = "network_settings"
-        self._engine = ChoiceBox(f"{name}.engine", "Engine", "Which program computes the network")
-        self._device = ChoiceBox(f"{name}.device", "Device", "Where the network is computed")
-        self._precision = ChoiceBox(f"{name}.precision", "Precision", "The number format of tensors and weights")
-        self._layout = ChoiceBox(f"{name}.layout", "Layout", "How pictures lie in memory; results are the same")
+        self._engine = ChoiceBox(f"{name}.engine", tr("Engine"), tr("Which program computes the network"))
+        self._device = ChoiceBox(f"{name}.device", tr("Device"), tr("Where the network is computed"))
+        self._precision = ChoiceBox(
+            f"{name}.precision", tr("Precision"), tr("The number format of tensors and weights")
+        )
+        self._layout = ChoiceBox(f"{name}.layout", tr("Layout"), tr("How pictures lie in memory; results are the same"))
         self._engine.chosen.connect(lambda v: self._change(engine=v))
         self._device.chosen.connect(lambda v: self._change(device=v))
         self._precision.chosen.connect(lambda v: self._change(precision=v))
         self._layout.chosen.connect(lambda v: self._change(layout=v))
         self._tile = ChoiceBox(f"{name}.tile", tr("Tiles"), tr("Run large pictures in pieces, which takes less memory"))
         self._tile.chosen.connect(lambda v: self._change(tile=int(v)))
-        self._threads = NumberField(f"{name}.threads", "Threads", low=0, high=MAX_THREADS)
-        self._threads.setToolTip("Threads of the engine on the CPU; 0 means all cores")
-        self._iterations = NumberField(f"{name}.iterations", "Iterations", low=1, high=MAX_ITERATIONS)
-        self._iterations.setToolTip("How often Launch Inference runs the network to time it")
-        self._seed = NumberField(f"{name}.seed", "Seed of the random weights", low=0, high=MAX_SEED)
-        self._seed.setToolTip("The same seed gives the same weights")
+        self._threads = NumberField(f"{name}.threads", tr("Threads"), low=0, high=MAX_THREADS)
+        self._threads.setToolTip(tr("Threads of the engine on the CPU; 0 means all cores"))
+        self._iterations = NumberField(f"{name}.iterations", tr("Iterations"), low=1, high=MAX_ITERATIONS)
+        self._iterations.setToolTip(tr("How often Launch Inference runs the network to time it"))
+        self._seed = NumberField(f"{name}.seed", tr("Seed of the random weights"), low=0, high=MAX_SEED)
+        self._seed.setToolTip(tr("The same seed gives the same weights"))
         self._messages = {
             key: Message(f"{name}.{key}.message") for key in ("choices", "threads", "iterations", "random_seed")
         }
@@ -83,26 +85,28 @@ class NetworkSettingsPanel(QWidget):
         self._seed.edited.connect(lambda t: self._whole("random_seed", t, 0, MAX_SEED))
 
         run = _form()
-        run.addRow("Engine", self._engine)
-        run.addRow("Device", self._device)
-        run.addRow("Precision", self._precision)
-        run.addRow("Layout", self._layout)
+        run.addRow(tr("Engine"), self._engine)
+        run.addRow(tr("Device"), self._device)
+        run.addRow(tr("Precision"), self._precision)
+        run.addRow(tr("Layout"), self._layout)
         run.addRow(self._messages["choices"])
         run.addRow(tr("Tiles"), self._tile)
-        run.addRow("Threads (0: all)", self._threads)
+        run.addRow(tr("Threads (0: all)"), self._threads)
         run.addRow(self._messages["threads"])
-        run.addRow("Iterations", self._iterations)
+        run.addRow(tr("Iterations"), self._iterations)
         run.addRow(self._messages["iterations"])
 
         self._weights = QLineEdit()
         self._weights.setObjectName(f"{name}.weights")
-        self._weights.setAccessibleName("Weights location")
-        self._weights.setPlaceholderText("Folder or file with the weights")
+        self._weights.setAccessibleName(tr("Weights location"))
+        self._weights.setPlaceholderText(tr("Folder or file with the weights"))
         self._weights.setClearButtonEnabled(True)
         self._weights.editingFinished.connect(self._typed_weights)
         self._weights.textChanged.connect(lambda t: self._typed_weights() if not t else None)
-        folder = tool_button(f"{name}.weights.folder", "folder-open-outline", "Choose a folder", "Choose a folder")
-        file = tool_button(f"{name}.weights.file", "file-outline", "Choose a file", "Choose a file")
+        folder = tool_button(
+            f"{name}.weights.folder", "folder-open-outline", tr("Choose a folder"), tr("Choose a folder")
+        )
+        file = tool_button(f"{name}.weights.file", "file-outline", tr("Choose a file"), tr("Choose a file"))
         folder.clicked.connect(self._ask_folder)
         file.clicked.connect(self._ask_file)
         location = QHBoxLayout()
@@ -111,23 +115,23 @@ class NetworkSettingsPanel(QWidget):
         location.addWidget(folder)
         location.addWidget(file)
         self._report = WeightsReportView(f"{name}.weights")
-        self._random = QCheckBox("Random numbers for missing weights")
+        self._random = QCheckBox(tr("Random numbers for missing weights"))
         self._random.setObjectName(f"{name}.random")
-        self._random.setAccessibleName("Fill missing weights with random numbers")
-        self._random.setToolTip("Lets an untrained network run; every result says that its weights are random")
+        self._random.setAccessibleName(tr("Fill missing weights with random numbers"))
+        self._random.setToolTip(tr("Lets an untrained network run; every result says that its weights are random"))
         self._random.clicked.connect(lambda: self._change(random_seed=0 if self._random.isChecked() else None))
         seed = _form()
-        seed.addRow("Seed", self._seed)
+        seed.addRow(tr("Seed"), self._seed)
         seed.addRow(self._messages["random_seed"])
 
         body = QWidget()
         layout = QVBoxLayout(body)
         layout.setContentsMargins(12, 8, 12, 12)
         layout.setSpacing(8)
-        layout.addWidget(_heading("Run"))
+        layout.addWidget(_heading(tr("Run")))
         layout.addLayout(run)
         layout.addSpacing(8)
-        layout.addWidget(_heading("Weights"))
+        layout.addWidget(_heading(tr("Weights")))
         layout.addLayout(location)
         layout.addWidget(self._report)
         layout.addWidget(self._random)
@@ -192,7 +196,9 @@ class NetworkSettingsPanel(QWidget):
     def _whole(self, key: str, text: str, low: int, high: int) -> None:
         digits = text.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) < 12 and low <= int(digits) <= high):
-            self._messages[key].tell(f"'{text}' is not a whole number from {low} to {high}.")
+            self._messages[key].tell(
+                tr("'{text}' is not a whole number from {low} to {high}.", text=text, low=low, high=high)
+            )
             return
         self._messages[key].tell("")
         self._change(**{key: int(digits)})
@@ -205,12 +211,12 @@ class NetworkSettingsPanel(QWidget):
         self._change(weights=str(base / Path(text).expanduser()) if text else "")
 
     def _ask_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, "Folder of Weights", self._start())
+        chosen = QFileDialog.getExistingDirectory(self, tr("Folder of Weights"), self._start())
         if chosen:
             self._change(weights=chosen)
 
     def _ask_file(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self, "File of Weights", self._start(), WEIGHTS_FILTER)
+        chosen, _ = QFileDialog.getOpenFileName(self, tr("File of Weights"), self._start(), tr_data(WEIGHTS_FILTER))
         if chosen:
             self._change(weights=chosen)
 

@@ -25,6 +25,7 @@ from app.ui.profiling.controller import Entry, profiling_of
 from app.ui.profiling.dialogs import save_record
 from app.ui.profiling.heat import HeatDelegate
 from app.ui.profiling.table_model import OperatorModel, OperatorProxy
+from app.ui.texts import tr, trn
 from app.ui.widgets.empty_state import EmptyState
 from designer.graph.template import enclosing
 from designer.profiling.report import Group
@@ -42,13 +43,16 @@ class OperatorTablePanel(QWidget):
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("operator_table")
-        self.setAccessibleName("Operators")
+        self.setAccessibleName(tr("Operators"))
         self._context = context
         self._profiling = profiling_of(context)
         self._following = False
         self._sized = False
         self._empty = EmptyState(
-            "operator_table", "table", "What every operator takes stands here after a profiled run.", "Launch Inference"
+            "operator_table",
+            "table",
+            tr("What every operator takes stands here after a profiled run."),
+            tr("Launch Inference"),
         )
         self._empty.triggered.connect(context.inference_requested)
         self.model = OperatorModel(self)
@@ -57,19 +61,19 @@ class OperatorTablePanel(QWidget):
         self.table = self._make_table()
         self.filter = QLineEdit()
         self.filter.setObjectName("operator_table.filter")
-        self.filter.setAccessibleName("Filter operators")
-        self.filter.setPlaceholderText("Filter by layer or type")
-        self.filter.setToolTip("Show only steps whose layers or types hold these words")
+        self.filter.setAccessibleName(tr("Filter operators"))
+        self.filter.setPlaceholderText(tr("Filter by layer or type"))
+        self.filter.setToolTip(tr("Show only steps whose layers or types hold these words"))
         self.filter.setClearButtonEnabled(True)
         self.filter.textChanged.connect(self.proxy.set_words)
         self.summary = QLabel()
         self.summary.setObjectName("operator_table.summary")
-        self.summary.setAccessibleName("Summary of the run and of the selected steps")
+        self.summary.setAccessibleName(tr("Summary of the run and of the selected steps"))
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._save = QToolButton()
         self._save.setObjectName("operator_table.save")
-        self._save.setAccessibleName("Save the table")
-        self._save.setToolTip("Save the table as CSV, or the whole record as JSON")
+        self._save.setAccessibleName(tr("Save the table"))
+        self._save.setToolTip(tr("Save the table as CSV, or the whole record as JSON"))
         theme.set_icon(self._save, "content-save-outline")
         self._save.clicked.connect(self.save)
         top = QHBoxLayout()
@@ -94,7 +98,7 @@ class OperatorTablePanel(QWidget):
     def _make_table(self) -> QTableView:
         table = QTableView()
         table.setObjectName("operator_table.table")
-        table.setAccessibleName("Operators of the run")
+        table.setAccessibleName(tr("Operators of the run"))
         table.setModel(self.proxy)
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -163,15 +167,28 @@ class OperatorTablePanel(QWidget):
         if not groups:
             steps = len(entry.record.groups)
             self.summary.setText(
-                f"{steps} steps  ·  {text(total['time'])}  ·  {text(total['flops'])}  ·  {text(total['compute_rate'])}"
-                f"  ·  at the roof {text(total['roof'])}"
+                trn(
+                    "{count} step  ·  {time}  ·  {flops}  ·  {compute_rate}  ·  at the roof {roof}",
+                    "{count} steps  ·  {time}  ·  {flops}  ·  {compute_rate}  ·  at the roof {roof}",
+                    steps,
+                    time=text(total["time"]),
+                    flops=text(total["flops"]),
+                    compute_rate=text(total["compute_rate"]),
+                    roof=text(total["roof"]),
+                )
             )
             return
         seconds = sum(g.figures["time"].value or 0.0 for g in groups)
         share = sum(g.figures["share"].value or 0.0 for g in groups)
         flops = sum(g.figures["flops"].value or 0.0 for g in groups)
         self.summary.setText(
-            f"{len(groups)} selected  ·  {quantity(seconds, 's')} ({quantity(share, '%')})  ·  ~{quantity(flops, 'FLOP')}"
+            tr(
+                "{count} selected  ·  {seconds} ({share})  ·  ~{flops}",
+                count=len(groups),
+                seconds=quantity(seconds, "s"),
+                share=quantity(share, "%"),
+                flops=quantity(flops, "FLOP"),
+            )
         )
 
     def _on_current(self, entry: object) -> None:
@@ -218,11 +235,11 @@ class OperatorTablePanel(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         groups = self.selected()
-        reveal = menu.addAction(theme.icon("crosshairs-gps"), "Show on Canvas")
+        reveal = menu.addAction(theme.icon("crosshairs-gps"), tr("Show on Canvas"))
         reveal.setEnabled(bool(groups))
         reveal.triggered.connect(lambda: self._reveal(groups[0]))
-        menu.addAction(theme.icon("content-copy"), "Copy Rows", self.copy_rows)
-        menu.addAction(theme.icon("content-save-outline"), "Save …", self.save)
+        menu.addAction(theme.icon("content-copy"), tr("Copy Rows"), self.copy_rows)
+        menu.addAction(theme.icon("content-save-outline"), tr("Save …"), self.save)
         menu.popup(self.table.viewport().mapToGlobal(place))
 
 

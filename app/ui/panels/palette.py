@@ -41,7 +41,7 @@ class OperatorTree(QTreeWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("palette.operators")
-        self.setAccessibleName("Operators")
+        self.setAccessibleName(tr("Operators"))
         self.setHeaderHidden(True)
         self.setDragEnabled(True)
         self.setDragDropMode(QAbstractItemView.DragDropMode.DragOnly)
@@ -75,8 +75,8 @@ class PalettePanel(QWidget):
 
         self._search = _SearchField()
         self._search.setObjectName("palette.search")
-        self._search.setAccessibleName("Search operators")
-        self._search.setPlaceholderText("Search: conv2d, relu, maxpool ...")
+        self._search.setAccessibleName(tr("Search operators"))
+        self._search.setPlaceholderText(tr("Search: conv2d, relu, maxpool ..."))
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._fill)
         self._search.returnPressed.connect(self._add_current)
@@ -148,7 +148,9 @@ class PalettePanel(QWidget):
             first = self._tree.topLevelItem(0)
             if first is not None:
                 self._tree.setCurrentItem(first)
-            self._empty.show_text(f"No operator matches “{query}”. Try another word, such as conv, pool or add.")
+            self._empty.show_text(
+                tr("No operator matches “{query}”. Try another word, such as conv, pool or add.", query=query)
+            )
         else:
             found = list(registry)
             self._tree.setRootIsDecorated(True)
@@ -159,12 +161,12 @@ class PalettePanel(QWidget):
                 self._tree.addTopLevelItem(head)
                 head.setExpanded(head.text(0) not in self._closed)
             if recent:
-                self._group("Recent", recent)
+                self._group(tr("Recent"), recent)
             for category in Category:
                 members = sorted((c for c in found if c.category is category), key=lambda c: c.title.casefold())
                 if members:
                     self._group(category.value, members, category)
-            self._empty.show_text("No operators are installed. Reinstall the program to get its library back.")
+            self._empty.show_text(tr("No operators are installed. Reinstall the program to get its library back."))
         self._stack.setCurrentWidget(self._tree if found or templates else self._empty)
 
     def _group(self, title: str, members: Iterable[type[Operator]], category: Category | None = None) -> None:

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from app.ui import theme
 from app.ui.context import Context
 from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data, trn
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.layer_facts import LayerFacts
 from app.ui.widgets.message import Message
@@ -46,8 +46,8 @@ from designer.graph.model import ActivationSpec, Layer, check_layer_name
 from designer.graph.template import INSTANCE
 from designer.operators.params import Parameter
 
-_NO_SELECTION = "Select a layer on the canvas to edit its parameters here."
-_NO_DOCUMENT = "Open or create a network: the parameters of the selected layer stand here."
+_NO_SELECTION = mark("Select a layer on the canvas to edit its parameters here.")
+_NO_DOCUMENT = mark("Open or create a network: the parameters of the selected layer stand here.")
 
 
 class ParametersPanel(QWidget):
@@ -63,7 +63,7 @@ class ParametersPanel(QWidget):
         self._built: object = None  # what the rows were made for: types and attached activations
         self._operator_rows: ParamSection | None = None
         self._activation_rows: ParamSection | None = None
-        self._empty = EmptyState("parameters", "tune-variant", _NO_DOCUMENT)
+        self._empty = EmptyState("parameters", "tune-variant", tr_data(_NO_DOCUMENT))
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
         self._stack.addWidget(self._make_form())
@@ -88,7 +88,11 @@ class ParametersPanel(QWidget):
         self._heading.setWordWrap(True)
         self._heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._help = tool_button(
-            "parameters.help", "help-circle-outline", "Help on this operator", "What this operator does", checkable=True
+            "parameters.help",
+            "help-circle-outline",
+            tr("Help on this operator"),
+            tr("What this operator does"),
+            checkable=True,
         )
         self._doc = QLabel()
         self._doc.setObjectName("parameters.doc")
@@ -109,18 +113,18 @@ class ParametersPanel(QWidget):
         head.addWidget(self._reset)
         head.addWidget(self._help)
 
-        self._name_label = QLabel("Name")
-        self._name = NameField("parameters.name", "Layer name", self._name_rule)
+        self._name_label = QLabel(tr("Name"))
+        self._name = NameField("parameters.name", tr("Layer name"), self._name_rule)
         self._name_label.setBuddy(self._name)
         self._name.renamed.connect(self._rename)
         self._note = Message("parameters.note")
         self._raw = RawParams("parameters.raw")
         self._operator_box = QVBoxLayout()
-        self._activation_label = QLabel("Activation")
+        self._activation_label = QLabel(tr("Activation"))
         self._activation = QComboBox()
         self._activation.setObjectName("parameters.activation")
-        self._activation.setAccessibleName("Attached activation")
-        self._activation.setToolTip("A function applied to the layer's first output")
+        self._activation.setAccessibleName(tr("Attached activation"))
+        self._activation.setToolTip(tr("A function applied to the layer's first output"))
         self._activation.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._activation.addItem("none", "")
         for cls in sorted(self._context.registry.activations.values(), key=lambda c: c.title.casefold()):
@@ -197,7 +201,7 @@ class ParametersPanel(QWidget):
     def _refresh(self, *, other_layers: bool = False) -> None:
         layers = self._layers()
         if self._document is None or not layers:
-            self._empty.show_text(_NO_SELECTION if self._document is not None else _NO_DOCUMENT)
+            self._empty.show_text(tr_data(_NO_SELECTION) if self._document is not None else tr_data(_NO_DOCUMENT))
             self._stack.setCurrentIndex(0)
             return
         signature: tuple[object, ...] = tuple(sorted({(layer.type, activation_type(layer)) for layer in layers}))
@@ -238,12 +242,12 @@ class ParametersPanel(QWidget):
             self._activation_rows, self._activation_box, "parameters.activation", shared, self._set_activation_param
         )
         if len(kinds) > 1:
-            self._activation.setPlaceholderText(MIXED)
+            self._activation.setPlaceholderText(tr_data(MIXED))
             self._activation.setCurrentIndex(-1)
         else:
             kind = next(iter(kinds))
             index = self._activation.findData(kind)
-            self._activation.setPlaceholderText(f"{kind} (unknown)" if index < 0 else "")
+            self._activation.setPlaceholderText(tr("{kind} (unknown)", kind=kind) if index < 0 else "")
             self._activation.setCurrentIndex(index)
 
     def _order_tabs(self) -> None:
@@ -283,7 +287,9 @@ class ParametersPanel(QWidget):
         types = {layer.type for layer in layers}
         cls = self._context.registry.get(layers[0].type) if len(types) == 1 else None
         title = cls.title if cls is not None else layers[0].type if len(types) == 1 else ""
-        self._heading.setText(title if one else f"{len(layers)} layers{f': {title}' if title else ''}")
+        self._heading.setText(
+            title if one else f"{trn('{count} layer', '{count} layers', len(layers))}{f': {title}' if title else ''}"
+        )
         pixmap = theme.category_icon(cls.category) if cls is not None else theme.icon("layers-outline", "muted")
         self._mark.setPixmap(pixmap.pixmap(16, 16))
         self._help.setVisible(cls is not None)
@@ -299,14 +305,24 @@ class ParametersPanel(QWidget):
         if unknown and one:
             self._raw.show_layer(layers[0])
             self._note.tell(
-                f"The type “{unknown[0].type}” is not known here, so its parameters are shown as text. "
-                "Install the plugin that brings it, or replace the layer.",
+                tr(
+                    "The type “{type}” is not known here, so its parameters are shown as text. Install the plugin that "
+                    "brings it, or replace the layer.",
+                    type=unknown[0].type,
+                ),
                 "warning",
             )
         elif unknown:
-            self._note.tell(f"{len(unknown)} of these layers have a type that is not known here.", "info")
+            self._note.tell(
+                trn(
+                    "{count} of these layers has a type that is not known here.",
+                    "{count} of these layers have a type that is not known here.",
+                    len(unknown),
+                ),
+                "info",
+            )
         elif self._operator_rows is None:
-            text = "This operator has no parameters." if one else "These layers have no parameter in common."
+            text = tr("This operator has no parameters.") if one else tr("These layers have no parameter in common.")
             self._note.tell(text, "info")
 
     def _show_values(self, layers: list[Layer]) -> None:
@@ -336,7 +352,7 @@ class ParametersPanel(QWidget):
     def _name_rule(self, text: str) -> str | None:
         rule = check_layer_name(text)
         if rule is None and self._document is not None and text in self._document.graph:
-            return f"the name '{text}' is taken by another layer"
+            return tr("the name '{name}' is taken by another layer", name=text)
         return rule
 
     def _rename(self, new: str) -> None:

@@ -27,6 +27,7 @@ from app.ui.document import Document
 from app.ui.profiling.controller import Entry, State, profiling_of
 from app.ui.profiling.dialogs import open_record, save_record
 from app.ui.profiling.run_model import RunModel
+from app.ui.texts import tr
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import Message
 from designer.files.settings import MAX_ITERATIONS
@@ -43,45 +44,65 @@ class RunLoggerPanel(QWidget):
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("run_logger")
-        self.setAccessibleName("Inference Run Logger")
+        self.setAccessibleName(tr("Inference Run Logger"))
         self._context = context
         self._profiling = profiling_of(context)
         self._document: Document | None = None
-        self.launch = QPushButton("Launch Inference")
+        self.launch = QPushButton(tr("Launch Inference"))
         self.launch.setObjectName("run_logger.launch")
-        self.launch.setAccessibleName("Launch Inference")
+        self.launch.setAccessibleName(tr("Launch Inference"))
         self.launch.clicked.connect(self._launch_or_stop)
         self.iterations = QSpinBox()
         self.iterations.setObjectName("run_logger.iterations")
-        self.iterations.setAccessibleName("Iterations")
-        self.iterations.setToolTip("How often the network runs; the median is shown")
+        self.iterations.setAccessibleName(tr("Iterations"))
+        self.iterations.setToolTip(tr("How often the network runs; the median is shown"))
         self.iterations.setRange(1, MAX_ITERATIONS)
-        self.iterations.setSuffix(" runs")
+        self.iterations.setSuffix(tr(" runs"))
         self.iterations.valueChanged.connect(self._profiling.set_iterations)
-        self._open = self._button("open", "folder-open-outline", "Open a saved record, also one of make gpu-check")
+        self._open = self._button(
+            "open",
+            "folder-open-outline",
+            tr("Open …"),
+            tr("Open record"),
+            tr("Open a saved record, also one of make gpu-check"),
+        )
         self._open.clicked.connect(lambda: open_record(self, self._profiling))
-        self._save = self._button("save", "content-save-outline", "Save the chosen run as a record or a table")
+        self._save = self._button(
+            "save",
+            "content-save-outline",
+            tr("Save …"),
+            tr("Save record"),
+            tr("Save the chosen run as a record or a table"),
+        )
         self._save.clicked.connect(self._save_chosen)
-        self._remove = self._button("remove", "delete-outline", "Take the chosen runs off the list; files stay")
+        self._remove = self._button(
+            "remove",
+            "delete-outline",
+            tr("Remove"),
+            tr("Remove record"),
+            tr("Take the chosen runs off the list; files stay"),
+        )
         self._remove.clicked.connect(self._remove_chosen)
         self.status = Message("run_logger.status")
-        self._notice = Notice("run_logger.notice", "Weights for the run")
-        self._notice.add_button("weights", "Choose weights…", "A folder with npy or bin files", self._choose_weights)
+        self._notice = Notice("run_logger.notice", tr("Weights for the run"))
+        self._notice.add_button(
+            "weights", tr("Choose weights…"), tr("A folder with npy or bin files"), self._choose_weights
+        )
         self._notice.add_button(
             "random",
-            "Run with random weights",
-            "Seeded random weights where there are none; times hardly depend on them, and the record says so",
+            tr("Run with random weights"),
+            tr("Seeded random weights where there are none; times hardly depend on them, and the record says so"),
             self._profiling.launch_random,
         )
         self.model = RunModel(self)
         self.table = self._make_table()
         self.details = QLabel()
         self.details.setObjectName("run_logger.details")
-        self.details.setAccessibleName("Details of the chosen run")
+        self.details.setAccessibleName(tr("Details of the chosen run"))
         self.details.setWordWrap(True)
         self.details.setTextFormat(Qt.TextFormat.PlainText)
         self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._empty = EmptyState("run_logger", "timer-outline", "Profiled runs of this session are listed here.")
+        self._empty = EmptyState("run_logger", "timer-outline", tr("Profiled runs of this session are listed here."))
         listing = QWidget()
         column = QVBoxLayout(listing)
         column.setContentsMargins(0, 0, 0, 0)
@@ -112,12 +133,12 @@ class RunLoggerPanel(QWidget):
         self._choose(self._profiling.current)
         self._on_state(str(self._profiling.state), self._profiling.message)
 
-    def _button(self, name: str, icon: str, tip: str) -> QToolButton:
+    def _button(self, name: str, icon: str, title: str, spoken: str, tip: str) -> QToolButton:
         button = QToolButton()
         button.setObjectName(f"run_logger.{name}")
-        button.setText(f"{name.capitalize()} …" if name != "remove" else "Remove")
+        button.setText(title)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setAccessibleName(f"{name.capitalize()} record")
+        button.setAccessibleName(spoken)
         button.setToolTip(tip)
         theme.set_icon(button, icon)
         return button
@@ -125,7 +146,7 @@ class RunLoggerPanel(QWidget):
     def _make_table(self) -> QTableView:
         table = QTableView()
         table.setObjectName("run_logger.table")
-        table.setAccessibleName("Runs")
+        table.setAccessibleName(tr("Runs"))
         table.setModel(self.model)
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -152,7 +173,7 @@ class RunLoggerPanel(QWidget):
             self._profiling.launch()
 
     def _choose_weights(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Folder of weights")
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder of weights"))
         if folder:
             self._profiling.choose_weights(Path(folder))
 
@@ -180,21 +201,21 @@ class RunLoggerPanel(QWidget):
     def _on_state(self, state: str, message: str) -> None:
         asked = state == State.WEIGHTS
         self.status.tell("" if asked else message, "error" if state == State.FAILED else "info")
-        wish = f"{message} Choose weights, or time the network with random ones."
+        wish = tr("{message} Choose weights, or time the network with random ones.", message=message)
         self._notice.say(wish if asked else "", "warning", ("weights", "random"))
         self._enable()
 
     def _enable(self) -> None:
         running = self._profiling.running
-        self.launch.setText("Stop" if running else "Launch Inference")
+        self.launch.setText(tr("Stop") if running else tr("Launch Inference"))
         theme.set_icon(self.launch, "stop" if running else "play")
         self.launch.setEnabled(self._context.has_document)
         self.launch.setToolTip(
-            "Stop the run"
+            tr("Stop the run")
             if running
-            else "Run the network, time every operator, and list the run"
+            else tr("Run the network, time every operator, and list the run")
             if self._context.has_document
-            else "Open a document first"
+            else tr("Open a document first")
         )
         chosen = self.chosen()
         self._save.setEnabled(len(chosen) == 1)
@@ -234,21 +255,26 @@ def described(record: Record) -> str:
     total = record.total
     inputs = ", ".join(f"{name} {shape}" for name, shape in record.inputs.items())
     lines = [
-        f"{record.title}, {record.options.get('threads', '?')} threads"
+        tr("{machine}, {threads} threads", machine=record.title, threads=record.options.get("threads", "?"))
         if record.options.get("device") == "cpu"
         else record.title,
-        f"median {text(total['time'])} ± {text(total['spread'])} of {record.iterations} runs",
-        f"input {inputs}" if inputs else "",
-        f"at the machine's roof {text(total['roof'])}",
+        tr(
+            "median {time} ± {spread} of {iterations} runs",
+            time=text(total["time"]),
+            spread=text(total["spread"]),
+            iterations=record.iterations,
+        ),
+        tr("input {inputs}", inputs=inputs) if inputs else "",
+        tr("at the machine's roof {roof}", roof=text(total["roof"])),
     ]
     if record.weights_note:
-        lines.append(f"weights: {record.weights_note}")
+        lines.append(tr("weights: {note}", note=record.weights_note))
     lines += [
         f"{name}: {figure.value:.2e} ({figure.reason})"
         for name, figure in record.checks.items()
         if figure.value is not None
     ]
-    lines += [f"note: {note}" for note in record.notes]
+    lines += [tr("note: {note}", note=note) for note in record.notes]
     return "\n".join(line for line in lines if line)
 
 
@@ -256,10 +282,16 @@ def comparison(one: Entry, other: Entry) -> str:
     """Two runs beside each other: how their medians differ, and where layers differ most."""
     first, second = one.record.total["time"].value, other.record.total["time"].value
     if not first or not second:
-        return "one of the two runs has no time"
+        return tr("one of the two runs has no time")
     lines = [
-        f"#{one.number} {quantity(first, 's')}, #{other.number} {quantity(second, 's')}: "
-        f"#{other.number} takes {second / first:.2f} x of #{one.number}"
+        tr(
+            "#{one} {first}, #{other} {second}: #{other} takes {factor:.2f} x of #{one}",
+            one=one.number,
+            first=quantity(first, "s"),
+            other=other.number,
+            second=quantity(second, "s"),
+            factor=second / first,
+        )
     ]
     before = {g.layers: g.figures["time"].value or 0.0 for g in one.record.groups}
     after = {g.layers: g.figures["time"].value or 0.0 for g in other.record.groups}

@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 from app.ui import fixing, theme
 from app.ui.context import Context
 from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data, trn
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.fix_bar import FixBar
 from app.ui.widgets.message import ICONS
@@ -43,8 +43,9 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.fixes import Fix
 
 Index = QModelIndex | QPersistentModelIndex
-COLUMNS = ("Severity", "Layer", "Where", "Problem", "What to do")
-_NO_DOCUMENT = "Open or create a network: its problems are listed here while you work."
+COLUMNS = (mark("Severity"), mark("Layer"), mark("Where"), mark("Problem"), mark("What to do"))
+_SEVERITIES = {Severity.ERROR: mark("Error"), Severity.WARNING: mark("Warning"), Severity.INFO: mark("Info")}
+_NO_DOCUMENT = mark("Open or create a network: its problems are listed here while you work.")
 _FITTED_ROWS = 200  # measuring the height of more would be felt
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SORT_ROLE = Qt.ItemDataRole.UserRole
@@ -70,7 +71,7 @@ class FindingsModel(QAbstractTableModel):
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         horizontal = orientation is Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return COLUMNS[section] if horizontal else None
+        return tr_data(COLUMNS[section]) if horizontal else None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         finding = self.findings[index.row()]
@@ -132,7 +133,7 @@ class TypeCheckingPanel(QWidget):
         self._fit = QTimer(self, singleShot=True, interval=0)
         self._table = self._make_table()
         self._fit.timeout.connect(self._fit_rows)
-        self._empty = EmptyState("type_checking", "check-circle-outline", _NO_DOCUMENT)
+        self._empty = EmptyState("type_checking", "check-circle-outline", tr_data(_NO_DOCUMENT))
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
         self._stack.addWidget(self._table)
@@ -154,8 +155,8 @@ class TypeCheckingPanel(QWidget):
     def _make_bar(self) -> QHBoxLayout:
         self._filter = QLineEdit()
         self._filter.setObjectName("type_checking.filter")
-        self._filter.setAccessibleName("Filter problems")
-        self._filter.setPlaceholderText("Filter by layer, word or code")
+        self._filter.setAccessibleName(tr("Filter problems"))
+        self._filter.setPlaceholderText(tr("Filter by layer, word or code"))
         self._filter.setClearButtonEnabled(True)
         self._filter.textChanged.connect(self._refilter)
         bar = QHBoxLayout()
@@ -178,7 +179,7 @@ class TypeCheckingPanel(QWidget):
     def _make_table(self) -> QTableView:
         table = QTableView()
         table.setObjectName("type_checking.findings")
-        table.setAccessibleName("Problems")
+        table.setAccessibleName(tr("Problems"))
         table.setModel(self._rows)
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -235,11 +236,18 @@ class TypeCheckingPanel(QWidget):
             self._find_fixes.start()
         for severity, button in self._toggles.items():
             count = sum(1 for d in found if d.severity is severity)
-            noun = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}[severity]
-            label = f"{count} {noun}{'' if count == 1 else 's'}"
+            if severity is Severity.ERROR:
+                label, spoken = trn("{count} error", "{count} errors", count), tr("Show errors, {count}", count=count)
+                tip = tr("Show or hide the errors")
+            elif severity is Severity.WARNING:
+                label = trn("{count} warning", "{count} warnings", count)
+                spoken, tip = tr("Show warnings, {count}", count=count), tr("Show or hide the warnings")
+            else:
+                label, spoken = trn("{count} note", "{count} notes", count), tr("Show notes, {count}", count=count)
+                tip = tr("Show or hide the notes")
             button.setText(label)
-            button.setAccessibleName(f"Show {noun}s, {count}")
-            button.setToolTip(f"Show or hide the {noun}s")
+            button.setAccessibleName(spoken)
+            button.setToolTip(tip)
         self._show()
 
     def _refilter(self) -> None:
@@ -251,11 +259,11 @@ class TypeCheckingPanel(QWidget):
     def _show(self) -> None:
         shown, total = self._rows.rowCount(), len(self._model.findings)
         if self._document is None:
-            self._empty.show_text(_NO_DOCUMENT)
+            self._empty.show_text(tr_data(_NO_DOCUMENT))
         elif total == 0:
-            self._empty.show_text("No problems: every shape fits.", "check-circle-outline")
+            self._empty.show_text(tr("No problems: every shape fits."), "check-circle-outline")
         elif shown == 0:
-            self._empty.show_text(f"The filter hides all {total} findings.", "filter-outline")
+            self._empty.show_text(tr("The filter hides all {total} findings.", total=total), "filter-outline")
         self._stack.setCurrentWidget(self._table if shown else self._empty)
         self._fit.start()
 
@@ -310,9 +318,11 @@ class TypeCheckingPanel(QWidget):
 
 def row_texts(finding: Diagnostic) -> tuple[str, str, str, str, str]:
     """The cells of a finding, in the order of `COLUMNS`."""
-    where = finding.port or finding.parameter or (f"line {finding.line}" if finding.line is not None else "")
+    where = (
+        finding.port or finding.parameter or (tr("line {line}", line=finding.line) if finding.line is not None else "")
+    )
     return (
-        finding.severity.value.capitalize(),
+        tr_data(_SEVERITIES[finding.severity]),
         finding.layer or "",
         where,
         sentence(finding.message),

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QScrollArea, QSplitter, QStackedWidget, QV
 
 from app.ui.context import Context
 from app.ui.profiling.controller import Entry, profiling_of
+from app.ui.texts import tr, tr_data, trn
 from app.ui.widgets.empty_state import EmptyState
 from designer.graph.template import enclosing
 from designer.profiling.assemble import mean_utilisation
@@ -35,20 +36,20 @@ class UtilisationPanel(QWidget):
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("utilisation")
-        self.setAccessibleName("Utilisation")
+        self.setAccessibleName(tr("Utilisation"))
         self._context = context
         self._profiling = profiling_of(context)
         self._chart: UtilisationChart | None = None  # made when first seen: matplotlib takes a while to import
         self._empty = EmptyState(
             "utilisation",
             "chart-bar",
-            "How busy memory, compute and Tensor Cores were stands here after a profiled run.",
-            "Launch Inference",
+            tr("How busy memory, compute and Tensor Cores were stands here after a profiled run."),
+            tr("Launch Inference"),
         )
         self._empty.triggered.connect(context.inference_requested)
         self.reasons = QLabel()
         self.reasons.setObjectName("utilisation.reasons")
-        self.reasons.setAccessibleName("Utilisation in words")
+        self.reasons.setAccessibleName(tr("Utilisation in words"))
         self.reasons.setWordWrap(True)
         self.reasons.setTextFormat(Qt.TextFormat.PlainText)
         self.reasons.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -93,17 +94,19 @@ class UtilisationPanel(QWidget):
             return
         record = entry.record
         groups = groups_of(record, self._context.paths(self._context.selection))
-        name = groups[0].name if len(groups) == 1 else f"{len(groups)} selected steps"
-        selected = mean_utilisation(groups, None, "selected steps") if groups else None
+        name = (
+            groups[0].name if len(groups) == 1 else trn("{count} selected step", "{count} selected steps", len(groups))
+        )
+        selected = mean_utilisation(groups, None, tr("selected steps")) if groups else None
         if selected is not None and len(groups) == 1:
             selected = dict(groups[0].utilisation)
         chart = self._made_chart()
         chart.show_figures(record.utilisation, selected, shortened(name))
-        words = in_words("Whole network", record.utilisation)
+        words = in_words(tr("Whole network"), record.utilisation)
         if selected is not None:
             words += "\n\n" + in_words(name, selected)
         if record.peaks is not None and record.peaks.note:
-            words += f"\n\nNote: {record.peaks.note}"
+            words += "\n\n" + tr("Note: {note}", note=record.peaks.note)
         self.reasons.setText(words)
         chart.setAccessibleDescription(words)
 
@@ -132,10 +135,11 @@ def groups_of(record: Record, layers: tuple[str, ...]) -> list[Group]:
 def in_words(title: str, figures: Mapping[str, Figure]) -> str:
     """Every figure in a line: value, how it came about, and why."""
     lines = [title]
-    for key, name in UTILISATION.items():
+    for key, english in UTILISATION.items():
+        name = tr_data(english)
         figure = figures.get(key)
         if figure is None:
-            lines.append(f"  {name}: unavailable (not part of this record)")
+            lines.append("  " + tr("{name}: unavailable (not part of this record)", name=name))
             continue
         value = f"{text(figure)}, " if figure.value is not None else ""
         lines.append(f"  {name}: {value}{figure.source.value}" + (f" ({figure.reason})" if figure.reason else ""))

@@ -11,7 +11,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QWidget
 
 from app.ui import theme
-from app.ui.texts import tr
+from app.ui.texts import tr, tr_data
 from app.ui.theme import RoleName
 from designer.profiling.figures import Figure, Origin
 from designer.profiling.report import UTILISATION
@@ -65,7 +65,7 @@ class UtilisationChart(FigureCanvasQTAgg):  # type: ignore[misc]
         axes.axvline(100.0, color=_hex("outline"), linewidth=1.0)
         axes.set_xlim(0.0, most * 1.5)  # room for the words behind the bars
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_yticks(range(len(rows)), ["\n".join(UTILISATION[key].rsplit(" ", 1)) for key in rows])
+        axes.set_yticks(range(len(rows)), ["\n".join(tr_data(UTILISATION[key]).rsplit(" ", 1)) for key in rows])
         axes.set_xticks([t for t in (0, 25, 50, 75, 100, 150, 200) if t <= max(100.0, most)])
         axes.tick_params(colors=ink, labelsize=size, length=3)
         axes.set_xlabel(tr("% of the measured peak"), color=muted, fontsize=size)
