@@ -149,6 +149,24 @@ def test_a_click_on_the_enlarged_channel_pins(bench: Bench) -> None:
     assert view.overlays == ()
 
 
+def test_a_double_click_zooms_and_pins_nothing(bench: Bench) -> None:
+    bench.panel.enlarge(4)
+    view, probe = bench.panel.view, bench.panel.probe
+    for x, pin in ((5, None), (7, (4, 10, 8))):
+        if pin is not None:
+            probe.toggle(pin)
+        shown, zoom = probe.show_input.isChecked(), view.zoom
+        place = view.place_of(x + 0.5, 5.5).toPoint()
+        bench.qtbot.mouseMove(view, place)
+        bench.qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=place)
+        assert probe.pin == (4, x, 5)
+        bench.qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=place)
+        assert probe.pin == pin
+        assert probe.show_input.isChecked() is shown
+        assert view.zoom != zoom
+        view.fit()
+
+
 def test_weights_have_no_place_in_the_picture(bench: Bench) -> None:
     bench.pin(0, 10, 8)
     bench.panel.look_at(Kind.WEIGHTS)
