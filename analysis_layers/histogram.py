@@ -68,6 +68,13 @@ class Histogram(
             shares[sample, 0, 0] = counts / max(1, finite.size)
         return (x, shares)
 
+    def labels(self, port: str) -> Sequence[str]:
+        if port != "shares" or self.low >= self.high:
+            return ()
+        step = (self.high - self.low) / self.ranges
+        ends = [f"{self.low + step * place:.4g}" for place in range(self.ranges + 1)]
+        return tuple(f"{low} … {high}" for low, high in zip(ends, ends[1:], strict=False))
+
     def options(self) -> tuple[Option, ...]:
         return (
             Option("ranges", "int", "Ranges", min=1, max=256, step=1),

@@ -43,6 +43,9 @@ class Statistics(
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         return (inputs[0], inputs[0].with_shape(inputs[0].shape[0], 1, 1, len(FIGURES)))
 
+    def labels(self, port: str) -> Sequence[str]:
+        return FIGURES if port == "figures" else ()
+
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         import numpy as np
 

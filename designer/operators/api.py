@@ -287,6 +287,10 @@ class Operator:
         """Controls for the analysis view; analysis layers publish them."""
         return ()
 
+    def labels(self, port: str) -> Sequence[str]:
+        """Names of the values of an output that is no picture, where they have names: `("mean", "deviation", ...)`."""
+        return ()
+
     def evaluate(self, inputs: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
         """Analysis layers only: the outputs from the inputs, N x C x H x W numpy arrays; inputs are never written to."""
         raise NotImplementedError(f"{self.type}: evaluate is not declared")
