@@ -16,6 +16,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
 from app.ui.canvas import link_paths, node_figures
+from app.ui.canvas.links import AIR
+from app.ui.canvas.metrics import PORT_RADIUS
 from app.ui.document import Document
 from designer.graph import commands
 from designer.graph.model import Source
@@ -244,3 +246,19 @@ def test_the_tip_of_a_port_tells_shape_and_type(window):
     assert dot.carried() == "3 x 48 x 64 float32"
     assert window.canvas.projection["conv"].outputs[0].carried() == "8 x 48 x 64 float32"
     assert "224 parameters, ~1.33 MFLOP, ~96.9 KiB" in window.canvas.projection["conv"].toolTip()
+
+
+def test_a_shape_is_not_written_where_it_would_touch_a_port(window):
+    """The ports stand out of the nodes, so a label between two nodes needs air on both sides."""
+    item = link(window, ("out", 0))
+    start = item.source.node.box().right()
+    wide = item._label_box.width()
+    for gap, fits in ((wide + 2 * AIR + 1, True), (wide + 2 * AIR - 1, False), (wide + 1, False), (wide - 1, False)):
+        target = window.canvas.projection["out"]
+        target.setPos(start + gap, target.pos().y())
+        item.redraw()
+        ends = item.source.centre(), item.target.centre()
+        assert item.label_fits is fits
+        if fits:
+            assert item._label_box.left() > ends[0].x() + PORT_RADIUS
+            assert item._label_box.right() < ends[1].x() - PORT_RADIUS

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGrap
 
 from app.ui import theme
 from app.ui.canvas.link_paths import label_place, link_path
-from app.ui.canvas.metrics import fonts, text_width
+from app.ui.canvas.metrics import PORT_RADIUS, fonts, text_width
 from app.ui.canvas.routing import ramp_of
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ READABLE = 0.6  # below this scale no shapes are written on links
 HIT = 6.0  # half the width in which a link is hit, in canvas units
 POINT = 3.5  # radius of a point that a person set
 SHARES = 64  # places along a link that are looked at for the nearest one
+AIR = PORT_RADIUS + 4  # free room between a shape on a link and the nodes beside it, in canvas units
 GRASP = 7.0  # pixels around a point in which it is hit
 
 
@@ -153,8 +154,9 @@ class LinkItem(QGraphicsPathItem):
         width, height = text_width("mono_metrics", self.label) + 8, metrics.height()
         centre = label_place(self.source.centre(), self.target.centre(), self._lane, self.points)
         self._label_box = QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
+        kept = self._label_box.adjusted(-AIR, 0, AIR, 0)  # the ports stand out of their nodes
         ends = (self.source.node.box(), self.target.node.box())
-        self.label_fits = not any(self._label_box.intersects(box) for box in ends)
+        self.label_fits = not any(kept.intersects(box) for box in ends)
         self._bounds = self._bounds.united(self._label_box)
 
     @property

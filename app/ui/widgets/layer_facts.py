@@ -20,6 +20,7 @@ from designer.graph.model import Layer
 from designer.operators.api import Operator
 from designer.operators.live_cost import LiveCost
 from designer.operators.registry import Read
+from designer.profiling.units import MODELLED_SIGN
 
 UNKNOWN = "unknown"
 
@@ -70,9 +71,11 @@ class LayerFacts(QWidget):
         if all(work.of(n) is not None for n in names):
             total = work.total(names=names)
             facts.append((tr("Learned values"), si(total.learned)))
-            facts.append((tr("Work, batch of 1"), si(total.flops, "FLOP")))
+            facts.append((tr("Work, batch of 1"), MODELLED_SIGN + si(total.flops, "FLOP")))
             memory = tr(
-                "{weights} weights, {outputs} outputs", weights=binary(total.weights), outputs=binary(total.outputs)
+                "{weights} weights, {outputs} outputs",
+                weights=MODELLED_SIGN + binary(total.weights),
+                outputs=MODELLED_SIGN + binary(total.outputs),
             )
             facts.append((tr("Memory, FP32"), memory))
         else:
