@@ -107,7 +107,13 @@ class Runs:
             "captures": captures,
             "same": same,
             "steps": [
-                {"layers": list(s.layers), "engine": s.engine, "milliseconds": s.milliseconds, "cached": s.cached}
+                {
+                    "layers": list(s.layers),
+                    "engine": s.engine,
+                    "milliseconds": s.milliseconds,
+                    "cached": s.cached,
+                    "dropped": s.dropped,
+                }
                 for s in result.steps
             ],
             "milliseconds": result.milliseconds,

@@ -43,13 +43,15 @@ class RunOptions:
 class Step:
     """One thing that a run did: a group of layers run together by an engine, or one analysis layer in numpy.
 
-    `cached` steps were not run again because nothing they depend on changed; their `milliseconds` are 0.
+    `cached` steps were not run again because nothing they depend on changed; their `milliseconds` are 0. Results of
+    `dropped` steps were not kept, for they are above the limit of memory: the next run computes them again.
     """
 
     layers: tuple[str, ...]
     engine: str  # "onnxruntime", "torch" or "numpy"
     milliseconds: float
     cached: bool = False
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,8 +261,10 @@ class Session:
             limit = self.results.keep_bytes / 2**20
             notes.append(f"results above {limit:.0f} MiB are not kept: the next run computes {names} again")
         self.expectation.learn(result[2])
+        gone = {source.layer for source in lost}
+        steps = tuple(replace(step, dropped=not gone.isdisjoint(step.layers)) for step in result[2])
         milliseconds = (perf_counter() - started) * 1000
-        return RunResult(*result, milliseconds, self.weights.note, "; ".join(notes))
+        return RunResult(result[0], result[1], steps, milliseconds, self.weights.note, "; ".join(notes))
 
     def weights_of(self, layer: str) -> dict[str, Array]:
         """The weight tensors of a layer, see layer_weights.py."""

@@ -182,6 +182,8 @@ def test_what_is_too_large_to_keep_is_told(runtime_registry):
     result = made.run()
     assert "not kept" in result.note
     assert "noise" in result.note
+    assert "noise" in {name for step in result.steps if step.dropped for name in step.layers}
+    assert not all(step.dropped for step in result.steps)
     again = made.run()
     assert ran(again) != []
     np.testing.assert_array_equal(again.outputs["result"], result.outputs["result"])

@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.layer_infos import FEW, LayerInfos
-from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME
+from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, OverviewModel
+from app.ui.analysis.result import RunStep
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.network_overview import NetworkOverviewPanel
@@ -69,6 +70,16 @@ def test_steps_stand_in_running_order_with_the_sizes_of_what_was_fed(bench: Benc
     assert bench.text(model.find("conv_h"), SHAPE) == "N x 8 x 20 x 40"
     assert bench.text(group, STATE) == "run"
     assert float(bench.text(group, TIME)) > 0
+
+
+def test_what_is_too_large_to_be_kept_is_shown_so() -> None:
+    steps = (RunStep(("a", "b"), "onnxruntime", 2.0, False, dropped=True), RunStep(("c",), "numpy", 1.0, False))
+    model = OverviewModel()
+    model.show(steps, {})
+    states = [str(model.index(row, STATE).data()) for row in range(2)]
+    assert states == ["not kept", "run"]
+    assert "memory for kept ones" in str(model.index(0, LAYER).data(Qt.ItemDataRole.ToolTipRole))
+    assert "memory for kept ones" not in str(model.index(1, LAYER).data(Qt.ItemDataRole.ToolTipRole))
 
 
 def test_what_a_slider_left_alone_is_shown_as_kept(bench: Bench) -> None:

@@ -201,7 +201,7 @@ class OverviewModel(QAbstractItemModel):
             return {
                 TIME: tr("Measured time of a step; ~ a layer's share of it by its declared operations and bytes"),
                 MEMORY: tr("~ Bytes of what the layer makes, by its shapes"),
-                STATE: tr("Whether it ran, or its results were kept from before"),
+                STATE: tr("Whether it ran, its results were kept from before, or they are too large to be kept"),
             }.get(section)
         return None
 
@@ -244,6 +244,8 @@ class OverviewModel(QAbstractItemModel):
             parts.append(tr("{count} layers run as one by {engine}", count=len(row.layers), engine=row.step.engine))
         if row.step.cached:
             parts.append(tr("not run again: nothing that it depends on has changed"))
+        if row.step.dropped:
+            parts.append(tr("its results are above the memory for kept ones: the next run computes it again"))
         return "\n".join([*parts, tr("double-click {layer} to see its channels", layer=layer)])
 
     def _heat(self, row: _Row, layer: str, column: int) -> float | None:
@@ -269,19 +271,25 @@ class OverviewModel(QAbstractItemModel):
         if column == TIME:
             return number(row.took) if row.took and step.engine != NOT_RUN else "-"
         if column == STATE and step.layers[-1] not in self._faults:
-            return "" if step.engine == NOT_RUN else tr("kept") if step.cached else tr("run")
+            return "" if step.engine == NOT_RUN else _state(step)
         if column == ENGINE:
             return step.engine
         if len(step.layers) == 1:
             return self._layer_text(row, step.layers[0], column)
         if column == STATE:
-            return tr("kept") if step.cached else tr("run")
+            return _state(step)
         if column == MEMORY:
             total = sum(self._memory(name) for name in step.layers)
             return f"~{binary(total)}" if total else "-"
         many = f"{step.layers[0]} … {step.layers[-1]}"
         count = tr("{count} layers together", count=len(step.layers))
         return {LAYER: many, TYPE: count, SHAPE: self._info(step.layers[-1]).shape}.get(column, "")
+
+
+def _state(step: RunStep) -> str:
+    if step.dropped:
+        return tr("not kept")
+    return tr("kept") if step.cached else tr("run")
 
 
 def _two(value: float) -> str:

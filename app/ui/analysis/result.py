@@ -36,6 +36,7 @@ class RunStep:
     engine: str
     milliseconds: float
     cached: bool
+    dropped: bool = False  # its results are above the memory for kept ones: the next run computes it again
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def steps_of(found: Any) -> tuple[RunStep, ...]:
             str(item.get("engine", "")),
             float(item.get("milliseconds", 0.0)),
             bool(item.get("cached", False)),
+            bool(item.get("dropped", False)),
         )
         for item in found or ()
     )
