@@ -64,6 +64,7 @@ class StatusBar(QStatusBar):
         for widget in (self._progress, self._stop, self._totals, self._engine, self.problems):
             self.addPermanentWidget(widget)
         self.busy = False  # as it is shown
+        self._crash = ""  # what was said of the engine that ended last
         self._working = QTimer(self, singleShot=True, interval=BUSY_AFTER, timeout=lambda: self._show_busy(True))
         self.show_problems(())
 
@@ -118,6 +119,8 @@ class StatusBar(QStatusBar):
 
     def _show_busy(self, busy: bool) -> None:
         self.busy = busy
+        if busy and self._crash and self.currentMessage() == self._crash:
+            self.clearMessage()  # another engine works
         self._engine.setText(tr("Engine working") if busy else tr("Engine idle"))
         self._stop.setVisible(busy)
         self._progress.setVisible(busy)
@@ -137,4 +140,5 @@ class StatusBar(QStatusBar):
     def show_crash(self, what: str) -> None:
         self.show_busy(False)
         self._engine.setText(tr("Engine stopped"))
+        self._crash = what
         self.say("error", what)

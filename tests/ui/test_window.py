@@ -355,6 +355,14 @@ def test_inspect_opens_the_inspector(window):
     assert window.docks["channel_inspector"].isVisible()
 
 
+def test_what_was_said_of_a_dead_engine_goes_when_another_works(window, qtbot):
+    window.status.show_crash("The engine process was killed.")
+    assert "killed" in window.status.currentMessage()
+    window.status.show_busy(True)
+    qtbot.waitUntil(lambda: window.status.currentMessage() == "")
+    window.status.show_busy(False)
+
+
 def test_messages_and_refusals_reach_the_status_bar(window):
     window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
     assert not window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
