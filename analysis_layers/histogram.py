@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from designer.operators.api import (
@@ -73,7 +74,7 @@ class Histogram(
             return ()
         step = (self.high - self.low) / self.ranges
         ends = [f"{self.low + step * place:.4g}" for place in range(self.ranges + 1)]
-        return tuple(f"{low} … {high}" for low, high in zip(ends, ends[1:], strict=False))
+        return tuple(f"{low} … {high}" for low, high in pairwise(ends))
 
     def options(self) -> tuple[Option, ...]:
         return (
