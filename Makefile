@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 THREADS := OMP_NUM_THREADS=2 MKL_NUM_THREADS=2
 
-.PHONY: setup run test lint bench screenshots docs gpu-check clean
+.PHONY: setup run test lint bench screenshots docs texts gpu-check clean
 
 setup: $(STAMP)
 
@@ -32,10 +32,15 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m app.reference docs/operators.md --check
+	$(BIN)/python -m app.texts_catalogue resources/languages/layerwright.pot --check
 
 # Pages that are generated from the declarations.
 docs: setup
 	$(BIN)/python -m app.reference docs/operators.md
+
+# What the window says, for translators.
+texts: setup
+	$(BIN)/python -m app.texts_catalogue resources/languages/layerwright.pot
 
 bench: setup
 	$(THREADS) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q tests/benchmarks --benchmark-enable --benchmark-only --benchmark-json=build/bench.json

@@ -45,7 +45,9 @@ def run_window(paths: Sequence[Path]) -> int:
     app.setApplicationDisplayName("")
     app.setDesktopFileName("layerwright")
 
-    from app.ui import theme
+    from app.ui import language, theme
+
+    language.apply(app)  # before any text is made
     from app.ui.window import MainWindow, window_settings
     from designer.operators.registry import default_registry
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gettext
+import struct
 from pathlib import Path
 
 DOMAIN = "layerwright"
@@ -15,12 +16,21 @@ _catalogues: list[gettext.NullTranslations] = [gettext.NullTranslations()]  # th
 def tr(text: str, /, **values: object) -> str:
     """The text in the person's language; `{name}` in it is filled in from `values` after it was translated."""
     found = _catalogues[-1].gettext(text)
-    return found.format(**values) if values else found
+    return _filled(found, text, values) if values else found
 
 
 def trn(one: str, many: str, count: int, /, **values: object) -> str:
     """`one` or `many`, as the person's language counts; `{count}` is filled in too."""
-    return _catalogues[-1].ngettext(one, many, count).format(count=count, **values)
+    source = one if count == 1 else many
+    return _filled(_catalogues[-1].ngettext(one, many, count), source, {"count": count, **values})
+
+
+def _filled(text: str, source: str, values: dict[str, object]) -> str:
+    """The translation with its values; a slip of a translator must not stop the window, so then the English text."""
+    try:
+        return text.format(**values)
+    except (LookupError, ValueError, AttributeError):
+        return source.format(**values)
 
 
 def mark(text: str) -> str:
@@ -33,9 +43,19 @@ def tr_data(text: str) -> str:
     return _catalogues[-1].gettext(text) if text else ""
 
 
-def use(folder: Path, languages: list[str]) -> None:
-    """Take texts from `folder/<language>/LC_MESSAGES/layerwright.mo`; English where there is none."""
-    take(gettext.translation(DOMAIN, folder, languages, fallback=True))
+def file(folder: Path, language: str) -> Path:
+    """Where the translation into a language stands."""
+    return folder / language / "LC_MESSAGES" / f"{DOMAIN}.mo"
+
+
+def use(folder: Path, language: str) -> bool:
+    """Take texts from the language's file; False where it cannot be read, and everything stays as it was."""
+    try:
+        with file(folder, language).open("rb") as stream:
+            take(gettext.GNUTranslations(stream))
+    except (OSError, ValueError, struct.error):
+        return False
+    return True
 
 
 def take(catalogue: gettext.NullTranslations) -> gettext.NullTranslations:
