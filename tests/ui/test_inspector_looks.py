@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.animation import save_animation
-from app.ui.analysis.legend import Legend
+from app.ui.analysis.legend import GAP, Legend
 from app.ui.analysis.look import Fit, Look, fit, pixels, value_at
 from app.ui.analysis.ordering import INLINE, Order, Sorter, order_of
 from app.ui.analysis.render import palette, signed_pixels
@@ -167,6 +167,12 @@ def test_the_legend_tells_the_values_of_its_ends(qtbot: QtBot) -> None:
     legend.show_look(Look("viridis", gain=2.0, shift=-1.0), "value")
     assert legend.texts() == ["≤ 0.5", "1", "≥ 1.5"]
     assert "value" in legend.toolTip()
+    legend.resize(legend.sizeHint())
+    assert legend.middle() == "1  value"
+    legend.resize(legend.fontMetrics().horizontalAdvance("≤ 0.5 ≥ 1.5 1") + 4 * GAP, legend.height())
+    assert legend.middle() == "1"
+    legend.resize(legend.fontMetrics().horizontalAdvance("≤ 0.5 ≥ 1.5"), legend.height())
+    assert legend.middle() == ""
     legend.show_look(Look(each=True), "value")
     assert legend.texts()[0] == "low"
     assert not legend.grab().isNull()

@@ -12,6 +12,7 @@ from app.ui.analysis.render import number, palette, to_image
 from app.ui.texts import tr
 
 BAR = 12  # pixels of height
+GAP = 6  # pixels between two texts
 
 
 class Legend(QWidget):
@@ -41,7 +42,7 @@ class Legend(QWidget):
         return [f"≤ {found[0]}", "0" if found[1] in ("-0", "0") else found[1], f"≥ {found[2]}"]
 
     def sizeHint(self) -> QSize:
-        return QSize(190, BAR + 2 + self.fontMetrics().height())
+        return QSize(200, BAR + 2 + self.fontMetrics().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -51,9 +52,15 @@ class Legend(QWidget):
         painter.drawRect(bar.adjusted(0, 0, -1, 0))
         painter.setPen(theme.color("muted"))
         text = QRectF(0, BAR + 2, self.width(), self.fontMetrics().height())
-        left, middle, right = self.texts()
-        if not self._look.each and self._unit:
-            middle = f"{middle}  {self._unit}"
+        left, _, right = self.texts()
         flags = Qt.AlignmentFlag
-        for place, words in ((flags.AlignLeft, left), (flags.AlignHCenter, middle), (flags.AlignRight, right)):
+        for place, words in ((flags.AlignLeft, left), (flags.AlignHCenter, self.middle()), (flags.AlignRight, right)):
             painter.drawText(text, place, words)
+
+    def middle(self) -> str:
+        """What stands in the middle, as much of it as has room between the ends."""
+        left, plain, right = self.texts()
+        whole = plain if self._look.each or not self._unit else f"{plain}  {self._unit}"
+        width = self.fontMetrics().horizontalAdvance
+        room = self.width() - 2 * max(width(left), width(right)) - 2 * GAP
+        return next((words for words in (whole, plain) if width(words) <= room), "")
