@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.context import Context
 from app.ui.dialogs.findings import show_findings
+from app.ui.dialogs.unsaved import ask_discard
 from app.ui.files import Files, is_sample
 from app.ui.opened import Opened
 from app.ui.tabs import Tabs
@@ -22,7 +23,7 @@ from designer.files.xml_tree import XmlError
 from designer.graph.compare import edit_between
 from designer.graph.diagnostics import Diagnostic
 
-REST = 150  # ms of rest after which the files are looked at: programs write in several steps
+REST = 150  # ms after which the files are looked at: programs write in several steps
 
 
 class DiskWatch(QObject):
@@ -67,7 +68,8 @@ class DiskWatch(QObject):
             self._watcher.removePaths(watched)
 
     def _soon(self) -> None:
-        self._rest.start()
+        if not self._rest.isActive():  # else a folder that is written to all the time would put it off for ever
+            self._rest.start()
 
     def _follow(self) -> None:
         self._watch()
@@ -131,7 +133,9 @@ class DiskWatch(QObject):
             show_findings(tr("Not Reloaded"), text, found, self._window)
             return False
         edit = edit_between(opened.document.graph, graph, tr("Reload {name}", name=path.name))
-        if edit is None:  # what no step can change is different: the document is opened anew
+        if edit is None:  # what no step can change is different: the document is opened anew, without a way back
+            if not (opened.is_clean or ask_discard(path.name, self._window)):
+                return False
             self._tabs.replace(opened, self._files.read(path))
         else:
             opened.document.reading = found

@@ -99,11 +99,11 @@ class DocumentComparison(QObject):
         return self.other.inside(document.template) if known else None
 
     def _on_root(self, root: Document) -> None:
+        self.stop()  # first: to let go of the other document lets go of all connections to it, and it may be `root`
         if self._document is not None:
             self._document.changed.disconnect(self._on_changed)
         self._document = root
         root.changed.connect(self._on_changed)
-        self.stop()
 
     def _on_changed(self, _change: ChangeSet) -> None:
         if self.other is not None:

@@ -343,6 +343,10 @@ class MainWindow(QMainWindow):
         self._may_close = self.files.may_leave()
         return self._may_close
 
+    def stay(self) -> None:
+        """The person stays after all: what was answered before counts no more, the next `close` asks again."""
+        self._may_close = False
+
     def close_now(self) -> None:
         """Close without a question."""
         self._may_close = True

@@ -67,6 +67,8 @@ def quit_all() -> bool:
     windows = shown_windows()
     for window in windows:
         if not window.may_leave():
+            for asked in windows:
+                asked.stay()
             return False
     for window in windows:
         window.close_now()

@@ -149,3 +149,19 @@ def test_a_network_that_was_never_saved_says_so(window):
     window.context.message.connect(lambda severity, text: said.append(text))
     window.docks.panel("differences").with_saved()
     assert "never saved" in said[-1]
+
+
+def test_what_was_compared_with_is_followed_when_it_is_shown_itself(window, qtbot, tmp_path):
+    save_document(network(), tmp_path / "two.xml")
+    first = window.context.root
+    assert window.files.open(tmp_path / "two.xml")
+    window.context.comparison.with_document(first)
+    window.files.open(tmp_path / "four.xml")
+    assert window.context.root is first
+    panel = window.docks.panel("differences")
+    panel.with_saved()
+    first.do(lambda g: commands.set_params(g, {"a": {"features": "5"}}))
+    qtbot.waitUntil(lambda: marks(window) == {"a": "~"})
+    window.tabs.step(1)
+    assert panel.empty.isVisible()
+    first.history.mark_clean()

@@ -260,3 +260,24 @@ def test_a_file_is_read_again_only_when_its_marks_differ(path):
     os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns + 1))
     assert on_disk.state() == "changed"
     assert on_disk.state() == "changed"
+
+
+def test_what_no_step_can_bring_back_is_asked_about(window, path, qtbot):
+    rename(window)
+    graph = network()
+    graph.foreign = (Foreign("<!-- by hand -->"),)
+    path.write_bytes(write_document(graph))
+    qtbot.waitUntil(window.disk.bar.isVisible)
+    answer("nothing of that name: cancel")
+    assert not window.disk.reload()
+    assert "mine" in window.context.root.graph
+    assert window.disk.bar.isVisible()
+
+
+def test_a_busy_folder_does_not_put_off_the_look(window, path, qtbot):
+    overwrite(path)
+    window.disk._soon()
+    began = window.disk._rest.remainingTime()
+    qtbot.wait(20)
+    window.disk._soon()
+    assert window.disk._rest.remainingTime() < began

@@ -18,6 +18,7 @@ from app.ui.analysis.labels import LARGEST, labels_of, read_labels
 from app.ui.analysis.matrix_view import MatrixView, ticks
 from app.ui.analysis.pages import Form, page_of
 from app.ui.analysis.subject import Kind
+from app.ui.analysis.tiles import Tiles
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
 from app.ui.panels.channel_inspector import ChannelInspectorPanel
@@ -275,6 +276,19 @@ def test_pages_of_every_rank() -> None:
                 assert page.data[2, y, x] == many[2, at[0], at[2], at[1]]
     empty = page_of(np.zeros((1, 2, 30, 40), np.float32), Kind.GRADIENT, cut=True)
     assert empty.data.shape == (2, 30, 40)
+
+
+@pytest.mark.parametrize("side", [24, 144, 183, 500])
+def test_filters_larger_than_their_tile_have_gaps_too(side: int) -> None:
+    page = page_of(np.ones((2, 512, 7, 7), np.float32), Kind.WEIGHTS)
+    assert page.data.shape == (2, 183, 183)
+    tiles = Tiles()
+    tiles.show(page.data, page.gaps)
+    tiles.set_side(side)
+    assert tiles.make([0, 1])
+    picture = tiles.picture(1)
+    assert picture is not None
+    assert max(picture.width(), picture.height()) == min(side, 183)
 
 
 def test_a_sequence_is_a_map_with_axes(qtbot: QtBot) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from time import perf_counter
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from app.ui.analysis.render import Floats, block_mean, to_image
 
 BATCH = 1 << 19  # values that are made smaller in one go; between two of them the clock is looked at
 KEPT = 2048  # tiles, at most
+Value = TypeVar("Value", np.float32, np.bool_)
 
 
 class Tiles:
@@ -94,11 +96,13 @@ class Tiles:
         for channel in channels:
             if channel not in self._small:
                 self._small[channel] = _fitted(block_mean(self._data[channel], block), self._side)
-        gap = np.uint32(theme.color("border").rgb()) if self._gaps is not None and block == 1 else None
+        gaps = self._gaps if block == 1 else None  # of several values in one pixel some are no gap
+        if gaps is not None:
+            gaps = _fitted(gaps, self._side)
         for channel in channels:
             found = pixels(self._small[channel], self._look, self.fit_of(channel) if self._look.each else None)
-            if gap is not None:
-                found[self._gaps] = gap
+            if gaps is not None:
+                found[gaps] = np.uint32(theme.color("border").rgb())
             self._made[channel] = to_image(found)
 
     def fit_of(self, channel: int) -> Fit:
@@ -111,11 +115,13 @@ class Tiles:
         return self._fits[channel]
 
 
-def _fitted(plane: Floats, side: int) -> Floats:
+def _fitted(plane: NDArray[Value], side: int) -> NDArray[Value]:
     """At most `side` pixels wide and high, so that a tile is drawn pixel by pixel; what is smaller stays."""
     height, width = plane.shape
     if max(height, width) <= side:
         return plane
     down, across = max(1, height * side // max(height, width)), max(1, width * side // max(height, width))
-    result: Floats = plane.take(np.arange(down) * height // down, 0).take(np.arange(across) * width // across, 1)
+    result: NDArray[Value] = plane.take(np.arange(down) * height // down, 0).take(
+        np.arange(across) * width // across, 1
+    )
     return result

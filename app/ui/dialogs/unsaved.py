@@ -142,10 +142,10 @@ def ask_changed(name: str, parent: QWidget) -> Literal["overwrite", "elsewhere",
 
 
 def ask_discard(title: str, parent: QWidget) -> bool:
-    """Whether work that a crash left behind is really not wanted."""
+    """Whether changes that are not saved, or that a crash left behind, are really not wanted."""
     box = QMessageBox(parent)
-    box.setObjectName("discard_recovered")
-    box.setWindowTitle(tr("Discard Recovered Work"))
+    box.setObjectName("discard")
+    box.setWindowTitle(tr("Discard Unsaved Changes"))
     box.setIcon(QMessageBox.Icon.Warning)
     box.setText(tr("Discard the unsaved changes of “{name}”?", name=title))
     box.setInformativeText(tr("They cannot be brought back after that. The file on disk stays as it is."))

@@ -267,7 +267,15 @@ class SideModel(QObject):
                 self._show(index, made, answer)
             self._measure_when_ready()
 
+        def failed(found: object) -> None:
+            job.deleteLater()
+            if epoch == self._epoch and isinstance(found, tuple):
+                self._drawing -= 1
+                self._on_failed(index, placed_text(found[0]))
+                self._measure_when_ready()
+
         job.done.connect(arrived)
+        job.failed.connect(failed)
         job.start(partial(coloured, made.picture))
 
     def _show(self, index: int, made: Made, answer: object) -> None:
