@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from PySide6.QtCore import QByteArray, QObject, Qt
-from PySide6.QtWidgets import QComboBox, QInputDialog, QMenu
+from PySide6.QtWidgets import QComboBox, QDialogButtonBox, QInputDialog, QMenu
 
+from app.ui.dialogs.findings import without_icons
 from app.ui.docks import Arrangement
 from app.ui.texts import tr
 
@@ -76,6 +77,8 @@ class Layouts(QObject):
         for field in dialog.findChildren(QComboBox):
             field.setObjectName("layout_name.text")
             field.setAccessibleName(tr("Name of the layout"))
+        for buttons in dialog.findChildren(QDialogButtonBox):
+            without_icons(buttons)
         dialog.open()
 
     def fill(self, menu: QMenu) -> None:

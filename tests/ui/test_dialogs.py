@@ -7,13 +7,16 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
+from PySide6.QtCore import QRectF
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
 from app.ui.context import Context
 from app.ui.dialogs.export_onnx import OnnxExportDialog
+from app.ui.dialogs.export_picture import PictureDialog
 from app.ui.dialogs.export_pytorch import PyTorchExportDialog
 from app.ui.document import Document
 from designer.graph.graph import Graph
+from designer.graph.model import Layer
 from designer.operators.registry import default_registry
 
 LONG = "A folder with a long name cannot be written: no space left on device; nothing was changed there. " * 5
@@ -39,3 +42,18 @@ def test_a_dialog_grows_with_its_message(kind, qtbot) -> None:
     dialog.resize(dialog.minimumWidth(), 10)  # nobody can make it smaller than its text
     QApplication.processEvents()
     assert [edit.height() for edit in dialog.findChildren(QLineEdit)] == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "agrees"), [(PyTorchExportDialog, "generate"), (OnnxExportDialog, "export"), (PictureDialog, "export")]
+)
+def test_enter_means_what_the_dialog_is_for(kind, agrees, qtbot) -> None:
+    """Qt makes the first button of the focus chain the default one where none was in the dialog in time."""
+    context = Context(default_registry())
+    context.set_document(Document(Graph([Layer("input", "input")]), context.registry, parent=context))
+    dialog = kind(context, QRectF(0, 0, 64, 64)) if kind is PictureDialog else kind(context)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    qtbot.waitExposed(dialog)
+    default = [b.objectName() for b in dialog.findChildren(QPushButton) if b.isDefault()]
+    assert default == [getattr(dialog, agrees).objectName()]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QInputDialog, QLineEdit
+from PySide6.QtWidgets import QDialogButtonBox, QInputDialog, QLineEdit
 
+from app.ui.dialogs.findings import without_icons
 from app.ui.texts import tr
 from designer.graph.model import Frame
 
@@ -39,4 +40,6 @@ def _ask(canvas: Canvas, name: str, title: str, text: str, value: str, given: Ca
     for field in dialog.findChildren(QLineEdit):
         field.setObjectName(f"{name}.text")
         field.setAccessibleName(title)
+    for buttons in dialog.findChildren(QDialogButtonBox):
+        without_icons(buttons)
     dialog.open()

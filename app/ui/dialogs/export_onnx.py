@@ -66,7 +66,6 @@ class OnnxExportDialog(GrowingDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.export = buttons.addButton(tr("&Export"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.export.setObjectName("export_onnx.export")
-        self.export.setDefault(True)
         buttons.accepted.connect(self._start)
         buttons.rejected.connect(self.reject)
         without_icons(buttons)
@@ -74,6 +73,7 @@ class OnnxExportDialog(GrowingDialog):
         box.addLayout(form)
         box.addWidget(self.message)
         box.addWidget(buttons)
+        self.export.setDefault(True)  # once it is in the dialog: before, Qt forgets it
 
     def _line(self, name: str, title: str, text: str) -> QLineEdit:
         edit = QLineEdit(text)

@@ -96,7 +96,6 @@ class PictureDialog(GrowingDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.export = buttons.addButton(tr("&Export"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.export.setObjectName("picture.export")
-        self.export.setDefault(True)
         buttons.accepted.connect(self.write)
         buttons.rejected.connect(self.reject)
         without_icons(buttons)
@@ -104,6 +103,7 @@ class PictureDialog(GrowingDialog):
         box.addLayout(self._form)
         box.addWidget(self.message)
         box.addWidget(buttons)
+        self.export.setDefault(True)  # once it is in the dialog: before, Qt forgets it
         self._areas: dict[str, QRectF] = {}
         self.file.textChanged.connect(self._refresh)
         self.part.currentIndexChanged.connect(self._refresh)

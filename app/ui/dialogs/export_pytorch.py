@@ -78,7 +78,6 @@ class PyTorchExportDialog(GrowingDialog):
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.generate = self.buttons.addButton(tr("&Generate"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.generate.setObjectName("export_pytorch.generate")
-        self.generate.setDefault(True)
         self.show_folder = self.buttons.addButton(tr("&Show Folder"), QDialogButtonBox.ButtonRole.ActionRole)
         self.show_folder.setObjectName("export_pytorch.show")
         self.show_folder.hide()
@@ -91,6 +90,7 @@ class PyTorchExportDialog(GrowingDialog):
         box.addWidget(what)
         box.addWidget(self.message)
         box.addWidget(self.buttons)
+        self.generate.setDefault(True)  # once it is in the dialog: before, Qt forgets it
         for edit in (self.name, self.folder):
             edit.textChanged.connect(self._check)
         self._check()

@@ -124,7 +124,6 @@ class VideoExportDialog(GrowingDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.export = buttons.addButton(tr("&Export"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.export.setObjectName("export_video.export")
-        self.export.setDefault(True)
         self.cancel = buttons.addButton(tr("&Cancel"), QDialogButtonBox.ButtonRole.ActionRole)
         self.cancel.setObjectName("export_video.cancel")
         self.cancel.setEnabled(False)
@@ -137,6 +136,7 @@ class VideoExportDialog(GrowingDialog):
         box.addWidget(self.bar)
         box.addWidget(self.message)
         box.addWidget(buttons)
+        self.export.setDefault(True)  # once it is in the dialog: before, Qt forgets it
         self.kind.currentIndexChanged.connect(self._follow_kind)
         self._follow_kind(0)
         if not self._frames:
