@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QScrollArea,
     QSlider,
+    QTabBar,
     QWidget,
 )
 
@@ -139,9 +140,9 @@ class Player:
         subprocess.run(["xdotool", *(str(w) for w in words)], check=True, capture_output=True, timeout=60)
         self.gui(lambda: None)
 
-    def click_at(self, place: QPoint, times: int = 1) -> None:
+    def click_at(self, place: QPoint, times: int = 1, button: int = 1) -> None:
         extra = ["--repeat", times, "--delay", 60] if times > 1 else []
-        self.xdo("mousemove", place.x(), place.y(), "sleep", 0.05, "click", *extra, 1)
+        self.xdo("mousemove", place.x(), place.y(), "sleep", 0.05, "click", *extra, button)
 
     def click(self, widget: QWidget) -> None:
         self.wait(widget.isEnabled)
@@ -234,6 +235,16 @@ class Player:
         menu = self.wait(QApplication.activePopupWidget)
         assert isinstance(menu, QMenu)
         return menu
+
+    def tab(self, title: str) -> None:
+        """Click the tab of a document."""
+        bar = self.find(QTabBar, "tabs")
+
+        def place() -> QPoint:
+            number = next(i for i in range(bar.count()) if bar.tabText(i).startswith(title))
+            return bar.mapToGlobal(bar.tabRect(number).center())
+
+        self.click_at(self.gui(place))
 
     def file_dialog(self, path: Path) -> None:
         """Type a path into the open file dialog and accept it."""

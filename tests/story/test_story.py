@@ -13,36 +13,16 @@ import pytest
 
 pytest.importorskip("PySide6")
 
-from player import Gui, Player, has_display
-from PySide6.QtCore import QPoint, QSettings
+from player import Gui, Player
+from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QPushButton, QSlider, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 import samples
-from app.ui import theme
 from app.ui.window import MainWindow
-from designer.operators.registry import load
 
 pytestmark = [pytest.mark.gui, pytest.mark.story, pytest.mark.slow]
 SHOTS = Path(os.environ.get("LAYERWRIGHT_STORY", "build/story"))
-
-
-@pytest.fixture
-def window(qtbot: QtBot, tmp_path: Path) -> MainWindow:
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
-    if app.platformName() != "xcb" or not has_display():
-        pytest.skip("the story needs an X display and xdotool: run it with `make test`")
-    theme.apply(app, "dark")
-    window = MainWindow(load(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())  # it must not ask
-    window.setGeometry(0, 0, 1600, 1000)
-    with qtbot.waitExposed(window):
-        window.show()
-    window.files.open_first(None)
-    window.start_engine_client()
-    window.activateWindow()
-    return window
 
 
 @pytest.mark.timeout(600)
