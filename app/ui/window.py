@@ -364,6 +364,7 @@ class MainWindow(QMainWindow):
         self.recovery.later()
         self.disk.end()
         self.tabs.end()
+        analysis_of(self.context).end()
         if self.context.engine is not None:
             self.context.engine.close()
         event.accept()

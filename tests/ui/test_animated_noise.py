@@ -9,13 +9,17 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
+from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.result import Phase
 from app.ui.jobs.engine import EngineClient
+from app.ui.panels import ANALYSIS
 from app.ui.panels.analysis import AnalysisPanel
-from designer.files.document import write_document
+from app.ui.window import MainWindow
+from designer.files.document import save_document, write_document
 from designer.graph.commands import set_params
+from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
 OUT = "output_0"
@@ -70,3 +74,25 @@ def test_how_often_a_mix_flickers_is_an_option(qtbot: QtBot, engine: EngineClien
         assert panel.flicker._turns.interval() == interval
     document.do(lambda g: set_params(g, {"mix_0": {"selection": "blend"}}))
     assert not panel.flicker.running
+
+
+def test_a_window_may_close_while_noise_moves(qtbot: QtBot, tmp_path: Path) -> None:
+    graph = kit.small_network()
+    graph.apply(set_params(graph, {"noise_0": {"animate": "true"}}))
+    save_document(graph, tmp_path / "moving.xml")
+    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+    window = MainWindow(default_registry(), settings)
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
+    window.show()
+    assert window.files.open(tmp_path / "moving.xml")
+    window.docks.set_workspace(ANALYSIS)
+    analysis = window.context.analysis
+    assert analysis is not None
+    analysis.set_input("input_0", kit.picture(tmp_path))
+    analysis.launch_random()
+    panel = window.docks.panel("analysis")
+    assert isinstance(panel, AnalysisPanel)
+    qtbot.waitUntil(lambda: bool(panel.flicker._moved), timeout=kit.WAIT)
+    qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=kit.WAIT)
+    window.close_now()  # what a panel does when it is hidden must not ask an engine that is gone
+    assert not window.isVisible()

@@ -20,7 +20,9 @@ def ask(
     came: Callable[[Mapping[str, Any]], None],
     refused: Callable[[tuple[Diagnostic, ...]], None],
 ) -> None:
-    """As `engine.request`; once Qt has deleted `owner` neither function is called any more."""
+    """As `engine.request`; once Qt has deleted `owner` neither function is called any more, nor once the engine is closed."""
+    if engine.closed:
+        return
 
     def alive() -> bool:
         return bool(shiboken6.isValid(owner))  # type: ignore[no-untyped-call]

@@ -121,6 +121,12 @@ class AnalysisController(InputFeeding):
             self.engine.cancel()  # its refusals come back before it returns
         self._stopped()
 
+    def end(self) -> None:
+        """The window goes, and its engine: nothing is asked any more, also not by panels when they are hidden."""
+        self._epoch += 1
+        self.result = None
+        self._halt(Phase.IDLE, "")
+
     def _stopped(self) -> None:
         self._halt(Phase.STOPPED, tr("Stopped. Launch Analysis runs it again."))
 

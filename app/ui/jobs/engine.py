@@ -95,6 +95,11 @@ class EngineClient(QObject):
         return self._process is not None
 
     @property
+    def closed(self) -> bool:
+        """Whether it was closed for good: nothing can be asked any more."""
+        return self._closed
+
+    @property
     def pid(self) -> int:
         """Process id of the worker, 0 when there is none."""
         return int(self._process.processId()) if self._process is not None else 0
