@@ -238,6 +238,20 @@ def test_a_network_that_cannot_run_says_why_and_goes_on_when_mended(bench: Bench
     assert bench.label("analysis.notice.text") == ""
 
 
+def test_values_that_are_no_numbers_are_told_on_the_picture(bench: Bench, tmp_path: Path) -> None:
+    bench.open(small_network())
+    array = np.random.default_rng(0).random((1, 3, 16, 24), np.float32)
+    array[:, :, :4] = np.nan
+    np.save(tmp_path / "broken.npy", array)
+    bench.analysis.set_input("input_0", tmp_path / "broken.npy")
+    bench.launch_random()
+    assert bench.analysis.result is not None
+    share = bench.analysis.result.nonfinite["output_0"]
+    assert bench.view.note == f"random weights (seed 0); {100 * share:.3g} % of the values are no numbers"
+    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.qtbot.waitUntil(lambda: bench.view.note == "random weights (seed 0)", timeout=WAIT)
+
+
 def test_an_edit_of_the_network_is_followed(bench: Bench, tmp_path: Path) -> None:
     document = bench.open(small_network())
     bench.analysis.set_input("input_0", picture(tmp_path))

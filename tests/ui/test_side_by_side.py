@@ -30,8 +30,10 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side, network, photograph
 
+from app.comparison import Figures, Row
 from app.ui.analysis.render import picture_pixels
 from app.ui.side.figures import BEST, PSNR, SSIM, TIME, VALUES
+from app.ui.side.folder_run import best
 from app.ui.side.model import CLEAN, INPUT, NoiseChoice
 from app.ui.side.pictures import Mode
 from app.ui.side.variants import VariantChoice
@@ -302,6 +304,15 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     assert side.model.picture == photos / "1.png"
     assert side.model.clean is not None
     assert np.array_equal(side.model.clean, read_image(photos / "1.png"))
+
+
+def test_means_that_are_written_alike_have_no_best_one() -> None:
+    def row(*values: float) -> Row:
+        return Row("mean", "", tuple(Figures(value, 0.5) for value in (20.0, *values)), (0, 0))
+
+    assert best(row(28.5603, 28.5608)) == -1
+    assert best(row(28.5603, 28.57, 27.0)) == 2
+    assert best(row(float("nan"), 28.57)) == -1
 
 
 def test_a_variant_that_fails_on_the_folder_is_named(side: Side, qtbot: QtBot) -> None:

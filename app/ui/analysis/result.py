@@ -52,6 +52,12 @@ class AnalysisResult:
     coarse: int = 0  # not 0: computed at 1 / `coarse` of the width and height; the full result follows
     nonfinite: Mapping[str, float] = field(default_factory=dict)  # share of values that are no numbers, where there are
 
+    def note_of(self, output: str) -> str:
+        """What stands on the picture of an output: where the weights come from, and values that are no numbers."""
+        share = self.nonfinite.get(output, 0.0)
+        broken = tr("{share} % of the values are no numbers", share=f"{100 * share:.3g}") if share else ""
+        return "; ".join(text for text in (self.note, broken) if text)
+
     def summary(self) -> str:
         """One line: time, and what was run again."""
         ran = [name for step in self.steps if not step.cached for name in step.layers]

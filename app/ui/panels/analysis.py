@@ -211,7 +211,7 @@ class AnalysisPanel(QWidget):
             known = document is not None and layer in document.graph
             operator = document.inference.read(layer).operator if document is not None and known else None
             view.features.set_labels(labels_of(document, layer) if document is not None else ())
-            view.show_array(array, operator, result.note if result is not None else "")
+            view.show_array(array, operator, result.note_of(layer) if result is not None else "")
             view.mark(self._marked.spot)
         self._show_stale(self._analysis.stale)
 

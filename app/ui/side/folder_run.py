@@ -179,8 +179,8 @@ class FolderRun(QObject):
 
 
 def best(row: Row) -> int:
-    """The column of the best PSNR among the variants; -1 where there is none or several are equal."""
-    values = [f.psnr for f in row.figures[1:]]
+    """The column of the best PSNR among the variants as it is written; -1 where there is none or several are equal."""
+    values = [round(f.psnr, 2) for f in row.figures[1:]]
     finite = [v for v in values if isfinite(v)]
     if len(finite) < 2 or finite.count(max(finite)) > 1:
         return -1
