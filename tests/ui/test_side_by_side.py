@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
     QComboBox,
+    QFileDialog,
     QLineEdit,
     QProgressBar,
     QSlider,
@@ -41,7 +42,7 @@ from app.ui.side.window import SideWindow
 from app.ui.window import MainWindow
 from designer.graph.commands import set_params
 from designer.operators.registry import default_registry
-from designer.runtime.images import read_image
+from designer.runtime.images import read_image, write_image
 from designer.runtime.metrics import psnr, ssim, worst_regions
 
 
@@ -254,6 +255,36 @@ def test_without_noise_the_first_variant_is_the_measure(side: Side) -> None:
     assert side.model.measured.figures["A"].psnr == float("inf")
     assert CLEAN not in side.window.pictures.grid.panes
     assert "A same" in side.window.figures.note.text()
+
+
+def test_a_picture_that_is_noisy_already_is_measured_against_its_clean_file(
+    side: Side, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean = read_image(photograph(side.folder / "clean.png"))
+    noisy = np.clip(clean + np.random.default_rng(0).normal(0, 0.1, clean.shape), 0, 1).astype(np.float32)
+    write_image(side.folder / "noisy.png", noisy)
+    model, setup = side.model, side.window.setup
+    model.picture, model.noise = side.folder / "noisy.png", NoiseChoice("")
+    side.begin()
+    assert setup.clean.isEnabled()
+    assert model.measured.reference == "A"
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_a: (str(side.folder / "clean.png"), ""))
+    setup.clean.setFocus()
+    qtbot.keyClick(setup.clean, Qt.Key.Key_End)  # Choose a file
+    qtbot.waitUntil(lambda: not model.busy and model.measured.reference == CLEAN, timeout=WAIT)
+    assert setup.clean.currentText() == "clean.png"
+    assert np.array_equal(model.clean, clean)
+    assert model.measured.figures["A"].psnr == pytest.approx(psnr(clean, read_image(model.picture)), abs=1e-6)
+    assert model.measured.figures["B"].psnr > model.measured.figures["A"].psnr
+    assert CLEAN in side.window.pictures.grid.panes
+    setup.set_clean(photograph(side.folder / "small.png", size=(72, 40)))
+    side.wait()
+    assert "72 x 40" in model.problem
+    assert "same picture" in model.problem
+    setup.set_picture(side.folder / "picture.png")
+    side.wait()
+    assert model.clean_file is None
+    assert model.measured.reference == "A"
 
 
 def test_other_noise_by_the_controls(side: Side, qtbot: QtBot) -> None:

@@ -100,7 +100,7 @@ class FiguresView(QWidget):
     def refresh(self) -> None:
         """All cells anew."""
         model = self._model
-        keys = [INPUT, *([CLEAN] if model.noise.kind else []), *model.keys]
+        keys = [INPUT, *([CLEAN] if model.knows_clean else []), *model.keys]
         measured = model.measured
         against = model.title(measured.reference) if measured.reference else ""
         place = self._place

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from app.comparison import LETTERS, Picture, Row, measured, pictures_in
 from app.ui.analysis.render import Pixels, picture_pixels
 from app.ui.jobs.background import Background
-from app.ui.side.model import CLEAN, SideModel, prepared
+from app.ui.side.model import SideModel, prepared
 from app.ui.side.runner import Made
 from app.ui.side.variants import Variant
 from app.ui.widgets.sentences import placed_text
@@ -154,7 +154,7 @@ class FolderRun(QObject):
             return
         results = [self._made[i].picture if i in self._made else None for i in there]
         times = [self._made[i].milliseconds if i in self._made else nan for i in there]
-        reference = self._clean if self._model.reference == CLEAN else next(r for r in results if r is not None)
+        reference = self._clean if self._model.noise.kind else next(r for r in results if r is not None)
         assert reference is not None
         assert self._noisy is not None
         titles = self.columns if len(self.rows) < SHOWN else []

@@ -114,7 +114,7 @@ class ModeBar(QWidget):
 
     def refresh(self) -> None:
         """Names of pictures that can be chosen."""
-        keys = [*self._model.keys, INPUT, *([CLEAN] if self._model.noise.kind else [])]
+        keys = [*self._model.keys, INPUT, *([CLEAN] if self._model.knows_clean else [])]
         first, second = self._pictures.pair
         for box, present in ((self.first, first), (self.second, second)):
             _fill(box, [(self._model.title(k), k) for k in keys], present)

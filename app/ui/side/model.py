@@ -19,7 +19,7 @@ from app.ui.side.runner import Made, SideRunner
 from app.ui.side.variants import Variant, VariantChoice, make_variant
 from app.ui.texts import tr
 from app.ui.widgets.sentences import placed_text
-from designer.graph.diagnostics import DiagnosticError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class SideModel(QObject):
         self.registry = registry
         self.choices: list[VariantChoice] = []
         self.picture: Path | None = None
+        self.clean_file: Path | None = None  # of a picture that is noisy already
         self.noise = NoiseChoice()
         self.variants: list[Variant | None] = []
         self.status: list[str] = []
@@ -125,7 +126,8 @@ class SideModel(QObject):
             self._end()
             return
         self._refuse_other_channels(known[0])
-        self._work(partial(_drawn, path, known[0].channels, self.noise.operator()), self._on_prepared)
+        beside = self.clean_file if not self.noise.kind else None
+        self._work(partial(_drawn, path, known[0].channels, self.noise.operator(), beside), self._on_prepared)
 
     def _refuse_other_channels(self, first: Variant) -> None:
         for index, variant in enumerate(self.variants):
@@ -175,9 +177,14 @@ class SideModel(QObject):
         return list(LETTERS[: len(self.choices)])
 
     @property
+    def knows_clean(self) -> bool:
+        """Whether there is a clean picture: the noise is added here, or its file was chosen."""
+        return bool(self.noise.kind) or self.clean_file is not None
+
+    @property
     def reference(self) -> str:
-        """What is measured against: the clean picture where the noise was added here, else the first variant."""
-        return CLEAN if self.noise.kind else next((k for k in self.keys if k in self.made), "")
+        """What is measured against: the clean picture where there is one, else the first variant."""
+        return CLEAN if self.knows_clean else next((k for k in self.keys if k in self.made), "")
 
     def pixels(self, key: str) -> Picture | None:
         """The picture behind a key, 1 x C x H x W."""
@@ -343,8 +350,22 @@ def prepared(path: Path, channels: int, noise: Noise | None) -> tuple[Picture, P
     return clean, disturbed(clean, noise)
 
 
-def _drawn(path: Path, channels: int, noise: Noise | None) -> tuple[Picture, Picture, Pixels, Pixels]:
+def _drawn(
+    path: Path, channels: int, noise: Noise | None, beside: Path | None
+) -> tuple[Picture, Picture, Pixels, Pixels]:
     clean, noisy = prepared(path, channels, noise)
+    if beside is not None:
+        clean = prepared(beside, channels, None)[0]
+        if clean.shape != noisy.shape:
+            sizes = [f"{picture.shape[3]} x {picture.shape[2]}" for picture in (clean, noisy)]
+            raise DiagnosticError(
+                Diagnostic(
+                    "not-comparable",
+                    tr("the clean picture is {mine} pixels, the noisy one {other}", mine=sizes[0], other=sizes[1]),
+                    file=beside.name,
+                    remedy=tr("choose the clean version of the same picture"),
+                )
+            )
     return clean, noisy, picture_pixels(clean[0]), picture_pixels(noisy[0])
 
 

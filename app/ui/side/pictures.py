@@ -83,7 +83,7 @@ class Pictures(QWidget):
         """The pictures of the present mode that could be shown, in order."""
         model = self._model
         if self.mode is Mode.GRID:
-            around = [INPUT] * self.with_input + [CLEAN] * (self.with_clean and bool(model.noise.kind))
+            around = [INPUT] * self.with_input + [CLEAN] * (self.with_clean and model.knows_clean)
             return [*around, *model.keys]
         if self.mode is Mode.TURNS:
             return [self.alone]

@@ -52,7 +52,7 @@ def copy_of(
                 weights=told["weights"] or "", random_seed=told["seed"], **{name: told[name] for name in _OPENED}
             )
             networks[variant.name] = Network(variant.name[2:], told["document"].encode(), settings)
-    keys = [k for k in (CLEAN, INPUT, *model.keys) if model.pixels(k) is not None and (k != CLEAN or model.noise.kind)]
+    keys = [k for k in (CLEAN, INPUT, *model.keys) if model.pixels(k) is not None and (k != CLEAN or model.knows_clean)]
     pictures = {k: p for k in keys if (p := model.pixels(k)) is not None}
     notes = [f"{model.title(k)}: {model.made[k].note}" for k in model.keys if k in model.made and model.made[k].note]
     notes += [f"{key} failed: {error}" for key, error in zip(model.keys, model.errors, strict=False) if error]

@@ -178,6 +178,12 @@ class Setup(QScrollArea):
         self.seed.setRange(0, 2**31 - 1)
         self.seed.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.seed.editingFinished.connect(self._on_noise)
+        self.clean = QComboBox()
+        self.clean.setObjectName("side.clean")
+        self.clean.setAccessibleName(tr("Clean picture"))
+        self.clean.setMinimumContentsLength(8)
+        self.clean.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.clean.activated.connect(self._on_clean)
         strength = QHBoxLayout()
         strength.addWidget(self.strength, 1)
         strength.addWidget(self.unit)
@@ -185,6 +191,7 @@ class Setup(QScrollArea):
         form.addRow(tr("Noise"), self.kind)
         form.addRow(tr("Strength"), strength)
         form.addRow(tr("Seed"), self.seed)
+        form.addRow(tr("Clean"), self.clean)
         return form
 
     def show_picture(self) -> None:
@@ -206,6 +213,7 @@ class Setup(QScrollArea):
 
     def _show_strength(self) -> None:
         noise = self._model.noise
+        self._show_clean()
         self.strength.set_value(noise.strength)
         self.strength.setEnabled(bool(noise.kind))
         self.seed.setEnabled(noise.kind not in ("", "jpeg", "blur"))
@@ -220,10 +228,42 @@ class Setup(QScrollArea):
         if chosen is not None:
             self.set_picture(Path(chosen))
 
+    def _show_clean(self) -> None:
+        """Where noise is added the picture itself is the clean one."""
+        box, file, added = self.clean, self._model.clean_file, bool(self._model.noise.kind)
+        box.clear()
+        box.addItem(tr("the picture itself") if added else tr("unknown: the first variant is the measure"))
+        if not added:
+            if file is not None:
+                box.addItem(file.name)
+            box.insertSeparator(box.count())
+            box.addItem(tr("Choose a file…"))
+        box.setCurrentIndex(int(file is not None and not added))
+        box.setEnabled(not added)
+        box.setToolTip(tr("What the results are measured against, where the picture is noisy already"))
+
+    def _on_clean(self, index: int) -> None:
+        if index == self.clean.count() - 1:
+            kinds = tr("Pictures ({endings});;All files (*)", endings=ENDINGS)
+            name, _ = QFileDialog.getOpenFileName(self, tr("Clean Picture"), "", kinds)
+            self.set_clean(Path(name) if name else self._model.clean_file)
+        else:
+            self.set_clean(self._model.clean_file if index else None)
+
+    def set_clean(self, path: Path | None) -> None:
+        """Another clean version of a picture that is noisy already; None: there is none."""
+        different = path != self._model.clean_file
+        self._model.clean_file = path
+        self._show_clean()
+        if different:
+            self._changed()
+
     def set_picture(self, path: Path) -> None:
         """Another picture, from here or from the table of a folder."""
         different = path != self._model.picture
         self._model.picture = path
+        if different:
+            self._model.clean_file = None  # it was of the other one
         self.show_picture()
         if different:
             self._changed()
