@@ -7,6 +7,7 @@ find in a translation is an error: `tr` of something that is no literal, or valu
 from __future__ import annotations
 
 import ast
+import re
 import string
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,12 @@ msgstr ""
 "Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"
 """
 COUNTED = {"tr": 1, "mark": 1, "trn": 2}  # texts at the start of a call
+SHOWING = frozenset(  # what Qt shows: words that are written right here have missed the catalogue
+    "setText setToolTip setStatusTip setAccessibleName setAccessibleDescription setWindowTitle setPlaceholderText setTitle "
+    "setPrefix setSuffix setSpecialValueText setInformativeText addTab addRow addAction addMenu addButton QLabel QAction "
+    "QPushButton QCheckBox QRadioButton QGroupBox QToolBar QDockWidget Edit".split()
+)
+NAMES = frozenset({"Layerwright"})
 
 
 @dataclass
@@ -53,8 +60,14 @@ class Catalogue:
     def read(self, source: str, file: str) -> None:
         """The texts in one module."""
         for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in COUNTED:
+            if not isinstance(node, ast.Call):
+                continue
+            if isinstance(node.func, ast.Name) and node.func.id in COUNTED:
                 self._call(node, node.func.id, file)
+            elif name_of(node.func) in SHOWING:
+                for argument in node.args:
+                    if (text := words_in(argument)) and text.strip(" -") not in NAMES:
+                        self.faults.append(f"{file}:{argument.lineno}: {text!r} is shown without tr()")
 
     def _call(self, node: ast.Call, name: str, file: str) -> None:
         place = f"{file}:{node.lineno}"
@@ -65,15 +78,16 @@ class Catalogue:
             self.faults.append(f"{place}: the text in {name}() is no literal; mark() it in a table and use tr_data()")
             return
         if name != "mark":
-            given = {k.arg for k in node.keywords if k.arg} | ({"count"} if name == "trn" else set())
-            self._compare(found, given, place)
+            self._compare(found, {k.arg for k in node.keywords if k.arg}, place, counted=name == "trn")
         self.add(found[0], file, found[1] if len(found) > 1 else "")
 
-    def _compare(self, texts: list[str], given: set[str], place: str) -> None:
+    def _compare(self, texts: list[str], given: set[str], place: str, *, counted: bool) -> None:
         """Whether every value has its place in a text: a call without values is not filled in."""
-        if not given:
+        if not given and not counted:
             return
         places = {name for text in texts for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+        if counted:
+            places.discard("count")
         if places != given:
             self.faults.append(f"{place}: places {sorted(places)} in the text, but values for {sorted(given)}")
 
@@ -91,6 +105,19 @@ class Catalogue:
                 lines.append('msgstr ""')
             parts.append("\n".join(lines) + "\n")
         return "\n".join(parts)
+
+
+def name_of(function: ast.expr) -> str:
+    return (
+        function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    )
+
+
+def words_in(node: ast.expr) -> str:
+    """The literal or f-string if it has words; those inside of the values of an f-string do not count, nor HTML."""
+    pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
+    text = "".join(p.value for p in pieces if isinstance(p, ast.Constant) and isinstance(p.value, str))
+    return text if re.search(r"[A-Za-z]{3}", re.sub(r"<[^<>]*>", " ", text)) else ""
 
 
 def quoted(text: str) -> str:
@@ -131,6 +158,8 @@ def tables() -> Iterator[tuple[str, str]]:
 def collect() -> Catalogue:
     catalogue = Catalogue()
     for path in sorted((APP / "ui").rglob("*.py")):
+        if path.name.startswith("screenshot"):  # tools of developers
+            continue
         catalogue.read(path.read_text(encoding="utf-8"), path.relative_to(APP.parent).as_posix())
     for file, text in tables():
         catalogue.add(text, file)

@@ -89,10 +89,12 @@ class PictureDialog(GrowingDialog):
             ("size", "", self.pixels),
         ):
             field.setObjectName(f"picture.{name}")
-            field.setAccessibleName(title.replace("&", "") or name)
+            field.setAccessibleName(title.replace("&", ""))
             label = QLabel(title)
             label.setBuddy(field)
             self._form.addRow(label, row if field is self.file else field)
+        self.transparent.setAccessibleName(tr("Transparent ground"))
+        self.pixels.setAccessibleName(tr("Size of the picture"))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.export = buttons.addButton(tr("&Export"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.export.setObjectName("picture.export")

@@ -198,7 +198,7 @@ class AnalysisPanel(QWidget):
         if not layers:
             empty = OutputView("none")
             empty.set_empty_text(tr("The network has no output layer. Add one from the palette and connect it."))
-            self._tabs.addTab(empty, "none")
+            self._tabs.addTab(empty, tr("none"))
         self._show_result()
 
     # --- results -----------------------------------------------------------------------------------------------
