@@ -1,7 +1,8 @@
-"""Pictures of the window and of every panel in both themes: `python -m app.ui.screenshots FOLDER` (needs a display)."""
+"""Pictures of the window, its panels and dialogs in both themes: `python -m app.ui.screenshots FOLDER` (needs a display)."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -9,27 +10,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QDeadlineTimer, QEventLoop, QSettings, QTimer
+import numpy as np
+from PySide6.QtCore import QBuffer, QDeadlineTimer, QEventLoop, QIODevice, QSettings, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
 import samples
 from app.ui import theme
 from app.ui.analysis.controller import analysis_of
-from app.ui.dialogs.recover import RecoverDialog
-from app.ui.dialogs.unsaved import UnsavedDialog
-from app.ui.docks import Docks
 from app.ui.panels import ANALYSIS, DESIGN, PANELS, PROFILE
 from app.ui.profiling.controller import profiling_of
 from app.ui.window import MainWindow
-from designer.files.document import parse_document
-from designer.files.journal import VARIABLE, Journal
-from designer.files.recovering import unfinished
-from designer.files.watching import digest_of
-from designer.graph import commands
+from designer.files.journal import VARIABLE
 from designer.operators.registry import load
 
 SIZE = (1600, 1000)
 LAYER = "conv_2s"
+LARGEST = 250_000  # bytes; a larger picture gets a palette of 256 colours
+KEPT = 80  # of them are colours of the window itself
 
 
 def wait(what: Callable[[], object], seconds: float = 120.0) -> None:
@@ -63,15 +60,29 @@ class Photographer:
         self.window.start_engine_client()
 
     def keep(self, widget: QWidget, name: str) -> None:
+        """Write what a widget shows, when it has come to rest."""
         pause(250)
+        buffer = QBuffer()
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         path = self.folder / f"{name}_{self.mode}.png"
-        if not widget.grab().save(str(path)):
+        if not widget.grab().save(buffer, "PNG"):
             raise OSError(f"{path} could not be written")
+        path.write_bytes(small(bytes(buffer.data().data())))
 
     def go(self) -> None:
         """All pictures of one theme."""
-        window, context, docks = self.window, self.window.context, self.window.docks
+        from app.ui.screenshot_scenes import SCENES
+
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.workspaces()
+        self.panels()
+        for scene in SCENES:
+            scene(self)
+        self.window.close_now()
+
+    def workspaces(self) -> None:
+        """The window at design, analysis and profiling; leaves results for the pictures of the panels."""
+        window, context, docks = self.window, self.window.context, self.window.docks
         window.files.open(samples.path("denoiser_analyze.xml"))
         wait(lambda: context.has_document and LAYER in context.root.graph)
         docks.set_workspace(DESIGN)
@@ -99,48 +110,36 @@ class Photographer:
         wait(lambda: not profiling.running)
         pause(1500)
         self.keep(window, "window_profile")
-        self.panels(docks)
-        self.documents()
-        window.close_now()
 
-    def panels(self, docks: Docks) -> None:
-        """Every panel alone."""
+    def panels(self) -> None:
+        """Every panel alone that opens by itself."""
+        docks = self.window.docks
         for spec in PANELS:
-            docks.set_workspace(spec.workspaces[0])
-            docks.show(spec.id)
-            self.keep(docks[spec.id].widget(), f"panel_{spec.id}")
+            if spec.workspaces:
+                docks.set_workspace(spec.workspaces[0])
+                docks.show(spec.id)
+                self.keep(docks[spec.id].widget(), f"panel_{spec.id}")
 
-    def documents(self) -> None:
-        """Tabs, a file that another program changed, and what is asked after a crash and before changes are lost."""
-        window = self.window
-        window.docks.set_workspace(DESIGN)
-        with tempfile.TemporaryDirectory() as home:
-            paths = [Path(home) / name for name in ("oidn_like.xml", "dncnn.xml", "denoiser.xml")]
-            for path in paths:
-                path.write_bytes(samples.path(path.name).read_bytes())
-            self.crash(paths[2])
-            window.files.open_all(paths[:2])
-            window.context.root.do(lambda g: commands.set_property(g, "author_notes", "mine"))
-            paths[0].write_bytes(paths[0].read_bytes().replace(b"3x3", b"5x5"))
-            window.disk.look()
-            self.keep(window, "window_documents")
-            left = unfinished()
-            dialogs = (RecoverDialog(left, window), UnsavedDialog([path.name for path in paths], window))
-            for dialog in dialogs:
-                dialog.show()
-                self.keep(dialog, f"dialog_{dialog.objectName()}")
-                dialog.close()
-            for item in left:
-                item.discard()
 
-    def crash(self, path: Path) -> None:
-        """Leave a journal as a process does that ends before it saves."""
-        data = path.read_bytes()
-        graph = parse_document(data).graph
-        assert graph is not None
-        journal = Journal(graph, path, digest_of(data))
-        journal.record(graph.apply(commands.remove_layers(graph, [list(graph.layers)[3]], heal=True)))
-        journal.abandon()
+def small(png: bytes) -> bytes:
+    """The same picture; a large one with 256 colours: its most frequent ones as they are, the others of photographs."""
+    from PIL import Image
+
+    if len(png) <= LARGEST:
+        return png
+    with Image.open(io.BytesIO(png)) as image:
+        picture = image.convert("RGB")
+    pixels = np.asarray(picture).reshape(-1, 3)
+    numbers, which, counts = np.unique(pixels @ np.array([1 << 16, 1 << 8, 1]), return_inverse=True, return_counts=True)
+    often = np.argsort(-counts, kind="stable")[:KEPT]
+    colors = np.stack([numbers >> 16, numbers >> 8 & 255, numbers & 255], axis=1)[often]
+    rest = pixels[~np.isin(which, often)]
+    others = Image.fromarray(rest[None]).quantize(256 - KEPT, Image.Quantize.MEDIANCUT).getpalette()
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*colors.flatten().tolist(), *(others or [])[: 3 * (256 - KEPT)]])
+    written = io.BytesIO()
+    picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG).save(written, "PNG", optimize=True)
+    return min(png, written.getvalue(), key=len)
 
 
 def main() -> int:
