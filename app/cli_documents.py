@@ -62,7 +62,7 @@ def diff(
     as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
     """Show what was added, removed, renamed and changed between two networks; exit status 1 when something was."""
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
     from designer.files.document import read_document
     from designer.graph.compare import compare as compare_graphs
@@ -73,7 +73,7 @@ def diff(
         raise DiagnosticError(d for r in readings if r.graph is None for d in r.diagnostics)
     found = compare_graphs(one, other)
     if not moves:
-        found = replace(found, moved={})
+        found = found.without_moves()
     if as_json:
         out.print_json(json.dumps(asdict(found)))
     else:

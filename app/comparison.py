@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from designer.files.tables import as_cells
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
 if TYPE_CHECKING:
@@ -215,8 +216,8 @@ def as_csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(headings(columns, rows))
-    writer.writerows(summary(columns, rows))
+    writer.writerow(as_cells(headings(columns, rows)))
+    writer.writerows(as_cells(row) for row in summary(columns, rows))
     return text.getvalue()
 
 

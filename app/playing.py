@@ -59,15 +59,17 @@ class Playing:
     def describe(self, number: Any, params: Params) -> dict[str, Any]:
         """`{path, frame?, preview?}` -> what the source is, and a thumbnail of a frame as a handle of H x W x 3 bytes."""
         path = Path(text_of(params, "path"))
-        info = self._sources.info(path)
-        found = info.as_dict()
-        if params.get("preview", True):
-            taken = self._sources.take(path, None, whole_of(params, "frame", 0))
-            found["preview"] = self._shared.put(small(taken.array, *THUMBNAIL))
-            if info.kind not in ("video", "camera"):
-                found["width"], found["height"] = taken.array.shape[3], taken.array.shape[2]
-        self._sources.release(frozenset(self._paths.values()))
-        return found
+        try:
+            info = self._sources.info(path)
+            found = info.as_dict()
+            if params.get("preview", True):
+                taken = self._sources.take(path, None, whole_of(params, "frame", 0))
+                found["preview"] = self._shared.put(small(taken.array, *THUMBNAIL))
+                if info.kind not in ("video", "camera"):
+                    found["width"], found["height"] = taken.array.shape[3], taken.array.shape[2]
+            return found
+        finally:  # a camera that sends nothing must not stay on
+            self._sources.release(frozenset(self._paths.values()))
 
     def release(self, number: Any, params: Params) -> dict[str, Any]:
         """`{layer}`: let go of what feeds an input, so that a camera is switched off. What was fed stays."""

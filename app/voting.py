@@ -11,6 +11,8 @@ from itertools import combinations
 from math import comb
 from random import Random
 
+from designer.files.tables import as_cells
+
 LEFT, RIGHT, EQUAL = "left", "right", "="
 TEST = "two-sided sign test (exact binomial), votes without a preference left out"
 
@@ -100,7 +102,7 @@ def as_csv(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str]
         trial = vote.trial
         square = trial.square or ("", "", "")
         shown = (names[trial.left], names[trial.right], vote.answer, names.get(vote.preferred, ""))
-        writer.writerow((number, pictures[trial.picture], *square, *shown, f"{vote.seconds:.2f}"))
+        writer.writerow(as_cells((number, pictures[trial.picture], *square, *shown, f"{vote.seconds:.2f}")))
     return text.getvalue()
 
 

@@ -331,7 +331,10 @@ def _limit_memory(number: int) -> None:
         import resource
     except ImportError:  # not on Windows
         return
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if os.name == "posix" else 0
+    try:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except OSError:  # only on Linux
+        used = 0
     resource.setrlimit(resource.RLIMIT_AS, (used + number, used + number))
 
 

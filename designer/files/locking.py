@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-_AT = 1 << 62  # where Windows locks: a byte that no file has, so that reading goes on
+_AT = (1 << 31) - 2  # where Windows locks, whose C runtime counts in 32 bits: far behind what others read of such files
 
 
 def lock(stream: int) -> bool:

@@ -23,6 +23,7 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 
 MAX_BYTES = 8 * limits.MAX_DOCUMENT_BYTES
+LATEST = 1 << 40  # seconds since 1970
 MAKING_SECONDS = 3600.0  # a journal that is not whole after this time belongs to nobody
 
 Disk = Literal["none", "same", "changed", "gone"]
@@ -104,7 +105,7 @@ def _look(file: Path) -> Unfinished | None:
         left = _recover(file, data, stream, os.fstat(stream).st_mtime)
         if size > MAX_BYTES:
             left.findings += (_finding("journal-too-large", f"{file.name} has {size} bytes", "discard it"),)
-    except OSError:
+    except Exception:  # whatever a journal holds that was not written by us: it stays, and nobody is kept from starting
         os.close(stream)
         return None
     if left.path is not None:
@@ -148,14 +149,14 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
     if torn:
         message = f"damaged records in the journal: {torn} of {max(torn, missing + used)}; some changes may be missing"
         findings.append(_finding("journal-damaged", message, "compare it with the file, then decide"))
-    times = [t for r in records if isinstance(t := r.get("time"), int | float)]
-    opened = header.get("opened")
+    times = [t for r in records if (t := _time(r.get("time"))) is not None]
+    opened = _time(header.get("opened"))
     return Unfinished(
         file,
         document,
         name if isinstance(name, str) and name else "network",
-        float(opened) if isinstance(opened, int | float) else changed,
-        float(times[-1]) if times else changed,
+        opened if opened is not None else changed,
+        times[-1] if times else changed,
         digest,
         state.graph() if state.layers or state.frames or state.templates or used else None,
         disk,
@@ -215,6 +216,11 @@ def _on_disk(path: Path | None, digest: str) -> tuple[Disk, Graph | None, bool]:
         return "gone", None, False
     same = sha256(data).hexdigest() == digest
     return "same" if same else "changed", parse_document(data, str(path), validate=False).graph, same
+
+
+def _time(value: object) -> float | None:
+    """Seconds that a calendar knows; None for anything else."""
+    return float(value) if isinstance(value, int | float) and 0 <= value <= LATEST else None
 
 
 def _finding(code: str, message: str, remedy: str) -> Diagnostic:

@@ -31,15 +31,24 @@ def model_text(text: str) -> str | None:
     if len(text) > MOST or not holds_layers(text):
         return None
     found = _cut(text)
-    if found is not None and not _QUOTE.search(found) and not _ODD.search(found):
+    if found is not None and not _is_quoted(text) and not _ODD.search(found):
         return found
     plain = text.replace("\r\n", "\n").translate(_SPACES)
     if f"&lt;{ROOT}" in plain or "&lt;Layer " in plain:
         plain = html.unescape(plain)
-    if _QUOTE.search(plain):
+    if _is_quoted(plain):
         plain = _QUOTE.sub("", plain)
     found = _cut(plain) or found
     return found.translate(_CURLY) if found is not None and '="' not in found else found
+
+
+def _is_quoted(text: str) -> bool:
+    """Whether the first line of the layers begins with the mark of a quoted mail; a tag may end on a line of its own too."""
+    start = text.find(f"<{ROOT}")
+    if start < 0:
+        first = _LAYER.search(text)
+        start = first.start() if first is not None else 0
+    return _QUOTE.match(text[text.rfind("\n", 0, start) + 1 : start]) is not None
 
 
 def _cut(text: str) -> str | None:

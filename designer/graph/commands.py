@@ -124,11 +124,14 @@ def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
     for name, position in positions.items():
         x, y = _check_exists(graph, name).position
         runs[name] = (position[0] - x, position[1] - y)
+    alike: dict[routes.Point, set[str]] = {}
+    for name, run in runs.items():
+        alike.setdefault(run, set()).add(name)
     for name, position in positions.items():
         layer, run = graph[name], runs[name]
         if run != (0, 0):
-            along = {other for other, way in runs.items() if way == run} if ROUTES in layer.attributes else set()
-            edits[name] = (layer, replace(routes.moved(layer, run, along), position=position))
+            along = routes.moved(layer, run, alike[run]) if ROUTES in layer.attributes else layer
+            edits[name] = (layer, replace(along, position=position))
     return Edit("Move" if len(edits) == 1 else f"Move {len(edits)} layers", edits)
 
 

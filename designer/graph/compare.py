@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from designer.graph.edits import Edit
@@ -56,13 +56,19 @@ class Comparison:
 
     def __bool__(self) -> bool:
         """Whether anything is different."""
-        return bool(self.moved) or self.means
+        return bool(self.moved or self.templates) or self.means
 
     @property
     def means(self) -> bool:
         """Whether more is different than where layers stand."""
         own = (self.added, self.removed, self.renamed, self.changed, self.rewired, self.properties, self.frames)
-        return any(own) or any((self.templates_added, self.templates_removed, self.templates))
+        inside = any(template.means for template in self.templates.values())
+        return any(own) or bool(self.templates_added or self.templates_removed or inside)
+
+    def without_moves(self) -> Comparison:
+        """The same without what only stands elsewhere, inside of templates too."""
+        inside = {name: template.without_moves() for name, template in self.templates.items() if template.means}
+        return replace(self, moved={}, templates=inside)
 
     def summary(self) -> str:
         """One line of counts."""
@@ -168,33 +174,55 @@ def _renamed(before: Graph, after: Graph) -> dict[str, str]:
     gone = {layer.name: layer for layer in before if layer.name not in after}
     new = {layer.name: layer for layer in after if layer.name not in before}
     found: dict[str, str] = {}
-
-    def pair(key_before: Callable[[Layer], Hashable], key_after: Callable[[Layer], Hashable]) -> bool:
-        olds, news = _unique(gone.values(), key_before), _unique(new.values(), key_after)
-        fresh = {old: news[key] for key, old in olds.items() if key in news}
-        for old, name in fresh.items():
-            found[old] = name
-            del gone[old], new[name]
-        return bool(fresh)
-
-    def placed(layer: Layer) -> Hashable:
-        return _meaning(layer), layer.position
-
-    def reading(layer: Layer) -> Hashable:
-        return _meaning(layer), _mapped(layer.inputs, found)
-
-    pair(placed, placed)
-    while pair(reading, lambda layer: (_meaning(layer), layer.inputs)):
-        pass
+    olds, news = _Keyed(), _Keyed()
+    for layers, keyed in ((gone, olds), (new, news)):
+        for layer in layers.values():
+            keyed.put(layer.name, (_meaning(layer), layer.position))
+    for key in olds.fresh():
+        _pair(olds, news, key, found)
+    olds, news, come = _Keyed(), _Keyed(), set(found.values())
+    for layer in new.values():
+        if layer.name not in come:
+            news.put(layer.name, (_meaning(layer), layer.inputs))
+    waiting = [name for name in gone if name not in found]
+    while waiting:  # what reads a layer that was found reads the same as another one now, perhaps
+        for name in waiting:
+            olds.put(name, (_meaning(gone[name]), _mapped(gone[name].inputs, found)))
+        paired = [old for key in olds.fresh() if (old := _pair(olds, news, key, found)) is not None]
+        readers = dict.fromkeys(reader for old in paired for reader in before.consumers(old))
+        waiting = [name for name in readers if name in gone and name not in found]
     return found
 
 
-def _unique(layers: Iterable[Layer], key: Callable[[Layer], Hashable]) -> dict[Hashable, str]:
-    """Names by key, of the layers whose key no other one has."""
-    names: dict[Hashable, list[str]] = defaultdict(list)
-    for layer in layers:
-        names[key(layer)].append(layer.name)
-    return {k: found[0] for k, found in names.items() if len(found) == 1}
+class _Keyed:
+    """Names by key, and the keys that were put since they were asked for last."""
+
+    def __init__(self) -> None:
+        self.names: dict[Hashable, set[str]] = defaultdict(set)
+        self._keys: dict[str, Hashable] = {}
+        self._fresh: dict[Hashable, None] = {}
+
+    def put(self, name: str, key: Hashable) -> None:
+        if name in self._keys:
+            self.names[self._keys[name]].discard(name)
+            self._fresh[self._keys[name]] = None
+        self._keys[name] = key
+        self.names[key].add(name)
+        self._fresh[key] = None
+
+    def fresh(self) -> list[Hashable]:
+        """Keys whose names are others than they were."""
+        keys, self._fresh = list(self._fresh), {}
+        return keys
+
+
+def _pair(olds: _Keyed, news: _Keyed, key: Hashable, found: dict[str, str]) -> str | None:
+    """Note the pair of a key that one layer on either side has, and no other; the old name, None where there is none."""
+    if key not in news.names or len(olds.names[key]) != 1 or len(news.names[key]) != 1:
+        return None
+    old = olds.names[key].pop()
+    found[old] = news.names[key].pop()
+    return old
 
 
 def _meaning(layer: Layer) -> Hashable:
@@ -297,8 +325,8 @@ def _inside(before: Graph, after: Graph, name: str) -> Comparison | None:
     if one == other:
         return None
     return compare(
-        Graph(one.layers, name=name, attributes=one.attributes, foreign=one.foreign),
-        Graph(other.layers, name=name, attributes=other.attributes, foreign=other.foreign),
+        Graph(one.layers, name=name, attributes=one.attributes, foreign=one.foreign, frames=one.frames),
+        Graph(other.layers, name=name, attributes=other.attributes, foreign=other.foreign, frames=other.frames),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from designer.files.tables import as_cells
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.figures import UNITS, Figure, Origin
 from designer.profiling.machine import Machine
@@ -310,7 +311,7 @@ def to_csv(record: Record) -> str:
             for name in names:
                 figure = figures.get(name)
                 row += ["", "unavailable"] if figure is None else [_number(figure.value), figure.source.value]
-        writer.writerow(row)
+        writer.writerow(as_cells(row))
     return buffer.getvalue()
 
 

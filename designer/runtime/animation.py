@@ -32,7 +32,10 @@ class Animation:
 
 def seed_of(operator: Operator) -> int | None:
     """The seed of an animated layer; None for one that stands still."""
-    values, switch = operator.values(), operator.parameter("animate")
+    switch = operator.parameter("animate")
+    if switch is None:  # nearly all layers: this is asked of each of them for every frame
+        return None
+    values = operator.values()
     seed = values.get("seed")
-    animated = switch is not None and values["animate"] is True and switch.visible(values)
+    animated = values["animate"] is True and switch.visible(values)
     return seed if animated and type(seed) is int else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from designer.runtime.opencv import MAX_PIXELS, opencv
 
 EXR = b"\x76\x2f\x31\x01"
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+MAX_VALUES = 4 * MAX_PIXELS  # of all channels that an EXR file holds
 _REMEDY = "save it again as a flat picture with the channels R, G, B (and A) or Y"
 
 
@@ -26,12 +28,7 @@ def read_exr(path: Path) -> NDArray[np.float32]:
         ) from error
     try:
         with OpenEXR.File(str(path), header_only=True) as head:
-            header = head.header()
-            low, high = header["dataWindow"]
-            width, height = (int(h) - int(a) + 1 for a, h in zip(low, high, strict=True))
-            check_pixels(path, width, height)
-            if "deep" in str(header.get("type", "")):
-                raise _wrong(path, "picture-kind", "it is a deep EXR file, with several values a pixel", _REMEDY)
+            _check_parts(path, [part.header for part in head.parts])
         with OpenEXR.File(str(path), separate_channels=True) as whole:
             planes = {name: channel.pixels for name, channel in whole.channels().items()}
     except DiagnosticError:
@@ -49,6 +46,25 @@ def read_exr(path: Path) -> NDArray[np.float32]:
     if len({planes[n].shape for n in names}) > 1 or planes[names[0]].ndim != 2:
         raise _wrong(path, "picture-kind", "its channels have different sizes", _REMEDY)
     return np.stack([np.asarray(planes[n], np.float32) for n in names], axis=-1)
+
+
+def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
+    """Raise DiagnosticError where the values would take too much memory: the library unpacks all channels of all parts."""
+    values = 0
+    for header in headers:
+        low, high = header["dataWindow"]
+        width, height = (int(h) - int(a) + 1 for a, h in zip(low, high, strict=True))
+        check_pixels(path, width, height)
+        values += width * height * len(header["channels"])
+        if "deep" in str(header.get("type", "")):
+            raise _wrong(path, "picture-kind", "it is a deep EXR file, with several values a pixel", _REMEDY)
+    if values > MAX_VALUES:
+        raise _wrong(
+            path,
+            "picture-too-large",
+            f"it has {values:,} values in {len(headers)} parts, more than the {MAX_VALUES // 1_000_000} million that are read",
+            _REMEDY,
+        )
 
 
 def read_tiff(path: Path) -> NDArray[np.float32]:

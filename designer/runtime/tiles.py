@@ -245,12 +245,15 @@ def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:
             last[source.layer] = number
     kept = {source.layer for source in step.wanted}
     held: dict[str, int] = {}
-    most = 0
+    most = present = 0
     for number, name in enumerate(step.part.layers):
         held[name] = sum(4 * prod(type_of(inference, s).concrete(batch)) for s in tensors(inference, name))
-        most = max(most, sum(held.values()))
-        for gone in [other for other in held if last.get(other, -1) <= number and other not in kept]:
-            del held[gone]
+        present += held[name]
+        most = max(most, present)
+        read = {source.layer for source in inputs_of(inference, inference.graph[name])}
+        for gone in (read | {name}) & held.keys() - kept:  # no other layer can have had its last reader just now
+            if last.get(gone, -1) <= number:
+                present -= held.pop(gone)
     return most * SPARE
 
 

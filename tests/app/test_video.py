@@ -255,6 +255,7 @@ def test_the_engine_process_takes_a_camera(tmp_path, still, peer):
     later = peer.ask("set_input", layer="clip", path=f"camera:{device}")
     assert later["frame"] > first["frame"] >= 1
     assert later["fps"] > 0
+    assert peer.ask("describe_input", path=f"camera:{device}", frame="no number")["code"] == "bad-request"
     missing = peer.ask("set_input", layer="clip", path="camera:97")
     assert missing["code"] == "no-camera"
     assert "97" in missing["message"]

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from app.voting import EQUAL, LEFT, RIGHT, Trial, Vote, as_csv, as_json, make_trials, results, sign_test
+from designer.files.tables import as_cells
 
 
 def test_pairs_and_pictures_come_equally_often_and_in_both_orders() -> None:
@@ -56,3 +57,10 @@ def test_votes_count_for_the_variant_not_for_the_side() -> None:
     assert found["seed"] == 7
     assert found["pairs"][0]["a_preferred"] == 2
     assert found["votes"][3]["preferred"] is None
+
+
+def test_no_name_becomes_a_formula_of_a_spreadsheet():
+    votes = [Vote(Trial(0, "A", "B"), EQUAL, 1.0)]
+    (_, line) = as_csv(votes, ["=1+1.png"], {"A": "@a", "B": "-b"}).splitlines()
+    assert line == "1,'=1+1.png,,,,'@a,'-b,=,,1.00"
+    assert as_cells(["-", "-1.5", "+inf", 3, "=", "=A1", "plain"]) == ["-", "-1.5", "+inf", 3, "=", "'=A1", "plain"]

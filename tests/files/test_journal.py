@@ -323,6 +323,22 @@ def test_records_are_checked_though_their_checksum_is_right(desk):
         found.release()
 
 
+def test_times_that_no_calendar_knows_are_left_out(desk):
+    from designer.files.journal_format import line
+
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.crash()
+    (file,) = files(desk.folder)
+    before = file.read_bytes()
+    for time in (10**400, float("nan"), float("inf"), -5):
+        file.write_bytes(before + line({"n": 2, "time": time, "properties": {"author": "me"}}))
+        (found,) = unfinished(desk.folder)
+        assert 0 <= found.changed < 1 << 40
+        assert found.graph is not None
+        assert found.graph.properties["author"] == "me"
+        found.release()
+
+
 def test_saving_ends_the_journal_and_the_next_change_begins_another(desk):
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
     data = write_document(desk.graph)

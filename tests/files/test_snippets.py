@@ -70,6 +70,11 @@ def test_the_samples_as_quoted_mails():
         assert layers(f"Look:\n{quoted(text)}\n--\nme") == dict(read_document(path).graph.layers)
 
 
+def test_a_tag_may_end_on_a_line_of_its_own():
+    text = TEXT.replace('">', '"\n>')
+    assert layers(f"See:\n{text}") == dict(GRAPH.layers)
+
+
 @pytest.mark.parametrize("text", ["", "hello", "a < b > c", "<html><body>Layer</body></html>", "Layer conv_1"])
 def test_what_holds_none(text):
     assert not holds_layers(text)

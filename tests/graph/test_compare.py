@@ -174,3 +174,33 @@ def test_the_edit_between_two_networks_leads_there_and_back():
     assert not edit_between(graph, network(), "Nothing")
     after.foreign = (Foreign("<!-- mine -->"),)
     assert edit_between(graph, after, "Reload") is None
+
+
+def test_a_whole_network_under_other_names_in_other_places():
+    def chain(prefix: str, y: int) -> Graph:
+        layers = [Layer("in", "input")]
+        for number in range(60):
+            source = (Source(layers[-1].name),)
+            layers.append(Layer(f"{prefix}{number}", "convolution", (number * 320, y), source, CONV))
+        return Graph(layers)
+
+    found = compare(chain("a", 0), chain("b", 16))
+    assert found.renamed == {f"a{n}": f"b{n}" for n in range(60)}
+    assert not found.added
+    assert not found.rewired
+
+
+def test_the_inside_of_a_template_that_only_moved_means_nothing():
+    def with_template(place: int, *frames: Frame) -> Graph:
+        graph = network()
+        inside = Template("block", (Layer("k", "identity", (place, 0)),), frames=frames)
+        graph.apply(Edit("x", templates={"block": (None, inside)}))
+        return graph
+
+    found = compare(with_template(0), with_template(320))
+    assert found
+    assert not found.means
+    assert not found.without_moves()
+    framed = compare(with_template(0), with_template(0, Frame("f", "Inside")))
+    assert "~ template block\n    ~ frame Inside: frame is new" in framed.text()
+    assert framed.without_moves()

@@ -119,3 +119,17 @@ def test_damaged_float_tiff(tmp_path):
     assert refusal(tmp_path / "cut.tiff").code in ("not-a-picture", "cannot-read")
     (tmp_path / "odd.tiff").write_bytes(b"II*\0" + b"\xff" * 100)
     assert refusal(tmp_path / "odd.tiff").code in ("not-a-picture", "cannot-read")
+
+
+def test_what_would_unpack_to_too_much_is_refused_by_its_head(tmp_path, monkeypatch):
+    """A file of zeros is small, and the library unpacks all channels of all parts."""
+    plane = np.zeros((6, 9), np.float32)
+    many = write_exr(tmp_path / "many.exr", {f"c{i}": plane for i in range(9)}, "")
+    part = {"type": OpenEXR.scanlineimage}
+    parts = [OpenEXR.Part({**part, "name": str(i)}, {"Y": plane}) for i in range(9)]
+    OpenEXR.File(parts).write(str(tmp_path / "parts.exr"))
+    assert refusal(many, 1).code == "picture-channels"
+    assert read_image(tmp_path / "parts.exr", 1).shape == (1, 1, 6, 9)
+    monkeypatch.setattr(deep_images, "MAX_VALUES", 8 * plane.size)
+    for path in (many, tmp_path / "parts.exr"):
+        assert refusal(path, 1).code == "picture-too-large"

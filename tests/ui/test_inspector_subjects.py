@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -289,6 +290,13 @@ def test_filters_larger_than_their_tile_have_gaps_too(side: int) -> None:
     picture = tiles.picture(1)
     assert picture is not None
     assert max(picture.width(), picture.height()) == min(side, 183)
+
+
+def test_labels_are_read_of_plain_files_only(tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no pipes here")
+    os.mkfifo(tmp_path / "labels.txt")
+    assert read_labels(tmp_path / "labels.txt") == ()  # who opened it would wait for ever
 
 
 def test_a_sequence_is_a_map_with_axes(qtbot: QtBot) -> None:

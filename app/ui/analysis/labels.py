@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 
 from app.ui.document import Document
 from designer.graph.model import Source
@@ -35,7 +36,8 @@ def labels_of(document: Document, source: str) -> tuple[str, ...]:
 def read_labels(path: Path) -> tuple[str, ...]:
     """The lines of a text file; nothing where it cannot be read."""
     try:
-        return _read(path, path.stat().st_mtime_ns)
+        info = path.stat()
+        return _read(path, info.st_mtime_ns) if S_ISREG(info.st_mode) else ()  # a device or a pipe would be waited for
     except (OSError, ValueError):
         return ()
 

@@ -47,6 +47,7 @@ class Projection:
         self._spots = Spots(self._look)
         self._wires = Wires(self._spots, self._points)
         self._links = LinkItems(self._wires, self._make, self.viewer.scene())
+        self._folding = Folding(self._spots, self._wires, self._nodes, self._frames)
         self._eager = True
         self._settling = Settling(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
