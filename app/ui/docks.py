@@ -22,7 +22,7 @@ _AREAS = {
 # Shares of the window's width (left, right) and height (bottom), by workspace; they fit 1366 x 768.
 _SHARES: dict[str, dict[str, float]] = {
     "Design": {"left": 0.17, "right": 0.24, "bottom": 0.26},
-    "Analysis": {"left": 0.24, "right": 0.44, "bottom": 0.36},
+    "Analysis": {"left": 0.24, "right": 0.36, "bottom": 0.36},
     "Profile": {"left": 0.22, "right": 0.34, "bottom": 0.40},
     "Train": {"left": 0.17, "right": 0.28, "bottom": 0.36},
 }

@@ -72,6 +72,9 @@ class InspectorBar(QWidget):
         self.side.valueChanged.connect(self.side_changed)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)  # what this row needs at least is taken from the panels left and right of it
+        for each in (self.gain, self.shift):
+            each.slider.setMinimumWidth(40)
         row.addWidget(self.palette_box)
         for label, widget, stretch in (
             (tr("Magnify"), self.gain, 2),
