@@ -33,6 +33,7 @@ from side_kit import WAIT, Side, network, photograph
 
 from app.comparison import Figures, Row
 from app.ui.analysis.render import picture_pixels
+from app.ui.side import difference_images
 from app.ui.side.figures import BEST, PSNR, SSIM, TIME, VALUES
 from app.ui.side.folder_run import best
 from app.ui.side.model import CLEAN, INPUT, NoiseChoice
@@ -227,6 +228,34 @@ def test_differences_are_amplified(side: Side, qtbot: QtBot) -> None:
     qtbot.mouseClick(side.window.bar.signed, Qt.MouseButton.LeftButton, pos=QPoint(8, 8))
     assert pane.image is not None
     assert QColor(pane.image.pixel(33, 44)).blue() == 0  # green or red
+
+
+def test_differences_of_large_pictures_are_made_by_a_thread(
+    side: Side, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side.begin()
+    qtbot.keyClick(side.window, Qt.Key.Key_D)
+    pane = side.window.pictures.grid.panes["B"]
+    assert pane.image is not None
+    at_once = pane.image.copy()
+    side.window.pictures.differences.clear()
+    monkeypatch.setattr(difference_images, "AT_ONCE", 0)
+    side.window.pictures.refresh()
+    assert pane.image is None
+    qtbot.waitUntil(lambda: pane.image == at_once, timeout=WAIT)
+    for gain in (1.0, 2.0, 16.0):  # the image before stands until the last one is there
+        side.window.bar.gain.box.setValue(gain)
+        assert pane.image is not None
+    monkeypatch.setattr(difference_images, "AT_ONCE", 1 << 20)
+    side.window.pictures.differences.clear()
+    side.window.pictures.refresh()
+    last = pane.image.copy()
+    assert last != at_once
+    monkeypatch.setattr(difference_images, "AT_ONCE", 0)
+    side.window.bar.gain.box.setValue(8.0)
+    side.window.bar.gain.box.setValue(16.0)
+    qtbot.waitUntil(lambda: not side.window.pictures.differences.busy, timeout=WAIT)
+    assert pane.image == last
 
 
 def test_worst_regions_are_marked_and_jumped_to(side: Side, qtbot: QtBot) -> None:

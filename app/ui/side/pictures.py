@@ -14,7 +14,7 @@ from app.comparison import CROP, Picture
 from app.ui.analysis.image_view import ImageView, View
 from app.ui.analysis.overlays import Box, Cross, Label, Overlay
 from app.ui.analysis.render import Pixels, to_image
-from app.ui.side.differences import Levels, absolute_pixels, levels, mean_levels, signed_pixels
+from app.ui.side.difference_images import DifferenceImages, Wish
 from app.ui.side.grid import PictureGrid
 from app.ui.side.model import CLEAN, INPUT, SideModel
 from app.ui.side.sectors import SectorView
@@ -55,7 +55,8 @@ class Pictures(QWidget):
         self.region: tuple[int, int] | None = None  # left and top of the marked square
         self.region_label = ""
         self._place: tuple[int, int] | None = None
-        self._levels: dict[str, tuple[Picture, Picture, Levels, Levels]] = {}  # differences, and of what
+        self.differences = DifferenceImages(self)
+        self.differences.changed.connect(self.refresh)
         self._drawn: dict[str, tuple[Picture, Pixels, QImage]] = {}  # what was drawn, from which array
         self._view = View()
         empty = tr("The pictures stand here. Compare runs the variants.")
@@ -180,7 +181,8 @@ class Pictures(QWidget):
             for key in self.grid.panes:
                 there = self._model.pixels(key) is not None
                 image = self._image(key) if there else None
-                self.grid.panes[key].set_empty_text("" if there else self._model.waits(key))
+                made = "" if image is not None else tr("The difference is being made …")
+                self.grid.panes[key].set_empty_text(made if there else self._model.waits(key))
                 label = Label(self._caption(key), whole)
                 self.grid.show_image(key, image, [*common, *cross, label] if there else [])
             self.grid.follow(self._view)
@@ -199,43 +201,30 @@ class Pictures(QWidget):
     def _pixels(self, key: str) -> Pixels:
         return self._draw(key)[1]
 
-    def _image(self, key: str) -> QImage:
-        return self._draw(key)[2]
+    def _image(self, key: str) -> QImage | None:
+        if self.mode is not Mode.DIFFERENCE:
+            return self._draw(key)[2]
+        mine, other = self._model.pixels(key), self._model.pixels(self.difference_to())
+        assert mine is not None
+        assert other is not None
+        return self.differences.image(key, Wish(mine, other, self.gain, self.signed))
 
     def _draw(self, key: str) -> tuple[Picture, Pixels, QImage]:
         """The picture in colours; those that did not change are not made again."""
         picture = self._model.pixels(key)
         assert picture is not None
-        name = key
-        if self.mode is Mode.DIFFERENCE:
-            other = self._model.pixels(self.difference_to())
-            name = f"{key}|{id(other)}|{self.gain}|{self.signed}"
-        found = self._drawn.get(name)
+        found = self._drawn.get(key)
         if found is None or found[0] is not picture:
-            difference = self.mode is Mode.DIFFERENCE
-            if difference:
-                self._drawn = {n: d for n, d in self._drawn.items() if not n.startswith(f"{key}|")}
-            pixels = self._difference(key) if difference else self._model.colours[key]
-            found = (picture, pixels, to_image(pixels))
-            self._drawn[name] = found
+            pixels = self._model.colours[key]
+            found = self._drawn[key] = (picture, pixels, to_image(pixels))
         return found
-
-    def _difference(self, key: str) -> Pixels:
-        mine, other = self._model.pixels(key), self._model.pixels(self.difference_to())
-        assert mine is not None
-        assert other is not None
-        found = self._levels.get(key)
-        if found is None or found[0] is not mine or found[1] is not other:
-            both = levels(mine, other)
-            found = self._levels[key] = (mine, other, both, mean_levels(both))
-        return signed_pixels(found[3], self.gain) if self.signed else absolute_pixels(found[2], self.gain)
 
     # --- what comes back ---------------------------------------------------------------------------------------
 
     def _on_started(self) -> None:
         self.region = None
         self._drawn.clear()
-        self._levels.clear()
+        self.differences.clear()
 
     def _on_view(self, view: View) -> None:
         self._view = view
