@@ -45,7 +45,7 @@ def run_window(paths: Sequence[Path]) -> int:
     app.setApplicationDisplayName("")
     app.setDesktopFileName("layerwright")
 
-    from app.ui import language, theme
+    from app.ui import focus_ring, language, theme
 
     language.apply(app)  # before any text is made
     from app.ui.window import MainWindow, window_settings
@@ -54,6 +54,7 @@ def run_window(paths: Sequence[Path]) -> int:
     settings = window_settings()
     mode = settings.value("theme")
     theme.apply(app, mode if mode in ("dark", "light") else "system")
+    focus_ring.install(app)
     window = MainWindow(default_registry(), settings)
     window.show()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program at once

@@ -8,7 +8,17 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QLineEdit, QTableWidget, QToolButton
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QTableWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.ui.context import Context
 from app.ui.document import Document
@@ -301,3 +311,29 @@ def test_tab_goes_down_the_panel(qtbot, panel, context):
         visited.append(QApplication.focusWidget().objectName())
     order = ["features", "kernel.width", "kernel.height", "stride.width", "padding", "apply_bias", "activation"]
     assert [v for v in visited if v in {f"parameters.{n}" for n in order}] == [f"parameters.{n}" for n in order]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_tab_leaves_the_editor(qtbot, context, back):
+    """Nobody is caught: Tab comes from before the panel to what stands behind it, and back."""
+    window = QWidget()
+    box = QVBoxLayout(window)
+    before, panel, after = QLineEdit(), ParametersPanel(context), QLineEdit()
+    for widget in (before, panel, after):
+        box.addWidget(widget)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitExposed(window)
+    window.activateWindow()
+    for name in ("input_0", "conv_0"):
+        context.select((name,))
+        qtbot.waitUntil(lambda name=name: panel.findChild(QLineEdit, "parameters.name").text() == name)
+    start, end = (after, before) if back else (before, after)
+    start.setFocus()
+    qtbot.waitUntil(start.hasFocus)
+    visited = []
+    while QApplication.focusWidget() is not end:
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Backtab if back else Qt.Key.Key_Tab)
+        assert QApplication.focusWidget() not in visited
+        visited.append(QApplication.focusWidget())
+    assert {"parameters.name", "parameters.kernel.height"} <= {widget.objectName() for widget in visited}

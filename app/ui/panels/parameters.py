@@ -115,7 +115,7 @@ class ParametersPanel(QWidget):
 
         self._name_label = QLabel(tr("Name"))
         self._name = NameField("parameters.name", tr("Layer name"), self._name_rule)
-        self._name_label.setBuddy(self._name)
+        self._name_label.setBuddy(self._name.line)
         self._name.renamed.connect(self._rename)
         self._note = Message("parameters.note")
         self._raw = RawParams("parameters.raw")

@@ -28,7 +28,6 @@ class NameField(QWidget):
         self.line.setObjectName(name)
         self.line.setAccessibleName(label)
         self._message = Message(f"{name}.message")
-        self.setFocusProxy(self.line)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)

@@ -50,7 +50,6 @@ class ParamEditor(QWidget):
         self.inner.setObjectName(name)
         self.inner.setAccessibleName(self._label)
         self.inner.setAccessibleDescription(parameter.info.doc)
-        self.setFocusProxy(self.inner)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.inner, 1)

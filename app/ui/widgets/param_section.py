@@ -52,7 +52,9 @@ class ParamRow(QObject):
         self._label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.editor = ParamEditor(name, parameter)
         self.editor.inner.setToolTip(_explain(parameter))
-        self._label.setBuddy(self.editor.inner)
+        inner = self.editor.inner
+        # No proxy for the focus: Tab would also stop at what holds the fields, wherever that stands in the chain.
+        self._label.setBuddy(inner.fields[0] if isinstance(inner, SizeField) else inner)
         default = parameter.format(parameter.default) or "empty"
         self._reset = tool_button(
             f"{name}.reset",

@@ -51,7 +51,6 @@ class SizeField(QWidget):
             field.finished.connect(self.finished)
             self.fields.append(field)
             layout.addWidget(field, 1)
-        self.setFocusProxy(self.fields[0])
 
     def text(self) -> str:
         parts = [field.text().strip() for field in self.fields]

@@ -1,0 +1,90 @@
+"""The ring around what has the focus: there for keys, in both themes, and not for the mouse."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QApplication,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QSlider,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui import focus_ring, theme
+
+
+@pytest.fixture
+def window(qtbot, qapp):
+    focus_ring.install(qapp)
+    window = QWidget()
+    box = QVBoxLayout(window)
+    window.line, window.tool, window.push = QLineEdit(), QToolButton(), QPushButton("Push")
+    window.slider, window.list = QSlider(Qt.Orientation.Horizontal), QListWidget()
+    window.tool.setAutoRaise(True)
+    window.tool.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    window.list.addItems(["one", "two"])
+    for widget in (window.line, window.tool, window.push, window.slider, window.list):
+        box.addWidget(widget)
+    qtbot.addWidget(window)
+    window.resize(200, 300)
+    window.show()
+    qtbot.waitExposed(window)
+    window.activateWindow()
+    window.line.setFocus()
+    qtbot.waitUntil(window.line.hasFocus)
+    yield window
+    theme.apply(qapp, "dark")
+
+
+def near(window, widget) -> list[QColor]:
+    """What is seen along the upper edge of a widget, and a little above it."""
+    corner = widget.mapTo(window, QPoint(widget.width() // 2, 0))
+    picture = window.grab().toImage()
+    return [picture.pixelColor(corner + QPoint(0, y)) for y in range(-3, 3)]
+
+
+@pytest.mark.parametrize("mode", ["dark", "light"])
+def test_each_widget_that_tab_reaches_is_ringed(window, qapp, mode):
+    theme.apply(qapp, mode)
+    assert focus_ring.present() is None  # a line has its own frame
+    for widget in (window.tool, window.push, window.slider, window.list):
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        QApplication.processEvents()
+        assert widget.hasFocus()
+        assert focus_ring.present().widget() is widget
+        accent = theme.color("accent")
+        apart = min(
+            abs(c.red() - accent.red()) + abs(c.green() - accent.green()) + abs(c.blue() - accent.blue())
+            for c in near(window, widget)
+        )
+        assert apart < 40, widget
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert len(window.findChildren(focus_ring.FocusRing)) == 1
+
+
+def test_the_mouse_shows_none_and_takes_it_away(window):
+    QTest.keyClick(window.line, Qt.Key.Key_Tab)
+    assert focus_ring.present() is not None
+    QTest.mouseClick(window.push, Qt.MouseButton.LeftButton)
+    assert window.push.hasFocus()
+    assert focus_ring.present() is None
+
+
+def test_it_goes_with_its_widget(window):
+    QTest.keyClick(window.line, Qt.Key.Key_Tab)
+    window.tool.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    QApplication.processEvents()
+    ring = focus_ring.present()
+    assert ring is None or ring.widget() is not window.tool
