@@ -101,7 +101,7 @@ class Document(QObject):
         values = {key: (getattr(self.settings, key), value) for key, value in changes.items()}
         changed = {key: (before, after) for key, (before, after) in values.items() if before != after}
         numbers = all(isinstance(before, int) and isinstance(after, int) for before, after in changed.values())
-        names = " and ".join(sorted(key.replace("_", " ") for key in changed))
+        names = tr(" and ").join(sorted(key.replace("_", " ") for key in changed))
         self.history.commit(
             Edit(tr("Change {names}", names=names), merge_key=f"settings {names}" if numbers else "", settings=changed)
         )

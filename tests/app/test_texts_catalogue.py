@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
+from mo_kit import compiled
 
 from app.texts_catalogue import Catalogue, collect, main, quoted
 from app.ui import texts
@@ -70,19 +69,6 @@ def test_the_file_is_written_and_compared(tmp_path, capsys) -> None:
     assert main([str(path), "--check"]) == 0
     path.write_text(path.read_text(encoding="utf-8").replace("no network is open", "nothing is open"), encoding="utf-8")
     assert main([str(path), "--check"]) == 1
-
-
-def compiled(messages: dict[str, str]) -> bytes:
-    """A .mo file, as msgfmt makes it."""
-    pairs = [(k.encode(), v.encode()) for k, v in sorted(messages.items())]
-    start = 28 + 16 * len(pairs)
-    keys, values, data = [], [], b""
-    for at, side in ((keys, 0), (values, 1)):
-        for pair in pairs:
-            at.append((len(pair[side]), start + len(data)))
-            data += pair[side] + b"\0"
-    head = struct.pack("<7I", 0x950412DE, 0, len(pairs), 28, 28 + 8 * len(pairs), 0, start)
-    return head + b"".join(struct.pack("<2I", *entry) for entry in keys + values) + data
 
 
 def test_a_language(tmp_path) -> None:

@@ -15,7 +15,8 @@ import string
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from PySide6.QtCore import QAbstractListModel, QSettings, Qt
+from mo_kit import compiled
+from PySide6.QtCore import QAbstractListModel, QPoint, QSettings, Qt, QTranslator
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -37,11 +38,14 @@ from PySide6.QtWidgets import (
 )
 
 import samples
-from app.ui import texts
+from app.ui import language, texts
 from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.result import Phase
+from app.ui.dialogs.agree_custom import AgreeDialog
+from app.ui.dialogs.export_video import VideoExportDialog
 from app.ui.dialogs.findings import FindingsDialog
 from app.ui.dialogs.recover import RecoverDialog
+from app.ui.dialogs.template_name import TemplateNameDialog
 from app.ui.dialogs.unsaved import UnsavedDialog
 from app.ui.document import Document
 from app.ui.panels import PANELS
@@ -99,10 +103,10 @@ DATA = (
     r"[\w./~-]*\.(xml|npy|png|jpe?g|onnx|html|csv|json)",  # files
     r"(/[\w.-]+)+/?|test_every_dialog\d",  # folders
     rf"({'|'.join(LAYERS)}|named)(:\w+)?",  # layers, the network
-    r"N x|float\d+|fp\d+|bf16|n[ch][hw][cw]|[xy]\b|[NCHW]\b",  # shapes, number formats, coordinates
+    r"N x|float\d+|u?int\d+|fp\d+|bf16|n[ch][hw][cw]|[xy]\b|[NCHW]\b",  # shapes, number formats, coordinates
     r"(ms|s|[KMGT]iB|[kMGT]?B|[kMGT]?FLOP(/s)?|GB/s|px|x)\b",  # units
     r"(Ctrl|Shift|Alt|F\d+|Esc|Del|Space|Enter|Return|Home|End|Tab|Up|Down|Left|Right|Backspace|Ins|PgUp|PgDown)\b\+?",  # keys
-    r"Layerwright|PyTorch|torch|ONNX Runtime|onnxruntime|ONNX|numpy|CPU|cpu|ComfyUI|Blender|of_a_plugin|secret|dncnn|denoiser",  # names
+    r"Layerwright|PyTorch|torch|ONNX Runtime|onnxruntime|ONNX|numpy|CPU|cpu|ComfyUI|Blender|of_a_plugin|secret|dncnn|denoiser\w*",  # names
     r"SSIM|PSNR|Letter|dB|NumPy|GIF|PNG|CSV|JSON|HTML",
     r"NodeGraph|Nodes\b",  # the library's menus, which are never shown
 )
@@ -395,9 +399,55 @@ def test_every_dialog(opened, tmp_path) -> None:
     recover.show()
     recover.compare_current()
     look("recover")
+    VideoExportDialog(window.context, window).show()
+    look("export video")
+    AgreeDialog({"": "conv", "x = 1": "mix"}, lambda: None, window).open()
+    look("agree")
+    TemplateNameDialog(network(), "⟦a⟧", "⟦b⟧", "⟦c⟧", "conv", print, window).open()
+    look("template name")
+    window.menus.layouts.save("named")
+    window.menus.layouts.ask_name()
+    look("layout name")
+    window.menus.show_for_canvas(QPoint(0, 0))
+    look("menu of the canvas")
+    window.menus.show_for_tab(window.tabs.all[0], QPoint(0, 0))
+    look("menu of a tab")
+    window.menus.fill_samples()
+    window.menus.fill_recent()
+    reader.read(window.menuBar())
     window.start_engine_client()
     window.actions_["analysis.side_by_side"].trigger()
     look("side by side")
+    assert not reader.found, reader.say()
+
+
+def test_other_states_of_the_panels(window, qtbot, tmp_path) -> None:
+    """The sample; several layers, links, a frame; a network with errors; the inside of a template; differences."""
+    reader = Reader()
+    for spec in PANELS:
+        window.docks.show(spec.id)
+    window.begin([])
+    qtbot.waitUntil(lambda: bool(window.context.document), timeout=WAIT)
+    context = window.context
+
+    def read() -> None:
+        window._refresh()
+        QApplication.processEvents()
+        reader.learn(told(window))
+        reader.learn(name for graph in (context.document.graph, context.root.graph) for name in graph.layers)
+        reader.read(window)
+
+    read()
+    context.select(tuple(context.document.graph.layers)[:3])
+    read()
+    context.select(("conv1_1",) if "conv1_1" in context.document.graph else tuple(context.document.graph.layers)[-2:-1])
+    for name in ("edit.frame", "edit.collapse", "edit.bypass", "edit.delete"):
+        window._refresh()
+        window.actions_[name].trigger()
+        read()
+    read()
+    window.actions_["file.compare"].trigger()
+    read()
     assert not reader.found, reader.say()
 
 
@@ -420,3 +470,26 @@ def test_a_slip_of_a_translator_does_not_stop_the_window(pseudo) -> None:
 
     texts.take(Slip())
     assert texts.tr("Saved {name}", name="x") == "Saved x"
+
+
+def test_the_language_of_the_person(pseudo, qapp, tmp_path, monkeypatch) -> None:
+    assert language.wanted("", ["de-AT", "de-Latn-AT", "fr-FR"]) == ["de_AT", "de", "de_Latn_AT", "fr_FR", "fr"]
+    assert language.wanted("pt_BR.UTF-8", ["de-DE"]) == ["pt_BR", "pt"]
+    assert language.wanted("", ["en-GB", "de-DE"]) == [] == language.wanted("C", [])
+    assert "/" not in "".join(language.wanted("../../x", []))
+    file = texts.file(tmp_path, "de")
+    file.parent.mkdir(parents=True)
+    file.write_bytes(compiled({"": "Content-Type: text/plain; charset=UTF-8\n", "Saved {name}": "{name} gesichert"}))
+    monkeypatch.setenv(language.VARIABLE, "fr_FR")
+    assert language.apply(qapp, tmp_path) == ""
+    monkeypatch.setenv(language.VARIABLE, "de_DE")
+    assert language.apply(qapp, tmp_path) == "de"
+    try:
+        assert texts.tr("Saved {name}", name="x") == "x gesichert"
+        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        assert box.button(QDialogButtonBox.StandardButton.Cancel).text().replace("&", "") == "Abbrechen"
+        box.deleteLater()
+    finally:
+        for translator in qapp.findChildren(QTranslator):
+            qapp.removeTranslator(translator)
+            translator.deleteLater()

@@ -9,7 +9,8 @@ from typing import cast
 
 from app.ui.canvas import node_figures
 from app.ui.document import Document
-from app.ui.texts import tr, trn
+from app.ui.texts import tr, tr_data, trn
+from app.ui.widgets.message import SPOKEN
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
@@ -139,9 +140,9 @@ def _port_tip(port: Port, number: int | None = None) -> str:
     ranks = (port.rank,) if isinstance(port.rank, int) else port.rank or ()
     parts = [port.name if number is None else f"{port.name} {number + 1}"]
     if ranks:
-        parts.append(tr("rank {ranks}", ranks=" or ".join(str(r) for r in ranks)))
+        parts.append(tr("rank {ranks}", ranks=tr(" or ").join(str(r) for r in ranks)))
     if port.dtypes:
-        parts.append(" or ".join(d.value for d in port.dtypes))
+        parts.append(tr(" or ").join(d.value for d in port.dtypes))
     if port.optional:
         parts.append("optional")
     text = ", ".join(parts)
@@ -195,4 +196,4 @@ def _first_line(cls: type[Operator]) -> str:
 
 def _finding(finding: Diagnostic) -> str:
     remedy = f" ({finding.remedy})" if finding.remedy else ""
-    return f"{finding.severity.value}: {escape(finding.message + remedy)}"
+    return f"{tr_data(SPOKEN[finding.severity.value])}: {escape(finding.message + remedy)}"

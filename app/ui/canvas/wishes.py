@@ -96,7 +96,7 @@ def refusal(document: Document, source: Source, consumer: str, index: int, *, cl
         return tr(
             "'{name}' needs rank {ranks}, not {tensor} (rank {rank})",
             name=port.name,
-            ranks=" or ".join(str(r) for r in ranks),
+            ranks=tr(" or ").join(str(r) for r in ranks),
             tensor=tensor,
             rank=tensor.rank,
         )
@@ -104,7 +104,7 @@ def refusal(document: Document, source: Source, consumer: str, index: int, *, cl
         return tr(
             "'{name}' needs {types}, not {other}",
             name=port.name,
-            types=" or ".join(d.value for d in port.dtypes),
+            types=tr(" or ").join(d.value for d in port.dtypes),
             other=tensor.dtype.value,
         )
     return ""

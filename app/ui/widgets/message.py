@@ -7,6 +7,7 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from app.ui import theme
+from app.ui.texts import mark, tr_data
 from app.ui.theme import RoleName
 
 ICONS = {
@@ -15,6 +16,7 @@ ICONS = {
     "info": "information-outline",
     "positive": "check-circle-outline",
 }
+SPOKEN = {"error": mark("error"), "warning": mark("warning"), "info": mark("note"), "positive": mark("done")}
 
 
 class Message(QWidget):
@@ -44,7 +46,7 @@ class Message(QWidget):
         """Show `text`; nothing hides the line."""
         self._role = role
         self._text.setText(text)
-        self._text.setAccessibleName(f"{role}: {text}" if text else "")
+        self._text.setAccessibleName(f"{tr_data(SPOKEN[role])}: {text}" if text else "")
         self._draw()
         self.setVisible(bool(text))
 
