@@ -404,7 +404,8 @@ def test_the_shown_picture_is_saved_and_copied(
     for way, ending in (("picture", ".png"), ("tensor", ".npy")):
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, e=ending: (str(tmp_path / f"out{e}"), ""))
         bench.panel.findChild(QAction, f"analysis.output.output_0.export.{way}").trigger()
-        assert bench.label("analysis.output.output_0.probe") == f"Saved out{ending}"
+        saved = f"Saved out{ending}"
+        qtbot.waitUntil(lambda s=saved: bench.label("analysis.output.output_0.probe") == s, timeout=WAIT)
     assert QImage(str(tmp_path / "out.png")) == bench.view.image
     assert np.array_equal(np.load(tmp_path / "out.npy"), bench.output())
     bench.panel.findChild(QAction, "analysis.output.output_0.export.copy").trigger()

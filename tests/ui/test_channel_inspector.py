@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
+from inspector_kit import Inspecting
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QFileDialog, QSlider
@@ -20,20 +21,14 @@ from app.ui.analysis.figures import BINS, channel_figures
 from app.ui.analysis.look import Look
 from app.ui.analysis.render import as_channels, block_mean, number, palette, picture_pixels, signed_pixels, to_bytes
 from app.ui.jobs.engine import EngineClient
-from app.ui.panels.channel_inspector import ChannelInspectorPanel
 from designer.graph.commands import rename_layer, set_params
 
 pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go
 
 
-class Bench(kit.Launched):
-    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
-        super().__init__(qtbot, engine)
-        self.panel = ChannelInspectorPanel(self.context)
-        qtbot.addWidget(self.panel)
-        self.panel.resize(800, 500)
-        self.panel.show()
+class Bench(Inspecting):
+    SIZE = (800, 500)
 
     @property
     def grid(self) -> ChannelGrid:
@@ -50,11 +45,7 @@ class Bench(kit.Launched):
 
 @pytest.fixture
 def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
-    made = Bench(qtbot, engine)
-    made.open(kit.small_network(8))
-    made.analysis.set_input("input_0", kit.picture(tmp_path))
-    made.launch_random()
-    return made
+    return Bench.launched(qtbot, engine, tmp_path)
 
 
 def test_colours_of_signed_values() -> None:
@@ -235,6 +226,12 @@ def trigger(bench: Bench, kind: str) -> None:
     action.trigger()
 
 
+def written(bench: Bench, said: str) -> None:
+    """Files are written by a thread."""
+    bench.qtbot.waitUntil(lambda: said in bench.panel.status_text, timeout=kit.WAIT)
+    bench.panel.exporter.background.wait()
+
+
 def test_the_page_and_the_tensor_are_saved(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.inspect("conv_h", 8)
     proposed: list[str] = []
@@ -245,12 +242,15 @@ def test_the_page_and_the_tensor_are_saved(bench: Bench, tmp_path: Path, monkeyp
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
     trigger(bench, "tensor")
+    written(bench, "Saved conv_h.npy")
     assert np.array_equal(np.load(tmp_path / "conv_h.npy"), bench.captured("conv_h"))
     trigger(bench, "picture")
+    written(bench, "Saved conv_h.png")
     sheet = QImage(str(tmp_path / "conv_h.png"))
     assert sheet.width() > 300
     bench.panel.enlarge(2)
     trigger(bench, "picture")
+    written(bench, "Saved conv_h_2.png")
     alone = QImage(str(tmp_path / "conv_h_2.png"))
     assert (alone.width(), alone.height()) == (24, 16)
     trigger(bench, "copy")
@@ -258,8 +258,8 @@ def test_the_page_and_the_tensor_are_saved(bench: Bench, tmp_path: Path, monkeyp
     assert proposed == ["conv_h.npy", "conv_h.png", "conv_h_2.png"]
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "none" / "x.png"), ""))
     trigger(bench, "picture")
+    written(bench, "none")
     assert "Saved" not in bench.panel.status_text
-    assert bench.panel.status_text
 
 
 def test_it_follows_a_slider_and_what_did_not_change_is_not_sent_again(bench: Bench) -> None:

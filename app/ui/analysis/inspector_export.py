@@ -6,6 +6,7 @@ import csv
 import io
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from app.ui.analysis.figures import channel_figures
 from app.ui.analysis.look import pixels
 from app.ui.analysis.pages import Form
 from app.ui.analysis.render import Floats, block_mean, to_image
-from app.ui.analysis.saving import ANIMATION, CSV, NPY, PNG, ask_path, save_picture, save_tensor, tell
+from app.ui.analysis.saving import ANIMATION, CSV, NPY, PNG, ask_path, save_picture, save_tensor
 from app.ui.jobs.background import Background
 from app.ui.texts import tr
 from designer.files.atomic import write_atomic
@@ -73,9 +74,11 @@ class Exporter(QObject):
         path = ask_path(panel, tr("Save"), f"{name}{ending}", kind)
         if path is None or panel.subject.value is None:
             return
-        tensor = panel.subject.value
-        work = (lambda: save_tensor(path, tensor)) if way == "tensor" else lambda: save_picture(path, self.picture())
-        tell(work, self._say, tr("Saved {name}", name=path.name))
+        if way == "tensor":
+            work = partial(save_tensor, path, panel.subject.value)
+        else:
+            work = partial(save_picture, path, self.picture())
+        self._start(work, tr("Saved {name}", name=path.name))
 
     def _save_statistics(self) -> None:
         page, panel = self._panel.page, self._panel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QPoint, Qt, Signal
@@ -19,7 +20,7 @@ from app.ui.analysis.overlays import Cross
 from app.ui.analysis.probing import scaled
 from app.ui.analysis.render import as_channels, number, picture_pixels, signed_pixels, to_image
 from app.ui.analysis.result import Array
-from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, tell
+from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, write_aside
 from app.ui.texts import mark, tr, tr_data
 from designer.graph.types import Size3D
 
@@ -134,8 +135,8 @@ class OutputView(QWidget):
         ending, kind = (".npy", NPY) if way == "tensor" else (".png", PNG)
         path = ask_path(self, tr("Save"), f"{self.layer}{ending}", kind)
         if path is not None:
-            work = (lambda: save_tensor(path, array)) if way == "tensor" else lambda: save_picture(path, picture)
-            tell(work, self._probe.setText, tr("Saved {name}", name=path.name))
+            work = partial(save_tensor, path, array) if way == "tensor" else partial(save_picture, path, picture)
+            write_aside(self, work, self._probe.setText, tr("Saved {name}", name=path.name))
 
     def set_dimmed(self, dimmed: bool) -> None:
         self.view.set_dimmed(dimmed)

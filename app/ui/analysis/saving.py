@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QBuffer, QIODevice
+from PySide6.QtCore import QBuffer, QIODevice, QObject
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.ui.jobs.background import Background
 from app.ui.texts import mark, tr, tr_data
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -70,3 +71,18 @@ def tell(action: Callable[[], None], say: Callable[[str], None], done: str) -> N
         say(f"{first.message}. {first.remedy}".strip())
     else:
         say(done)
+
+
+def write_aside(owner: QObject, work: Callable[[], None], say: Callable[[str], None], done: str) -> None:
+    """Write a file in a thread, for large ones take longer than a frame of the window; say in a sentence how it went."""
+
+    def failed(found: Any) -> None:
+        say(f"{found[0].message}. {found[0].remedy}".strip())
+
+    job = Background(owner)
+    job.done.connect(lambda _answer: say(done))
+    job.failed.connect(failed)
+    for signal in (job.done, job.failed):
+        signal.connect(job.deleteLater)
+    say(tr("Writing …"))
+    job.start(work)
