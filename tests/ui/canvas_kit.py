@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.ui.document import Document
 from app.ui.window import MainWindow
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
@@ -37,6 +38,25 @@ def open_window(qtbot, folder) -> MainWindow:
     window.show()
     qtbot.waitExposed(window)
     return window
+
+
+def show(window, graph: Graph) -> None:
+    """Another document in the window, whose changes may go."""
+    if window.context.has_document:
+        window.context.root.history.mark_clean()
+    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
+    window.canvas.viewer.setFocus()
+    QApplication.processEvents()
+
+
+def press(window, *keys: str) -> None:
+    """Shortcuts, pressed while the canvas has the focus; actions follow the document with the next turn."""
+    window.activateWindow()
+    window.canvas.viewer.setFocus()
+    for text in keys:
+        QApplication.processEvents()
+        QTest.keySequence(window.canvas.viewer, text)
+    QApplication.processEvents()
 
 
 def at(canvas, place: QPointF) -> QPoint:

@@ -8,9 +8,9 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
+from canvas_kit import press
 from PySide6.QtCore import QPointF
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from app.ui.document import Document
 from designer.files.document import parse_document, write_document
@@ -35,15 +35,6 @@ def window(qtbot, tmp_path):
     viewer.zoom_by(0.6 / viewer.zoom)
     viewer.centerOn(560, 60)
     return window
-
-
-def press(window, *keys: str) -> None:
-    window.activateWindow()
-    window.canvas.viewer.setFocus()
-    for text in keys:
-        QApplication.processEvents()
-        QTest.keySequence(window.canvas.viewer, text)
-    QApplication.processEvents()
 
 
 def title(window):

@@ -8,6 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
+from canvas_kit import press
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit
@@ -34,14 +35,6 @@ def framed(window):
     document = window.context.document
     document.do(commands.set_frame(document.graph, "f", Frame("f", "encoder", "text", "", RECT)))
     return window
-
-
-def press(window, *keys: str) -> None:
-    window.canvas.viewer.setFocus()
-    window.activateWindow()
-    for text in keys:
-        QApplication.processEvents()
-        QTest.keySequence(window.canvas.viewer, text)
 
 
 def frame(window) -> Frame:

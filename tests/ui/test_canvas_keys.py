@@ -8,6 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
+from canvas_kit import press
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget, QWidget
@@ -24,14 +25,6 @@ def window(qtbot, tmp_path):
     window.said = []
     window.context.message.connect(lambda severity, text: window.said.append((severity, text)))
     return window
-
-
-def press(window, *keys: str) -> None:
-    window.activateWindow()
-    window.canvas.viewer.setFocus()
-    for text in keys:
-        QApplication.processEvents()  # actions follow the document with the next turn
-        QTest.keySequence(window.canvas.viewer, text)
 
 
 def popup(name: str, window) -> tuple[QWidget, QLineEdit, QTreeWidget]:

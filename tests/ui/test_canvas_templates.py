@@ -8,12 +8,12 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
+from canvas_kit import press, show
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QToolButton, QTreeWidget
 
 import samples
-from app.ui.document import Document
 from app.ui.scope import Step
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands, template_commands
@@ -25,24 +25,6 @@ def window(qtbot, tmp_path):
     window = kit.open_window(qtbot, tmp_path)
     show(window, read_document(samples.path("residual_blocks.xml")).graph)
     return window
-
-
-def show(window, graph) -> None:
-    if window.context.has_document:
-        window.context.root.history.mark_clean()
-    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
-    window.canvas.viewer.setFocus()
-    window.activateWindow()
-    QApplication.processEvents()
-
-
-def press(window, *keys: str) -> None:
-    window.activateWindow()
-    window.canvas.viewer.setFocus()
-    for text in keys:
-        QApplication.processEvents()
-        QTest.keySequence(window.canvas.viewer, text)
-    QApplication.processEvents()
 
 
 def graph_of(window) -> Graph:
