@@ -5,13 +5,13 @@ from __future__ import annotations
 from weakref import ref
 
 import shiboken6
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QEvent, QObject, QRectF, Qt
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
+    QCheckBox,
     QComboBox,
-    QFocusFrame,
     QLineEdit,
     QMenu,
     QMenuBar,
@@ -25,19 +25,30 @@ from app.ui import theme
 WIDTH = 2.0
 ROUND = 4.0
 # They frame themselves with the accent, or mark their entry.
-_FRAMED = (QLineEdit, QAbstractSpinBox, QComboBox, QTextEdit, QPlainTextEdit, QMenu, QMenuBar)
+_FRAMED = (QCheckBox, QLineEdit, QAbstractSpinBox, QComboBox, QTextEdit, QPlainTextEdit, QMenu, QMenuBar)
 _present: list[ref[FocusRing]] = []  # at most one in the program
 
 
-class FocusRing(QFocusFrame):
-    """Follows its widget, also where that scrolls; lives as long as the widget has the focus."""
+class FocusRing(QWidget):
+    """Lies upon its widget as a child of it, so it moves, scrolls and goes with it; lives while that has the focus."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        widget.installEventFilter(self)
+        self.setGeometry(widget.rect())
+        self.raise_()
+        self.show()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and watched is self.parentWidget():
+            self.setGeometry(self.parentWidget().rect())
+        return False
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        pen = QPen(theme.color("accent"), WIDTH)
-        pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
-        painter.setPen(pen)
+        painter.setPen(QPen(theme.color("accent"), WIDTH))
         half = WIDTH / 2
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(half, half, -half, -half), ROUND, ROUND)
 
@@ -59,13 +70,11 @@ def _follow(_old: QWidget | None, now: QWidget | None) -> None:
     ring = present()
     _present.clear()
     if ring is not None:
-        ring.setWidget(None)  # type: ignore[arg-type]  # the stubs know no way to take it away
+        ring.hide()
         ring.deleteLater()
     if now is None or isinstance(now, _FRAMED) or now.isWindow():
         return
     by_mouse = QGuiApplication.mouseButtons() != Qt.MouseButton.NoButton
     if by_mouse or not now.window().testAttribute(Qt.WidgetAttribute.WA_KeyboardFocusChange):
         return
-    ring = FocusRing(now.parentWidget())
-    ring.setWidget(now)
-    _present.append(ref(ring))
+    _present.append(ref(FocusRing(now)))

@@ -48,7 +48,7 @@ def window(qtbot, qapp):
 
 
 def near(window, widget) -> list[QColor]:
-    """What is seen along the upper edge of a widget, and a little above it."""
+    """What is seen across the upper edge of a widget."""
     corner = widget.mapTo(window, QPoint(widget.width() // 2, 0))
     picture = window.grab().toImage()
     return [picture.pixelColor(corner + QPoint(0, y)) for y in range(-3, 3)]
@@ -62,7 +62,7 @@ def test_each_widget_that_tab_reaches_is_ringed(window, qapp, mode):
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
         QApplication.processEvents()
         assert widget.hasFocus()
-        assert focus_ring.present().widget() is widget
+        assert focus_ring.present().parentWidget() is widget
         accent = theme.color("accent")
         apart = min(
             abs(c.red() - accent.red()) + abs(c.green() - accent.green()) + abs(c.blue() - accent.blue())
@@ -87,4 +87,21 @@ def test_it_goes_with_its_widget(window):
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     QApplication.processEvents()
     ring = focus_ring.present()
-    assert ring is None or ring.widget() is not window.tool
+    assert ring is None or ring.parentWidget() is not window.tool
+
+
+def test_it_is_seen_where_the_widget_fills_its_parent(window):
+    holder = QWidget()
+    box = QVBoxLayout(holder)
+    box.setContentsMargins(0, 0, 0, 0)
+    filling = QListWidget()
+    box.addWidget(filling)
+    window.layout().addWidget(holder)
+    QApplication.processEvents()
+    while not filling.hasFocus():
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+    QApplication.processEvents()
+    assert theme.color("accent") in near(window, filling)
+    window.resize(260, 400)
+    QApplication.processEvents()
+    assert focus_ring.present().size() == filling.size()
