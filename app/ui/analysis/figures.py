@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ui.analysis.render import Floats, number
-from app.ui.texts import tr
+from app.ui.texts import mark, tr, tr_data
 
 BINS = 64
 SATURATED = 0.5  # from this share of the values at one end of the range on
@@ -39,7 +39,7 @@ class ChannelFigures:
             tr("deviation {deviation}", deviation=number(self.deviation)),
             tr("zeros {zeros:.3g} %", zeros=self.zeros * 100),
         ]
-        return "   ".join([*parts, self.flag] if self.flag else parts)
+        return "   ".join([*parts, tr_data(self.flag)] if self.flag else parts)
 
 
 def channel_figures(plane: Floats) -> ChannelFigures:
@@ -51,7 +51,7 @@ def channel_figures(plane: Floats) -> ChannelFigures:
     finite = values if np.isfinite(values.sum(dtype=np.float64)) else values[np.isfinite(values)]
     broken = values.size - finite.size
     if not finite.size:
-        return ChannelFigures(0.0, 0.0, 0.0, 0.0, 0.0, broken, tr("not finite"), np.zeros(BINS, np.int64))
+        return ChannelFigures(0.0, 0.0, 0.0, 0.0, 0.0, broken, mark("not finite"), np.zeros(BINS, np.int64))
     low, high = float(finite.min()), float(finite.max())
     mean = float(finite.mean(dtype=np.float64))
     deviation = float(finite.std(dtype=np.float64))
@@ -63,8 +63,8 @@ def channel_figures(plane: Floats) -> ChannelFigures:
         counts = np.zeros(BINS, np.int64)
         counts[BINS // 2] = finite.size
     ends = max((np.count_nonzero(finite == end) for end in (low, high) if end), default=0)
-    flag = "dead" if low == high else "saturated" if ends >= SATURATED * finite.size else ""
-    return ChannelFigures(low, high, mean, deviation, zeros, broken, tr("not finite") if broken else flag, counts)
+    flag = mark("dead") if low == high else mark("saturated") if ends >= SATURATED * finite.size else ""
+    return ChannelFigures(low, high, mean, deviation, zeros, broken, mark("not finite") if broken else flag, counts)
 
 
 class Figures(QObject):
@@ -97,9 +97,9 @@ class Figures(QObject):
         return self._known[channel]
 
     def flag(self, channel: int) -> str:
-        """Why a channel stands out, as far as it is known by now."""
+        """Why a channel stands out, in words for people, as far as it is known by now."""
         known = self._known.get(channel)
-        return known.flag if known is not None else ""
+        return tr_data(known.flag) if known is not None else ""
 
     @property
     def complete(self) -> bool:
@@ -120,7 +120,7 @@ class Figures(QObject):
             if self._known[channel].flag:
                 found.setdefault(self._known[channel].flag, []).append(channel)
         return [
-            f"{len(c)} {flag} ({', '.join(map(str, c[:NAMED]))}{' …' if len(c) > NAMED else ''})"
+            f"{len(c)} {tr_data(flag)} ({', '.join(map(str, c[:NAMED]))}{' …' if len(c) > NAMED else ''})"
             for flag, c in sorted(found.items())
         ]
 

@@ -55,7 +55,7 @@ def layer_infos(
     for layer in sized:
         cls = registry.get(layer.type)
         outputs = inference.states[layer.name].outputs
-        shape_text = ", ".join(str(t) for t in outputs) if outputs else "unknown"
+        shape_text = ", ".join(str(t) for t in outputs) if outputs else tr("unknown")
         title, category = (cls.title, cls.category) if cls is not None else (layer.type, None)
         memory, weight = _figures(costs, layer.name)
         infos[layer.name] = LayerInfo(layer.type, title, shape_text, category, memory, weight)

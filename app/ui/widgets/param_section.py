@@ -55,7 +55,7 @@ class ParamRow(QObject):
         inner = self.editor.inner
         # No proxy for the focus: Tab would also stop at what holds the fields, wherever that stands in the chain.
         self._label.setBuddy(inner.fields[0] if isinstance(inner, SizeField) else inner)
-        default = parameter.format(parameter.default) or "empty"
+        default = parameter.format(parameter.default) or tr("empty")
         self._reset = tool_button(
             f"{name}.reset",
             "restore",
