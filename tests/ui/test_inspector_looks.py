@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
+from inspector_kit import Inspecting
 from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QColor, QImage
-from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.animation import save_animation
@@ -23,7 +24,6 @@ from app.ui.analysis.ordering import INLINE, Order, Sorter, order_of
 from app.ui.analysis.render import palette, signed_pixels
 from app.ui.analysis.tiles import Tiles
 from app.ui.jobs.engine import EngineClient
-from app.ui.panels.channel_inspector import ChannelInspectorPanel
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import DiagnosticError
 
@@ -31,28 +31,7 @@ pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go
 
 
-class Bench(kit.Launched):
-    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
-        super().__init__(qtbot, engine)
-        self.panel = ChannelInspectorPanel(self.context)
-        qtbot.addWidget(self.panel)
-        self.panel.resize(1000, 600)
-        self.panel.show()
-
-    def inspect(self, layer: str) -> None:
-        self.context.inspect_requested.emit(layer)
-        self.qtbot.waitUntil(lambda: self.panel.page is not None, timeout=kit.WAIT)
-
-    def click(self, name: str) -> None:
-        self.qtbot.mouseClick(self.panel.findChild(QToolButton, f"channel_inspector.{name}"), Qt.MouseButton.LeftButton)
-
-    def choose(self, name: str, row: int) -> None:
-        box = self.panel.findChild(QComboBox, f"channel_inspector.{name}")
-        box.setFocus()
-        self.qtbot.keyClick(box, Qt.Key.Key_Home)
-        for _ in range(row):
-            self.qtbot.keyClick(box, Qt.Key.Key_Down)
-
+class Bench(Inspecting):
     def other_noise(self, scale: str) -> None:
         before = self.analysis.result
         self.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": scale}}))
@@ -61,10 +40,7 @@ class Bench(kit.Launched):
 
 @pytest.fixture
 def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
-    made = Bench(qtbot, engine)
-    made.open(kit.small_network(8))
-    made.analysis.set_input("input_0", kit.picture(tmp_path))
-    made.launch_random()
+    made = Bench.launched(qtbot, engine, tmp_path)
     made.inspect("conv_h")
     return made
 

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
+from inspector_kit import Inspecting
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
@@ -18,25 +19,13 @@ from app.ui.analysis.probing import reading, scaled
 from app.ui.analysis.render import number
 from app.ui.analysis.subject import Kind
 from app.ui.jobs.engine import EngineClient
-from app.ui.panels.channel_inspector import ChannelInspectorPanel
 from designer.graph.commands import set_params
 
 pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go
 
 
-class Bench(kit.Launched):
-    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
-        super().__init__(qtbot, engine)
-        self.panel = ChannelInspectorPanel(self.context)
-        qtbot.addWidget(self.panel)
-        self.panel.resize(1000, 600)
-        self.panel.show()
-
-    def inspect(self, layer: str) -> None:
-        self.context.inspect_requested.emit(layer)
-        self.qtbot.waitUntil(lambda: self.panel.page is not None, timeout=kit.WAIT)
-
+class Bench(Inspecting):
     def place(self, channel: int, x: int, y: int) -> QPoint:
         """Where a pixel of a tile is on the grid."""
         assert self.panel.page is not None
@@ -59,10 +48,7 @@ class Bench(kit.Launched):
 
 @pytest.fixture
 def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
-    made = Bench(qtbot, engine)
-    made.open(kit.small_network(8))
-    made.analysis.set_input("input_0", kit.picture(tmp_path))
-    made.launch_random()
+    made = Bench.launched(qtbot, engine, tmp_path)
     made.inspect("conv_h")
     return made
 

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
+from inspector_kit import Inspecting
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QComboBox, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
@@ -22,7 +23,6 @@ from app.ui.analysis.subject import Kind
 from app.ui.analysis.tiles import Tiles
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
-from app.ui.panels.channel_inspector import ChannelInspectorPanel
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -31,25 +31,8 @@ pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go
 
 
-class Bench(kit.Launched):
-    def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
-        super().__init__(qtbot, engine)
-        self.panel = ChannelInspectorPanel(self.context)
-        qtbot.addWidget(self.panel)
-        self.panel.resize(900, 600)
-        self.panel.show()
-
-    def inspect(self, layer: str) -> None:
-        self.context.inspect_requested.emit(layer)
-        self.qtbot.waitUntil(lambda: self.panel.page is not None, timeout=kit.WAIT)
-
-    def choose(self, name: str, row: int) -> None:
-        """With the keyboard, as a person does."""
-        box = self.panel.findChild(QComboBox, f"channel_inspector.{name}")
-        box.setFocus()
-        self.qtbot.keyClick(box, Qt.Key.Key_Home)
-        for _ in range(row):
-            self.qtbot.keyClick(box, Qt.Key.Key_Down)
+class Bench(Inspecting):
+    SIZE = (900, 600)
 
     def look_at(self, kind: Kind) -> None:
         self.choose("kind", list(Kind).index(kind))
@@ -58,11 +41,7 @@ class Bench(kit.Launched):
 
 @pytest.fixture
 def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
-    made = Bench(qtbot, engine)
-    made.open(kit.small_network(8))
-    made.analysis.set_input("input_0", kit.picture(tmp_path))
-    made.launch_random()
-    return made
+    return Bench.launched(qtbot, engine, tmp_path)
 
 
 def weights(bench: Bench, layer: str) -> dict[str, np.ndarray]:
