@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QEvent, QSettings, QSize, Qt, QTimer
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QMainWindow, QToolBar, QVBoxLayout, QWidget
 
 from app.ui import session, theme, windows
@@ -138,7 +138,6 @@ class MainWindow(QMainWindow):
         bell().rung.connect(self._on_refused)
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
         self.status.stop_clicked.connect(self.stop)
-        self.canvas.viewer.escaped.connect(lambda: self.stop() if self.status.busy else None)
         self.status.busy_shown.connect(self._refresh_soon)
         QGuiApplication.clipboard().dataChanged.connect(self._refresh_soon)
 
@@ -369,6 +368,13 @@ class MainWindow(QMainWindow):
             self.context.engine.close()
         event.accept()
         windows.note_closed(self)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape that nobody else has a use for stops what is running."""
+        if event.key() == Qt.Key.Key_Escape and self.status.busy:
+            self.stop()
+        else:
+            super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if _documents_of(event):

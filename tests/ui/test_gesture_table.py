@@ -426,7 +426,12 @@ def test_ctrl_enter_runs_and_escape_stops(window, monkeypatch):
     window.status.busy = True
     keys(window, "Escape")
     assert asked == ["run", "stop"]
+    tree = window.docks["palette"].findChild(QTreeWidget)
+    QTest.keyClick(tree, Qt.Key.Key_Escape)  # from other windows too
+    assert asked == ["run", "stop", "stop"]
     window.status.busy = False
+    QTest.keyClick(tree, Qt.Key.Key_Escape)
+    assert asked == ["run", "stop", "stop"]
 
 
 def test_nothing_destructive_is_bound_to_a_bare_key(window):

@@ -49,7 +49,6 @@ class LayerViewer(PaintedViewer):
 
     layers_moved = Signal(object)  # dict of layer to (x, y)
     dropped_on_link = Signal(str, QPointF, object)  # layer, where it is now, LinkItem
-    escaped = Signal()  # the escape key, while there is nothing here to cancel
     selection_changed = Signal()  # by a gesture
     frame_dragged = Signal(str, QRectF, object)  # frame, its rect, dict of layer to (x, y) of those that went with it
     inspect_wanted = Signal(str)  # layer
@@ -350,8 +349,6 @@ class LayerViewer(PaintedViewer):
             gesture.cancel()
             self.far_changed()
         else:
-            if event.key() == Qt.Key.Key_Escape:
-                self.escaped.emit()
             QGraphicsView.keyPressEvent(self, event)
 
     def pointer_place(self) -> QPointF:
