@@ -16,6 +16,7 @@ from designer.graph.compare import Comparison, compare
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
+from designer.graph.template import made_of
 
 if TYPE_CHECKING:
     from app.ui.context import Context
@@ -89,6 +90,13 @@ class DocumentComparison(QObject):
         if isinstance(document, TemplateView):
             return self.result.templates.get(document.template, Comparison())
         return self.result
+
+    def shown_instances(self) -> frozenset[str]:
+        """The instances in what is shown whose template is different inside, also where that is deeper."""
+        if self.other is None:
+            return frozenset()
+        inside = [name for name, template in self.result.templates.items() if template.means]
+        return made_of(self._context.document.graph, inside)
 
     def shown_other(self) -> Graph | None:
         """The other side of what is shown."""

@@ -112,6 +112,7 @@ def test_another_document_and_the_inside_of_a_template(window, qtbot, tmp_path):
     assert lines(panel) == [("~ changed", "b", "features: 8 → 4")]
     window.context.leave()
     assert ("~ changed template", "pair", "layers: 1 changed") in lines(panel)
+    qtbot.waitUntil(lambda: marks(window) == {instance: "~"})  # from outside, what it is part of
 
 
 def test_an_open_document_is_followed_until_it_is_closed(window, qtbot, tmp_path):

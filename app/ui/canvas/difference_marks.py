@@ -121,6 +121,7 @@ class Marking(QObject):
         comparison = self._context.comparison
         shown = comparison.shown() if comparison.other is not None else Comparison()
         signs = dict.fromkeys(shown.moved, "→")
+        signs.update(dict.fromkeys(sorted(comparison.shown_instances()), "~"))
         signs.update(dict.fromkeys((*shown.changed, *shown.rewired, *shown.renamed.values()), "~"))
         signs.update(dict.fromkeys(shown.added, "+"))
         marks = [
