@@ -26,6 +26,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
 
 LEFT = Qt.MouseButton.LeftButton
@@ -325,3 +326,22 @@ def test_no_descriptor_and_no_thread_stays(start, path):
 
 def _again(number: int):
     return lambda g: commands.rename_layer(g, f"r{number - 1}", f"r{number}")
+
+
+def test_an_edit_inside_of_a_template_is_recovered(start, path):
+    graph = network()
+    graph.apply(commands.add_layer(graph, Layer("body", "convolution", (160, 0), (Source("in"),), {"features": "3"})))
+    graph.apply(make_template(graph, ["body"], "part"))
+    save_document(graph, path)
+    first = start(path)
+    instance = next(layer.name for layer in first.context.root.graph if layer.type == "template")
+    assert first.context.enter(instance)
+    first.context.document.do(lambda g: commands.set_params(g, {"body": {"features": "7"}}))
+    lost = first.context.root.graph.copy()
+    assert lost != read_document(path).graph
+    first.tabs.shown._keeping.journal.abandon()  # the process ends
+    second = start()
+    press(second.recovery.dialog, "recover")
+    assert second.context.root.graph == lost
+    assert second.context.enter(instance)
+    assert second.context.document.graph["body"].params["features"] == "7"
