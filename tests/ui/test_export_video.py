@@ -89,6 +89,13 @@ def test_a_folder_of_pictures(bench: Bench) -> None:
     np.testing.assert_array_equal(to_uint8(read_image(target / "frame_00007.png")), expected)
 
 
+def test_a_file_that_is_there_is_named_before_it_is_replaced(bench: Bench) -> None:
+    bench.dialog.file.setText(str(bench.clip))
+    assert "will be replaced" in bench.dialog.message.text()
+    bench.dialog.file.setText(str(bench.folder / "new.mkv"))
+    assert bench.dialog.message.text() == ""
+
+
 def test_the_kind_decides_the_ending_and_what_can_be_set(bench: Bench) -> None:
     for index, (_, ending, codec) in enumerate(KINDS):
         bench.dialog.kind.setCurrentIndex(index)

@@ -23,6 +23,7 @@ from app.ui.analysis.subject import Kind
 from app.ui.analysis.tiles import Tiles
 from app.ui.document import Document
 from app.ui.jobs.engine import EngineClient
+from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -184,6 +185,12 @@ def test_classes_have_their_names(qtbot: QtBot, engine: EngineClient, tmp_path: 
     matrix = bench.panel.matrix
     qtbot.mouseMove(matrix, matrix.area().center().toPoint())
     assert "filter 2  input channel" in bench.panel.status_text
+
+
+def test_labels_of_nobody_s_folder_are_none(tmp_path: Path) -> None:
+    document = Document(vector_network(), default_registry(), path=tmp_path / "net.xml")
+    assert document.do(lambda g: set_params(g, {"output_0": {"label_path": "~nobody-of-that-name/names.txt"}}))
+    assert labels_of(document, "dense") == ()
 
 
 def test_figures_of_analysis_layers_are_numbers_with_names(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:

@@ -139,6 +139,14 @@ def test_random_weights_are_chosen_explicitly(qtbot, panel, context):
     assert context.document.settings.random_seed is None
 
 
+def test_weights_in_nobody_s_folder_are_a_name_like_another(qtbot, panel, context):
+    line = get(panel, QLineEdit, "weights")
+    line.setFocus()
+    qtbot.keyClicks(line, "~nobody-of-that-name")
+    qtbot.keyClick(line, Qt.Key.Key_Return)
+    assert context.document.settings.weights.endswith("~nobody-of-that-name")
+
+
 def test_typed_weights_are_reported_and_follow_the_network(qtbot, panel, context, weights):
     line = get(panel, QLineEdit, "weights")
     line.setFocus()

@@ -112,7 +112,11 @@ def test_from_the_menu_with_keys(qtbot, tmp_path):
     assert "pixels" in dialog.pixels.text()
     dialog.file.setText(str(tmp_path / "net.txt"))
     assert not dialog.export.isEnabled()
+    dialog.file.setText("~nobody-of-that-name/net.svg")  # a name like another, while it is typed
+    assert dialog.export.isEnabled()
+    (tmp_path / "net.svg").write_text("of yesterday")
     dialog.file.setText(str(tmp_path / "net.svg"))
+    assert "will be replaced" in dialog.message.text()
     dialog.part.setCurrentIndex(dialog.part.findData("selection"))
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
     assert dialog.message.text().startswith("Written")

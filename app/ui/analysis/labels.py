@@ -7,6 +7,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from app.ui.document import Document
+from app.ui.typed_path import typed_path
 from designer.graph.model import Source
 from designer.operators.api import Role
 
@@ -26,7 +27,7 @@ def labels_of(document: Document, source: str) -> tuple[str, ...]:
         cls = document.registry.get(graph[name].type)
         text = graph[name].params.get("label_path", "").strip()
         if text and cls is not None and cls.role is Role.OUTPUT:
-            path = Path(text).expanduser()
+            path = typed_path(text)
             if not path.is_absolute() and document.path is not None:
                 path = document.path.parent / path
             return read_labels(path)

@@ -30,6 +30,7 @@ from app.ui.dialogs.findings import finding_text, without_icons
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.texts import tr
+from app.ui.typed_path import typed_path
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import DiagnosticError
 
@@ -113,10 +114,10 @@ class OnnxExportDialog(GrowingDialog):
             self.message.tell("\n".join(finding_text(d) for d in error.diagnostics))
             self._tidy()
             return
-        target = Path(self.file.text().strip()).expanduser()
+        target = typed_path(self.file.text())
         arguments = ["-m", "app.cli", "export", "onnx", str(source), "--output", str(target.resolve())]
         if self.weights.text().strip():
-            weights = Path(self.weights.text().strip()).expanduser().resolve()
+            weights = typed_path(self.weights.text()).resolve()
             arguments += ["--weights", str(weights)]
         if self.random.isChecked():
             arguments += ["--random-weights", "0"]

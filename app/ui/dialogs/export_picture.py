@@ -28,6 +28,7 @@ from app.ui.dialogs.findings import finding_text, without_icons
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.texts import mark, tr, tr_data
+from app.ui.typed_path import taken, typed_path
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import DiagnosticError
 
@@ -126,14 +127,19 @@ class PictureDialog(GrowingDialog):
         )
 
     def _path(self) -> Path:
-        return Path(self.file.text().strip()).expanduser()
+        return typed_path(self.file.text())
 
     def _refresh(self) -> None:
         kind = self._path().suffix.lower()
         for field, kinds in ((self.scale, (".png",)), (self.page, (".pdf",)), (self.transparent, (".png", ".svg"))):
             self._form.setRowVisible(field, kind in kinds)
         self.export.setEnabled(kind in ENDINGS)
-        self.message.tell("" if kind in ENDINGS else tr("The name must end with .png, .svg or .pdf."), "warning")
+        if kind not in ENDINGS:
+            self.message.tell(tr("The name must end with .png, .svg or .pdf."), "warning")
+        else:
+            self.message.tell(
+                tr("The file is there already; it will be replaced.") if taken(self._path()) else "", "info"
+            )
         self.pixels.setText(self._size() if kind == ".png" else tr("Drawn with lines: sharp at every size."))
 
     def _size(self) -> str:

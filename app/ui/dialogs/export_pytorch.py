@@ -25,6 +25,7 @@ from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.jobs.background import Background
 from app.ui.texts import tr, trn
+from app.ui.typed_path import typed_path
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import Diagnostic
 
@@ -114,13 +115,13 @@ class PyTorchExportDialog(GrowingDialog):
         from exporters.pytorch import export_project
 
         graph, registry = self._context.root.graph.copy(), self._context.registry
-        folder, name = Path(self.folder.text().strip()).expanduser(), self.name.text().strip()
+        folder, name = typed_path(self.folder.text()), self.name.text().strip()
         self.generate.setEnabled(False)
         self._job.start(lambda: export_project(graph, registry, folder, name))
 
     def _on_done(self, files: object) -> None:
         paths = cast(tuple[Path, ...], files)
-        self._written = Path(self.folder.text().strip()).expanduser()
+        self._written = typed_path(self.folder.text())
         self.message.tell(
             trn(
                 "{count} file was written to {folder}",

@@ -36,6 +36,7 @@ from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.jobs.engine import EngineClient
 from app.ui.texts import mark, tr, tr_data
+from app.ui.typed_path import taken, typed_path
 from app.ui.widgets.message import Message
 from designer.files.document import write_document
 from designer.graph.diagnostics import Diagnostic
@@ -138,7 +139,9 @@ class VideoExportDialog(GrowingDialog):
         box.addWidget(buttons)
         self.export.setDefault(True)  # once it is in the dialog: before, Qt forgets it
         self.kind.currentIndexChanged.connect(self._follow_kind)
+        self.file.textChanged.connect(self._follow_file)
         self._follow_kind(0)
+        self._follow_file()
         if not self._frames:
             self.export.setEnabled(False)
             self.message.tell(
@@ -168,6 +171,11 @@ class VideoExportDialog(GrowingDialog):
         self._form.setRowVisible(self.fps, bool(ending))
         self._form.setRowVisible(self.quality, codec == "mjpeg")
 
+    def _follow_file(self) -> None:
+        if self._engine is None and self._frames:
+            there = taken(typed_path(self.file.text()))
+            self.message.tell(tr("The file is there already; it will be replaced.") if there else "", "info")
+
     def _browse(self) -> None:
         title, ending, _ = KINDS[self.kind.currentIndex()]
         if ending:
@@ -185,7 +193,7 @@ class VideoExportDialog(GrowingDialog):
             return
         document = self._context.root
         _, ending, codec = KINDS[self.kind.currentIndex()]
-        self._target = Path(self.file.text().strip()).expanduser().absolute()
+        self._target = typed_path(self.file.text()).absolute()
         self._token = secrets.token_hex(8)
         self._analysis.playback.pause()
         self._engine = EngineClient(self)
@@ -198,11 +206,11 @@ class VideoExportDialog(GrowingDialog):
         self._engine.request(
             "open", open_params(document.settings, write_document(document.graph).decode()), None, self._failed
         )
-        inputs = {layer: str(self._analysis.input_path(layer)) for layer in self._analysis.input_layers()}
+        paths = {layer: self._analysis.input_path(layer) for layer in self._analysis.input_layers()}
         self._engine.request(
             "export_video",
             {
-                "inputs": inputs,
+                "inputs": {layer: str(path) for layer, path in paths.items() if path is not None},
                 "outputs": {self.output.currentText(): str(self._target)},
                 "start": self.start.value() - 1,
                 "stop": self.stop.value(),

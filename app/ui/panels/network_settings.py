@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.texts import mark, tr, tr_data
+from app.ui.typed_path import typed_path
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.empty_state import EmptyState
@@ -208,7 +209,7 @@ class NetworkSettingsPanel(QWidget):
         if self._document is None or text == self._document.settings.weights:
             return
         base = self._document.path.parent if self._document.path is not None else Path.home()
-        self._change(weights=str(base / Path(text).expanduser()) if text else "")
+        self._change(weights=str(base / typed_path(text)) if text else "")
 
     def _ask_folder(self) -> None:
         chosen = QFileDialog.getExistingDirectory(self, tr("Folder of Weights"), self._start())
