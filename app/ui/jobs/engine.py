@@ -136,10 +136,15 @@ class EngineClient(QObject):
 
     def put(self, array: NDArray[np.generic]) -> dict[str, Any]:
         """Lend an array to the worker, which frees it; the handle goes into a request."""
+        return self.putting()(array)
+
+    def putting(self) -> Callable[[NDArray[np.generic]], dict[str, Any]]:
+        """What lends an array to the present worker; it may be called in a thread."""
         if self._process is None:
             self._start()
-        assert self._shared is not None
-        return dict(self._shared.put(array))
+        shared = self._shared
+        assert shared is not None
+        return lambda array: dict(shared.put(array))
 
     # --- stopping ----------------------------------------------------------------------------------------------
 

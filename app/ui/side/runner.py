@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -10,9 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.comparison import Picture, check_comparable
+from app.ui.jobs.background import Background
 from app.ui.jobs.engine import EngineClient
 from app.ui.jobs.weights import weights_wanted
 from app.ui.side.variants import Variant
@@ -44,6 +46,7 @@ class _Lane(QObject):
         self._opened: dict[str, Any] | None = None
         self._session = -1
         self.warm = False  # the first run of a network also builds it
+        self._turn = 0  # what was begun before the last stop is dropped
 
     def run(
         self,
@@ -78,13 +81,45 @@ class _Lane(QObject):
         done: Callable[[Mapping[str, Any]], None],
         failed: Callable[[Findings], None],
     ) -> None:
+        """Lend the picture to the engine; a thread does it, for a large one takes longer than a frame of the window."""
+        turn, session = self._turn, self.client.session
+        job = Background(self)
+
+        def lent(handle: Any) -> None:
+            job.deleteLater()
+            if turn == self._turn and session == self.client.session and self.client.running:
+                self._ask(variant, handle, done, failed)
+                return
+            with suppress(DiagnosticError, RuntimeError):  # with the process its folder may be gone
+                self.client.take(handle)
+            if turn == self._turn:
+                remedy = tr("run it again: a fresh engine starts")
+                failed((Diagnostic("engine-crashed", tr("the engine has ended"), remedy=remedy),))
+
+        def refused(found: Any) -> None:
+            job.deleteLater()
+            if turn == self._turn:
+                failed(found)
+
+        job.done.connect(lent)
+        job.failed.connect(refused)
+        put = self.client.putting()
+        job.start(lambda: put(np.ascontiguousarray(picture)))
+
+    def stop(self) -> None:
+        """Give up; a process that is at work is ended."""
+        self._turn += 1
+        if self.client.busy:
+            self.client.cancel()
+
+    def _ask(
+        self,
+        variant: Variant,
+        handle: Mapping[str, Any],
+        done: Callable[[Mapping[str, Any]], None],
+        failed: Callable[[Findings], None],
+    ) -> None:
         refused: list[Diagnostic] = []
-        try:
-            handle = self.client.put(np.ascontiguousarray(picture))
-        except DiagnosticError as error:
-            found = error.diagnostics
-            QTimer.singleShot(0, self, lambda: failed(found))
-            return
         told = {"layer": variant.input, "handle": handle, "picture": True}
         self.client.request("set_input", told, None, refused.extend)
         self.client.request(
@@ -124,8 +159,8 @@ class SideRunner(QObject):
     def cancel(self) -> None:
         """Give up. A process that is at work is ended."""
         self._epoch += 1
-        if self.running and self._at < len(self._lanes) and self._lanes[self._at].client.busy:
-            self._lanes[self._at].client.cancel()
+        if self.running and self._at < len(self._lanes):
+            self._lanes[self._at].stop()
         self._at = -1
 
     def close(self) -> None:
