@@ -102,23 +102,56 @@ def add_machine(page: Page) -> None:
     page.table(("", ""), [*rows, *sorted(versions.items())])
 
 
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What is known of some values. Only the finite ones count for mean, spread (squares around the mean), low and high."""
+
+    size: int
+    finite: int
+    zeros: int
+    mean: float = 0.0
+    spread: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+
+    @classmethod
+    def of(cls, values: Array) -> _Figures:
+        wide = np.asarray(values, np.float64)
+        zeros = int(np.count_nonzero(wide == 0))
+        finite = wide[np.isfinite(wide)]
+        if not finite.size:
+            return cls(wide.size, 0, zeros)
+        mean, spread = float(finite.mean()), float(finite.var()) * finite.size
+        return cls(wide.size, finite.size, zeros, mean, spread, float(finite.min()), float(finite.max()))
+
+    @classmethod
+    def of_all(cls, parts: Sequence[_Figures]) -> _Figures:
+        """Those of the parts together."""
+        size, zeros, count = sum(p.size for p in parts), sum(p.zeros for p in parts), sum(p.finite for p in parts)
+        if not count:
+            return cls(size, 0, zeros)
+        mean = sum(p.mean * p.finite for p in parts) / count
+        spread = sum(p.spread + p.finite * (p.mean - mean) ** 2 for p in parts)
+        return cls(size, count, zeros, mean, spread, min(p.low for p in parts), max(p.high for p in parts))
+
+    def row(self, name: str) -> tuple[str, ...]:
+        if not self.finite:
+            return (name, "-", "-", "-", "-", "-", "100")
+        figures = (self.mean, (self.spread / self.finite) ** 0.5, self.low, self.high)
+        broken = 100 * (1 - self.finite / self.size)
+        return (name, *(f"{v:.4g}" for v in figures), f"{100 * self.zeros / self.size:.1f}", f"{broken:.3g}")
+
+
 def statistics(tensor: Array) -> list[tuple[str, ...]]:
-    """Rows of mean, deviation, smallest, largest and share of zeros: the whole tensor, then each channel."""
-    values = np.asarray(tensor, np.float64)
-    channels = values[0].reshape(values.shape[1], -1) if values.ndim >= 3 else values.reshape(1, -1)
-    rows = [_row("all", values)]
-    if values.ndim >= 3:
-        rows += [_row(str(index), channel) for index, channel in enumerate(channels[:CHANNELS])]
-    return rows
+    """Rows of mean, deviation, smallest, largest and share of zeros: the whole tensor, then each channel.
 
-
-def _row(name: str, values: NDArray[np.float64]) -> tuple[str, ...]:
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return (name, "-", "-", "-", "-", "-", "100")
-    figures = (finite.mean(), finite.std(), finite.min(), finite.max())
-    broken = 100 * (1 - finite.size / values.size)
-    return (name, *(f"{v:.4g}" for v in figures), f"{100 * np.mean(values == 0):.1f}", f"{broken:.3g}")
+    One channel at a time is widened to 64 bits: tensors of a large picture are larger than what is left beside them.
+    """
+    if tensor.ndim < 3:
+        return [_Figures.of(tensor).row("all")]
+    parts = [_Figures.of(channel) for item in tensor for channel in item]
+    shown = parts[: min(tensor.shape[1], CHANNELS)]
+    return [_Figures.of_all(parts).row("all"), *(part.row(str(index)) for index, part in enumerate(shown))]
 
 
 def _network_rows(network: Network) -> list[tuple[str, str]]:

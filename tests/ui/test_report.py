@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -131,6 +133,24 @@ def test_statistics_are_those_of_the_values() -> None:
     assert second[1:5] == tuple(f"{v:.4g}" for v in (rest.mean(), rest.std(), 0.0, 15.0))
     assert second[6] == "6.25"
     assert whole[0] == "all"
+
+
+def test_statistics_of_a_large_tensor_need_no_copy_of_it() -> None:
+    rng = np.random.default_rng(3)
+    tensor = rng.normal(2, 3, (2, 32, 128, 128)).astype(np.float32)
+    tensor[1, 5] = np.nan
+    tensor[0, 3] = 0
+    tracemalloc.start()
+    rows = statistics(tensor)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < tensor.nbytes / 4
+    wide = tensor[np.isfinite(tensor)].astype(np.float64)
+    assert rows[0][1:5] == tuple(f"{v:.4g}" for v in (wide.mean(), wide.std(), wide.min(), wide.max()))
+    assert rows[0][5:] == ("1.6", "1.56")
+    assert len(rows) == 33
+    assert rows[4][5] == "100.0"
+    assert statistics(tensor[1:, 5:6])[0] == ("all", "-", "-", "-", "-", "-", "100")
 
 
 def test_a_page_that_cannot_be_written_says_why(qtbot: QtBot, tmp_path: Path) -> None:
