@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 from PySide6.QtWidgets import QDialog, QTableView
 
@@ -182,10 +181,6 @@ def side_by_side(at: Photographer) -> None:
     side.voting.count.setValue(6)
     side.voting.start()
     at.keep(side, "side_vote")
-    chance = Random(3)
-    while side.vote.trial is not None:
-        side.vote.answer(chance.choice(("left", "right")))
-    at.keep(side, "side_votes")
     side.close()
 
 

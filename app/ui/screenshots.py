@@ -26,7 +26,7 @@ from designer.operators.registry import load
 SIZE = (1600, 1000)
 LAYER = "conv_2s"
 LARGEST = 250_000  # bytes; a larger picture gets a palette of 256 colours
-KEPT = 80  # of them are colours of the window itself
+KEPT = 112  # of them are colours of the window itself
 
 
 def wait(what: Callable[[], object], seconds: float = 120.0) -> None:
