@@ -48,7 +48,7 @@ from app.ui.dialogs.recover import RecoverDialog
 from app.ui.dialogs.template_name import TemplateNameDialog
 from app.ui.dialogs.unsaved import UnsavedDialog
 from app.ui.document import Document
-from app.ui.panels import PANELS
+from app.ui.panels import PANELS, WORKSPACES
 from app.ui.profiling.controller import profiling_of
 from app.ui.widgets.sentences import sentence
 from app.ui.window import MainWindow
@@ -269,10 +269,12 @@ class Reader:
         for button in root.findChildren(QAbstractButton):
             if not button.isVisible() or not button.text() or _foreign(button):
                 continue
-            if button.sizeHint().width() > button.width() or button.sizeHint().height() > button.height():
-                self.found.setdefault(
-                    f"cut: {button.text()}", f"{button.objectName()} {button.sizeHint()} {button.size()}"
-                )
+            hint, size = button.sizeHint(), button.size()
+            seen = button.visibleRegion().boundingRect()
+            if seen.isEmpty():  # behind another tab: not laid out yet
+                continue
+            if hint.width() > size.width() or hint.height() > size.height() or seen.width() < size.width():
+                self.found.setdefault(f"cut: {button.text()}", f"{button.objectName()} {hint} {size} {seen}")
 
     def say(self) -> str:
         return "\n".join(f"{text!r}: {place}" for text, place in sorted(self.found.items()))
@@ -356,6 +358,20 @@ def test_every_panel(opened, qtbot, tmp_path) -> None:
         window.docks.show(spec.id)
         QApplication.processEvents()
         reader.read(window)
+    assert not reader.found, reader.say()
+
+
+def test_every_workspace_fits_a_small_screen(opened) -> None:
+    window, reader = opened, Reader()
+    reader.learn(told(window))
+    for name in WORKSPACES:
+        window.docks.set_workspace(name)
+        for dock in window.docks.all:
+            if not dock.isHidden():
+                dock.raise_()
+                QApplication.processEvents()
+                reader.read(window)
+        assert (window.width(), window.height()) == (1366, 768), name
     assert not reader.found, reader.say()
 
 

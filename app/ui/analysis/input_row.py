@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QInputDialog,
     QLabel,
     QMenu,
@@ -38,6 +37,7 @@ from app.ui.analysis.playback import Playback, Track
 from app.ui.analysis.transport import Transport
 from app.ui.jobs.background import Background
 from app.ui.texts import tr
+from app.ui.widgets.flow import FlowLayout
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.patterns import PATTERNS
 
@@ -94,7 +94,7 @@ class InputRow(QFrame):
         playback.changed.connect(self._on_track)
         playback.looked.connect(self._on_looked)
 
-    def _buttons(self) -> QHBoxLayout:
+    def _buttons(self) -> FlowLayout:
         opening = QPushButton(tr("Open…"))
         opening.setObjectName(f"analysis.input.{self.layer}.open")
         opening.setAccessibleName(tr("Open a picture for {layer}", layer=self.layer))
@@ -126,11 +126,9 @@ class InputRow(QFrame):
             icon = QIcon(QPixmap.fromImage(pattern_thumbnail(name)))
             menu.addAction(icon, title_of(path), partial(self.chosen.emit, self.layer, path))
         samples.setMenu(menu)
-        row = QHBoxLayout()
-        row.setSpacing(4)
+        row = FlowLayout(spacing=4)
         for widget in (opening, folder, camera, samples):
             row.addWidget(widget)
-        row.addStretch(1)
         return row
 
     def _tool(self, name: str, icon: str, title: str) -> QToolButton:

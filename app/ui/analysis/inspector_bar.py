@@ -12,9 +12,11 @@ from app.ui.analysis.look import Fit, Look
 from app.ui.analysis.render import PALETTES
 from app.ui.analysis.slider import NumberSlider
 from app.ui.texts import tr
+from app.ui.widgets.flow import FlowLayout
 
 GAINS = (1e-3, 1e5)  # of the slider
 LIMITS = (1e-9, 1e12)
+LINE = 734  # pixels that the bar may ask for: in English it fits, longer languages take a second line
 
 
 class InspectorBar(QWidget):
@@ -70,23 +72,24 @@ class InspectorBar(QWidget):
         self.side.setMinimumWidth(48)
         self.side.setMaximumWidth(120)
         self.side.valueChanged.connect(self.side_changed)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)  # what this row needs at least is taken from the panels left and right of it
+        # What this row needs at least is taken from the panels left and right of it.
+        row = FlowLayout(self, spacing=4, line=LINE)
         for each in (self.gain, self.shift):
             each.slider.setMinimumWidth(40)
         row.addWidget(self.palette_box)
-        for label, widget, stretch in (
-            (tr("Magnify"), self.gain, 2),
-            (tr("Shift"), self.shift, 2),
-        ):
+        for label, widget in ((tr("Magnify"), self.gain), (tr("Shift"), self.shift)):
             text = QLabel(label)
             text.setBuddy(widget)
-            row.addWidget(text)
-            row.addWidget(widget, stretch)
+            both = QWidget()
+            pair = QHBoxLayout(both)
+            pair.setContentsMargins(0, 0, 0, 0)
+            pair.setSpacing(4)
+            pair.addWidget(text)
+            pair.addWidget(widget, 1)
+            row.addWidget(both)
         for button in (auto, reset, self.lock, self.log, self.each):
             row.addWidget(button)
-        row.addWidget(self.side, 1)
+        row.addWidget(self.side)
 
     def set_look(self, gain: float, shift: float | None = None) -> None:
         """Magnify, and shift unless it stays."""

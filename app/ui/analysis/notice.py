@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.ui import theme
 from app.ui.texts import tr
+from app.ui.widgets.flow import FlowLayout
 
 
 class Notice(QFrame):
@@ -28,8 +29,7 @@ class Notice(QFrame):
         self._label.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        self._buttons = QHBoxLayout()
-        self._buttons.addStretch(1)
+        self._buttons = FlowLayout()
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)
         column.addWidget(self._label)
@@ -51,7 +51,7 @@ class Notice(QFrame):
         button.setAccessibleName(text)
         button.setToolTip(tip)
         button.clicked.connect(lambda: action())  # noqa: PLW0108 - an action may have parameters of its own, `checked` is none
-        self._buttons.insertWidget(len(self._made), button)
+        self._buttons.addWidget(button)
         self._made[key] = button
 
     def say(self, text: str, role: theme.RoleName = "error", buttons: tuple[str, ...] = ()) -> None:

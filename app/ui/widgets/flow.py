@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from collections.abc import Iterator
+
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
 
 
 class FlowLayout(QLayout):
-    """Like words in a text."""
+    """Like words in a text. What can grow, such as a slider, shares what its line leaves.
 
-    def __init__(self, parent: QWidget | None = None, spacing: int = 8) -> None:
+    The layout asks for one line as long as that takes no more than `line` pixels: more only for longer words of another
+    language, which break the line instead.
+    """
+
+    def __init__(self, parent: QWidget | None = None, spacing: int = 8, line: int = 0) -> None:
         super().__init__(parent)
         self._items: list[QLayoutItem] = []
+        self._line = line
         self.setContentsMargins(0, 0, 0, 0)
         self.setSpacing(spacing)
 
@@ -45,22 +52,57 @@ class FlowLayout(QLayout):
 
     def minimumSize(self) -> QSize:
         size = QSize()
-        for item in self._items:
-            if not item.isEmpty():
-                size = size.expandedTo(item.minimumSize())
-        return size
+        items = [item for item in self._items if not item.isEmpty()]
+        for item in items:
+            size = size.expandedTo(item.minimumSize())
+        whole = sum(_least(item) for item in items) + self.spacing() * (len(items) - 1)
+        return size.expandedTo(QSize(min(whole, self._line), 0))
 
-    def _arrange(self, rect: QRect, *, move: bool) -> int:
-        """Place the items in lines; the height that they take."""
-        x, y, line = rect.x(), rect.y(), 0
+    def _lines(self, width: int) -> Iterator[list[QLayoutItem]]:
+        line: list[QLayoutItem] = []
+        taken = 0
         for item in self._items:
             if item.isEmpty():
                 continue
-            hint = item.sizeHint()
-            width = min(hint.width(), rect.width())
-            if x > rect.x() and x + width > rect.right() + 1:
-                x, y, line = rect.x(), y + line + self.spacing(), 0
+            needs = min(_least(item), width)
+            if line and taken + self.spacing() + needs > width:
+                yield line
+                line, taken = [], 0
+            taken += needs + (self.spacing() if line else 0)
+            line.append(item)
+        if line:
+            yield line
+
+    def _arrange(self, rect: QRect, *, move: bool) -> int:
+        """Place the items in lines; the height that they take."""
+        y = rect.y()
+        for number, line in enumerate(self._lines(rect.width())):
+            y += self.spacing() if number else 0
+            height = max(item.sizeHint().height() for item in line)
             if move:
-                item.setGeometry(QRect(QPoint(x, y), QSize(width, hint.height())))
-            x, line = x + width + self.spacing(), max(line, hint.height())
-        return y + line - rect.y()
+                self._place(line, QRect(rect.x(), y, rect.width(), height))
+            y += height
+        return y - rect.y()
+
+    def _place(self, line: list[QLayoutItem], rect: QRect) -> None:
+        widths = [min(_least(item), rect.width()) for item in line]
+        spare = rect.width() - sum(widths) - self.spacing() * (len(line) - 1)
+        growing = [i for i, item in enumerate(line) if _grows(item)]
+        growing.sort(key=lambda i: line[i].maximumSize().width())  # what cannot take its share leaves it to the others
+        for number, i in enumerate(growing):
+            more = min(spare // (len(growing) - number), line[i].maximumSize().width() - widths[i])
+            widths[i] += more
+            spare -= more
+        x = rect.x()
+        for item, width in zip(line, widths, strict=True):
+            height = item.sizeHint().height()
+            item.setGeometry(QRect(x, rect.y() + (rect.height() - height) // 2, width, height))
+            x += width + self.spacing()
+
+
+def _grows(item: QLayoutItem) -> bool:
+    return bool(item.expandingDirections() & Qt.Orientation.Horizontal)
+
+
+def _least(item: QLayoutItem) -> int:
+    return (item.minimumSize() if _grows(item) else item.sizeHint()).width()
