@@ -139,7 +139,8 @@ class MainWindow(QMainWindow):
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
         self.status.stop_clicked.connect(self.stop)
         self.status.busy_shown.connect(self._refresh_soon)
-        QGuiApplication.clipboard().dataChanged.connect(self._refresh_soon)
+        self._held = clipboard.Held(self)
+        self._held.changed.connect(self._refresh_soon)
 
     def begin(self, paths: Sequence[Path] | None = None) -> None:
         """Fill the window that has just been shown: with these documents, or with those of the last time.
@@ -231,7 +232,7 @@ class MainWindow(QMainWindow):
             undo=document.history.undo_title,
             redo=document.history.redo_title,
             modified=not document.history.is_clean,
-            can_paste=clipboard.can_paste(),
+            can_paste=self._held.layers(),
             errors=errors,
             busy=self.status.busy,
             instances=len(self.structure.instances()),

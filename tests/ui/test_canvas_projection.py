@@ -195,6 +195,20 @@ def test_paste_of_plain_text_from_elsewhere(qtbot, context):
     assert list(context.document.graph.layers) == ["p"]
 
 
+def test_the_clipboard_is_looked_at_once_after_each_change(qtbot, context, monkeypatch):
+    asked = []
+    can_paste = clipboard.can_paste
+    monkeypatch.setattr(clipboard, "can_paste", lambda: asked.append(1) or can_paste())
+    QGuiApplication.clipboard().setText("a letter")
+    held = clipboard.Held(context)
+    assert [held.layers() for _ in range(3)] == [False] * 3
+    assert len(asked) == 1
+    with qtbot.waitSignal(held.changed):
+        QGuiApplication.clipboard().setText('<NetworkModel name="x" version="2"></NetworkModel>')
+    assert [held.layers() for _ in range(3)] == [can_paste()] * 3 == [True] * 3
+    assert len(asked) == 2
+
+
 @pytest.mark.parametrize("text", ["hello", "<NetworkModel", "<NetworkModel><Layer/></NetworkModel>"])
 def test_paste_of_something_else_is_refused(qtbot, context, text):
     canvas = shown(qtbot, context, kit.small_graph())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from app.ui.texts import tr
@@ -42,8 +43,28 @@ def _declared(layer: Layer, attributes: Mapping[str, str]) -> Layer:
 
 
 def can_paste() -> bool:
-    """Whether the clipboard looks like layers; cheap."""
+    """Whether the clipboard looks like layers. The text may come from another program, however long it is."""
     return holds_layers(QGuiApplication.clipboard().text())
+
+
+class Held(QObject):
+    """Whether the clipboard holds layers, looked at once after each change of it: the window asks with every selection."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._layers: bool | None = None
+        QGuiApplication.clipboard().dataChanged.connect(self._forget)
+
+    def layers(self) -> bool:
+        if self._layers is None:
+            self._layers = can_paste()
+        return self._layers
+
+    def _forget(self) -> None:
+        self._layers = None
+        self.changed.emit()
 
 
 def pasted() -> Graph:
