@@ -98,6 +98,8 @@ class Picture:
         painter = QPainter(image)
         self._paint(painter, QRectF(0, 0, size.width() / ratio, size.height() / ratio))
         painter.end()
+        if not self.look.transparent:  # written in half the time
+            image.convertTo(QImage.Format.Format_RGB32)
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         image.save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs want bytes, the call a text
