@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from PySide6.QtCore import QByteArray, QObject, Qt
-from PySide6.QtWidgets import QComboBox, QDialogButtonBox, QInputDialog, QMenu
+from PySide6.QtWidgets import QComboBox, QDialogButtonBox, QInputDialog, QLineEdit, QMenu
 
 from app.ui.dialogs.findings import without_icons
 from app.ui.docks import Arrangement
@@ -74,9 +74,10 @@ class Layouts(QObject):
         dialog.setOkButtonText(tr("Save"))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.textValueSelected.connect(lambda typed: self.save(typed.strip()))
-        for field in dialog.findChildren(QComboBox):
-            field.setObjectName("layout_name.text")
-            field.setAccessibleName(tr("Name of the layout"))
+        for kind, name in ((QLineEdit, "layout_name.line"), (QComboBox, "layout_name.text")):
+            for field in dialog.findChildren(kind):
+                field.setObjectName(name)
+                field.setAccessibleName(tr("Name of the layout"))
         for buttons in dialog.findChildren(QDialogButtonBox):
             without_icons(buttons)
         dialog.open()

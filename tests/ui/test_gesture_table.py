@@ -442,3 +442,16 @@ def test_nothing_destructive_is_bound_to_a_bare_key(window):
         if len(k) == 1 and ("delete" in spec.id or "cut" in spec.id or "close" in spec.id or "quit" in spec.id)
     }
     assert bare == {}
+
+
+def test_hints_of_searches_are_not_cut_with_large_letters(window, qapp):
+    small, large = qapp.font(), qapp.font()
+    large.setPointSizeF(small.pointSizeF() * 2)
+    qapp.setFont(large)
+    try:
+        keys(window, "Space")
+        edit = popup(window)
+        assert edit.fontMetrics().horizontalAdvance(edit.placeholderText()) + 8 <= edit.width()
+        QTest.keyClick(edit, Qt.Key.Key_Escape)
+    finally:
+        qapp.setFont(small)

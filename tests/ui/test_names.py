@@ -62,6 +62,16 @@ USED = (
 )
 PARTS = (QAbstractSpinBox, QComboBox, QLineEdit, QTabBar, QAbstractItemView, QMessageBox, QDialogButtonBox, QDockWidget)
 WAIT = 60_000
+_DIALOGS = (
+    "export.pytorch",
+    "export.onnx",
+    "export.picture",
+    "file.print",
+    "view.save_layout",
+    "help.shortcuts",
+    "help.about",
+    "help.commands",
+)
 
 
 def unnamed(root: QWidget) -> list[str]:
@@ -165,7 +175,7 @@ def test_every_widget_of_every_dialog(window, qtbot, tmp_path) -> None:
                     left.append(f"{type(dialog).__name__} '{dialog.objectName()}' '{dialog.windowTitle()}'")
                 dialog.close()
 
-    for name in ("export.pytorch", "export.onnx", "help.shortcuts", "help.about", "edit.add"):
+    for name in (*_DIALOGS, "edit.add"):
         window._refresh()
         action = window.actions_[name]
         action.setEnabled(True)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame, QHeaderView, QLabel, QLineEdit, QTreeWidge
 from app.ui.texts import tr
 
 WIDTH, HEIGHT = 320, 300
+ROOM = 48  # beside the hint: frames and margins, in pixels
 STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 8, Qt.Key.Key_PageUp: -8}
 
 
@@ -78,6 +79,8 @@ class SearchPopup(QFrame):
         self._edit.setText(text)
         self._edit.selectAll()
         self._fill(text)
+        hint = self._edit.fontMetrics().horizontalAdvance(self._edit.placeholderText())
+        self.resize(max(self.width(), hint + ROOM), self.height())
         screen = self.screen().availableGeometry()
         x = min(place.x(), screen.right() - self.width())
         y = min(place.y(), screen.bottom() - self.height())
