@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWi
 
 from app.ui import theme
 from app.ui.texts import tr, trn
+from app.ui.widgets.plain import plain_tip
 from designer.graph.diagnostics import Diagnostic, Severity
 
 INFO_MS, WARNING_MS = 6_000, 20_000
@@ -79,7 +80,7 @@ class StatusBar(QStatusBar):
         palette = self.palette()
         palette.setColor(QPalette.ColorRole.WindowText, ink)
         self.setPalette(palette)
-        self.setToolTip(text)
+        self.setToolTip(plain_tip(text))
 
     def _on_message(self, text: str) -> None:
         """Tips of menus come here too: they are not errors."""

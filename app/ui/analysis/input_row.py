@@ -38,6 +38,7 @@ from app.ui.analysis.transport import Transport
 from app.ui.jobs.background import Background
 from app.ui.texts import tr
 from app.ui.widgets.flow import FlowLayout
+from app.ui.widgets.plain import plain_tip
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.patterns import PATTERNS
 
@@ -168,7 +169,7 @@ class InputRow(QFrame):
                 else:
                     self._show_read(path, *(thumbnail(path) if path is not None else (None, tr("no picture chosen"))))
             self._file.setText(title_of(path) if path is not None else "")
-            self._file.setToolTip(str(path or ""))
+            self._file.setToolTip(plain_tip(str(path or "")))
         if fed:
             self._size.setToolTip(tr("fed as {size}", size=" x ".join(map(str, fed))))
         track = self._playback.tracks.get(self.layer)

@@ -26,6 +26,7 @@ class Notice(QFrame):
         self._label = QLabel()
         self._label.setObjectName(f"{name}.text")
         self._label.setWordWrap(True)
+        self._label.setTextFormat(Qt.TextFormat.PlainText)  # it may quote what a file says
         self._label.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.ui import theme
 from app.ui.canvas.metrics import PAD, fonts
 from app.ui.texts import tr
+from app.ui.widgets.plain import plain_tip
 from designer.graph.model import Frame
 
 TINT = 36  # of 255
@@ -33,7 +34,7 @@ class FrameItem(QGraphicsItem):
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, True)
         self._size = QSizeF()
         self.show_rect(QRectF(*frame.rect))
-        self.setToolTip(frame.text)
+        self.setToolTip(plain_tip(frame.text))
 
     @property
     def rect(self) -> QRectF:

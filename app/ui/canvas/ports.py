@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas.look import PortLook
 from app.ui.texts import tr
+from app.ui.widgets.plain import plain_tip
 from designer.graph.types import DataType
 
 if TYPE_CHECKING:
@@ -67,9 +68,10 @@ class PortDot(QGraphicsItem):
             return
         self.refusal, self.misfit = reason, misfit
         if reason:
-            self.setToolTip(tr("Cannot connect here: {reason}", reason=reason))
+            self.setToolTip(plain_tip(tr("Cannot connect here: {reason}", reason=reason)))
         elif misfit:
-            self.setToolTip(tr("Does not fit: {reason}. Dropped here it is connected as it is.", reason=misfit))
+            told = tr("Does not fit: {reason}. Dropped here it is connected as it is.", reason=misfit)
+            self.setToolTip(plain_tip(told))
         else:
             self.setToolTip(self.look.tip)
 

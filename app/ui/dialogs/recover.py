@@ -24,6 +24,7 @@ from app.ui import theme
 from app.ui.dialogs.findings import without_icons
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.texts import mark, tr, tr_data
+from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.sentences import finding_text
 from designer.files.recovering import Unfinished
 from designer.graph.compare import compare
@@ -105,8 +106,8 @@ class RecoverDialog(GrowingDialog):
         name = left.path.name if left.path is not None else left.name
         item = QTreeWidgetItem([name, time, tr_data(STATES[left.disk]), folder])
         item.setData(0, Qt.ItemDataRole.UserRole, number)
-        item.setToolTip(0, left.title)
-        item.setToolTip(3, folder)
+        item.setToolTip(0, plain_tip(left.title))
+        item.setToolTip(3, plain_tip(folder))
         item.setIcon(0, theme.icon("alert", "warning") if left.findings else theme.icon("file-outline", "muted"))
         return item
 

@@ -28,6 +28,7 @@ from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.texts import mark, tr, tr_data
 from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.plain import plain_tip
 from designer.graph.compare import Comparison
 from designer.graph.diagnostics import DiagnosticError
 
@@ -182,7 +183,7 @@ class DifferencesPanel(QWidget):
             item = QTreeWidgetItem([f"{sign} {kind}", layer, details[0] if len(details) == 1 else ""])
             item.setData(0, LAYER, layer)
             item.setForeground(0, theme.color(MARKS[sign]))
-            item.setToolTip(2, "\n".join(details))
+            item.setToolTip(2, plain_tip("\n".join(details)))
             if len(details) > 1:
                 item.setText(2, tr("{count} values", count=len(details)))
                 for detail in details:

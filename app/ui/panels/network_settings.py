@@ -29,6 +29,7 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import Message
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.param_section import tool_button
+from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.weights_report import WeightsReportView
 from designer.files.settings import MAX_ITERATIONS, MAX_SEED, MAX_THREADS
 
@@ -186,7 +187,7 @@ class NetworkSettingsPanel(QWidget):
         self._seed.setEnabled(settings.random_seed is not None)
         if self._weights.text() != settings.weights:
             self._weights.setText(settings.weights)
-        self._weights.setToolTip(settings.weights)
+        self._weights.setToolTip(plain_tip(settings.weights))
 
     # --- wishes ------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from app.ui.texts import mark, tr, tr_data, trn
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.fix_bar import FixBar
 from app.ui.widgets.message import ICONS
+from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.sentences import sentence
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.fixes import Fix
@@ -79,7 +80,8 @@ class FindingsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return texts[index.column()]
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{texts[index.column()]} [{finding.code}]" if index.column() == 3 else texts[index.column()]
+            code = f" [{finding.code}]" if index.column() == 3 else ""
+            return plain_tip(texts[index.column()] + code)
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0:
             return theme.icon(ICONS[finding.severity.value], finding.severity.value)
         if role == _SORT_ROLE:

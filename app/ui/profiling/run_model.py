@@ -11,6 +11,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from app.ui import theme
 from app.ui.profiling.controller import Entry
 from app.ui.texts import mark, tr, tr_data
+from app.ui.widgets.plain import plain_tip
 from designer.profiling.report import Record
 from designer.profiling.units import UNAVAILABLE_SIGN, digits
 
@@ -90,7 +91,7 @@ class RunModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.FontRole and number:
             return theme.mono_font()
         if role == Qt.ItemDataRole.ToolTipRole:
-            return str(entry.path) if entry.path is not None else entry.record.title
+            return plain_tip(str(entry.path) if entry.path is not None else entry.record.title)
         return None
 
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.ui import theme
 from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.texts import tr, trn
 from app.ui.widgets.message import Message
 from app.ui.widgets.numbers import binary, si
 from app.ui.widgets.sentences import finding_text
@@ -23,6 +23,7 @@ from designer.operators.registry import Read
 from designer.profiling.units import MODELLED_SIGN
 
 UNKNOWN = "unknown"
+FINDINGS = 20  # that are shown: thousands of selected layers have thousands
 
 
 class LayerFacts(QWidget):
@@ -44,11 +45,15 @@ class LayerFacts(QWidget):
         self._because.setTextFormat(Qt.TextFormat.RichText)
         self._because.linkActivated.connect(self.link_activated)
         self._findings: list[Message] = []
+        self._more = QLabel()
+        self._more.setObjectName(f"{name}.more")
+        self._more.hide()
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(4)
         self._layout.addLayout(self._grid)
         self._layout.addWidget(self._because)
+        self._layout.addWidget(self._more)
 
     def facts(self) -> dict[str, str]:
         """What is shown, label to text."""
@@ -96,6 +101,7 @@ class LayerFacts(QWidget):
         while len(self._rows) < len(facts):
             label, value = QLabel(), QLabel()
             value.setFont(theme.mono_font())
+            value.setTextFormat(Qt.TextFormat.PlainText)
             higher = value.fontMetrics().ascent() - label.fontMetrics().ascent()
             label.setContentsMargins(0, max(0, higher), 0, 0)
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -115,15 +121,19 @@ class LayerFacts(QWidget):
             value.setVisible(on)
 
     def _tell(self, found: Sequence[Diagnostic]) -> None:
-        while len(self._findings) < len(found):
+        while len(self._findings) < min(len(found), FINDINGS):
             message = Message(f"{self._name}.finding_{len(self._findings)}")
-            self._layout.addWidget(message)
+            self._layout.insertWidget(self._layout.count() - 1, message)
             self._findings.append(message)
         for index, message in enumerate(self._findings):
             if index >= len(found):
                 message.tell("")
                 continue
             message.tell(finding_text(found[index]), found[index].severity.value)
+        left = len(found) - FINDINGS
+        more = trn("{count} more problem: see Type Checking.", "{count} more problems: see Type Checking.", left)
+        self._more.setText(more if left > 0 else "")
+        self._more.setVisible(left > 0)
 
 
 def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ class Message(QWidget):
         self._text = QLabel()
         self._text.setObjectName(name)
         self._text.setWordWrap(True)
+        self._text.setTextFormat(Qt.TextFormat.PlainText)  # it may quote what a file says
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         layout = QHBoxLayout(self)

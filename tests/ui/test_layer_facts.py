@@ -1,0 +1,33 @@
+"""What the Layer Editor says of thousands of layers at once."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+from PySide6.QtWidgets import QLabel
+
+from app.ui.document import Document
+from app.ui.widgets.layer_facts import FINDINGS, LayerFacts
+from app.ui.widgets.message import Message
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+
+
+def test_of_many_problems_the_first_are_shown_and_the_rest_counted(qtbot):
+    names = [f"conv_{i}" for i in range(300)]
+    document = Document(Graph([Layer(name, "convolution") for name in names]), default_registry())
+    count = sum(len(document.inference.states[name].diagnostics) for name in names)
+    assert count >= 300
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    facts.show_layers(document, names)
+    assert len([m for m in facts.findChildren(Message) if m.text()]) == FINDINGS
+    more = facts.findChild(QLabel, "facts.more")
+    assert more.text() == f"{count - FINDINGS} more problems: see Type Checking."
+    facts.show_layers(document, names[:1])
+    assert more.text() == ""
+    assert more.isHidden()

@@ -1,0 +1,47 @@
+"""What a document or a file name says is shown as text: Qt takes `<img src=...>` for a picture, and fetches it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+import canvas_kit as kit
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextDocument
+from PySide6.QtWidgets import QLabel
+
+from app.ui.analysis.notice import Notice
+from app.ui.canvas.frames import FrameItem
+from app.ui.widgets.message import Message
+from app.ui.widgets.plain import plain_tip
+from designer.graph import commands
+from designer.graph.model import Frame
+
+pytestmark = pytest.mark.gui
+
+FOREIGN = "'<img src=\"file:////elsewhere/x.png\">' is no number\n& more"
+
+
+def test_tips_show_foreign_text_as_it_is(qapp):
+    assert plain_tip("64 x 48\nfrom a & b") == "64 x 48\nfrom a & b"
+    page = QTextDocument()
+    page.setHtml(plain_tip(FOREIGN))
+    assert page.toPlainText() == FOREIGN
+
+
+@pytest.mark.parametrize("made", [lambda: Message("m"), lambda: Notice("n", "Notice")])
+def test_lines_under_fields_show_foreign_text_as_it_is(qtbot, made):
+    line = made()
+    qtbot.addWidget(line)
+    getattr(line, "tell" if isinstance(line, Message) else "say")(FOREIGN)
+    label = next(x for x in line.findChildren(QLabel) if x.text().endswith(FOREIGN))
+    assert label.textFormat() is Qt.TextFormat.PlainText
+
+
+def test_the_comment_of_a_frame_is_no_markup(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    kit.show(window, kit.small_graph())
+    frame = Frame("f", "a title", FOREIGN, rect=(0, 0, 400, 300))
+    assert window.context.document.do(lambda g: commands.set_frame(g, "f", frame))
+    tips = [item.toolTip() for item in window.canvas.viewer.scene().items() if isinstance(item, FrameItem)]
+    assert tips == [plain_tip(FOREIGN)]
