@@ -27,6 +27,7 @@ Answer = Literal["save", "discard", "cancel"]
 def ask_unsaved(name: str, parent: QWidget) -> Answer:
     """Whether to save a changed document before it goes away."""
     box = QMessageBox(parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)  # a file may be called <b>
     box.setObjectName("unsaved")
     box.setWindowTitle(tr("Unsaved Changes"))
     box.setIcon(QMessageBox.Icon.Warning)
@@ -122,6 +123,7 @@ def ask_unsaved_many(names: Sequence[str], parent: QWidget) -> list[int] | None:
 def ask_changed(name: str, parent: QWidget) -> Literal["overwrite", "elsewhere", "cancel"]:
     """What to do where saving would write over what somebody else wrote."""
     box = QMessageBox(parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)  # a file may be called <b>
     box.setObjectName("changed_on_disk")
     box.setWindowTitle(tr("Changed by Another Program"))
     box.setIcon(QMessageBox.Icon.Warning)
@@ -144,6 +146,7 @@ def ask_changed(name: str, parent: QWidget) -> Literal["overwrite", "elsewhere",
 def ask_discard(title: str, parent: QWidget) -> bool:
     """Whether changes that are not saved, or that a crash left behind, are really not wanted."""
     box = QMessageBox(parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)  # a file may be called <b>
     box.setObjectName("discard")
     box.setWindowTitle(tr("Discard Unsaved Changes"))
     box.setIcon(QMessageBox.Icon.Warning)
