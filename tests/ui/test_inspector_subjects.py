@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,18 @@ def test_the_gradient_of_an_input_to_itself_is_one(bench: Bench) -> None:
     assert bench.panel.page is not None, bench.panel.subject.message
     assert bench.panel.page.values.shape == (3, 16, 24)
     assert np.all(bench.panel.page.values == 1)
+
+
+def test_a_gradient_whose_engine_was_killed_is_asked_for_again(bench: Bench) -> None:
+    bench.inspect("conv_0")
+    os.kill(bench.context.engine.pid, signal.SIGSTOP)  # it cannot answer any more
+    bench.choose("kind", list(Kind).index(Kind.GRADIENT))
+    os.kill(bench.context.engine.pid, signal.SIGKILL)
+    bench.qtbot.waitUntil(lambda: "killed" in bench.panel.subject.reason(), timeout=kit.WAIT)
+    assert bench.panel.page is None
+    bench.launch_random()
+    bench.qtbot.waitUntil(lambda: bench.panel.page is not None, timeout=kit.WAIT)
+    assert bench.panel.subject.message == ""
 
 
 def test_the_item_of_a_batch_is_chosen(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:

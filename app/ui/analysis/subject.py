@@ -49,6 +49,7 @@ class Subject(QObject):
         self._active = False
         self._asked: tuple[object, ...] = ()
         self._flying = False
+        self._crashed = False  # `message` is of an engine that is no more
         self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self._ask)
         analysis.result_changed.connect(self._on_result)
 
@@ -179,6 +180,9 @@ class Subject(QObject):
         if key == self._asked:
             return
         self._asked, self._flying = key, True
+        if self._crashed:
+            self.message, self._crashed = "", False
+            self.changed.emit()
         method = "weights_of" if self.kind is Kind.WEIGHTS else "gradient"
         ask(self, analysis.engine, method, params, lambda r: self._came(key, r), lambda e: self._refused(key, e))
 
@@ -221,4 +225,5 @@ class Subject(QObject):
             return
         self.value = None
         self.message = placed_text(found[0]) if found else ""
+        self._crashed = bool(found) and found[0].code == "engine-crashed"
         self.changed.emit()
