@@ -30,7 +30,7 @@ from PySide6.QtWidgets import (
 
 import samples
 from app.ui.profiling.controller import profiling_of
-from app.ui.widgets.sentences import sentence
+from app.ui.widgets.sentences import finding_text, placed_text, sentence
 from app.ui.window import MainWindow
 from designer.operators.api import Category, Operator
 from designer.operators.registry import default_registry
@@ -74,6 +74,7 @@ def pieces(text: str) -> list[str]:
 
 LAYERS = ("input", "noise", "conv", "mix", "strange", "output")
 DATA = (
+    r"\w+\.(bias|kernel)",  # tensors
     r"[\w./~-]*\.(xml|npy|png|jpe?g|onnx|html|csv|json)",  # files
     r"(/[\w.-]+)+/?|test_every_dialog\d",  # folders
     rf"({'|'.join(LAYERS)}|named)(:\w+)?",  # layers, the network
@@ -82,6 +83,7 @@ DATA = (
     r"(Ctrl|Shift|Alt|F\d+|Esc|Del|Space|Enter|Return|Home|End|Tab|Up|Down|Left|Right|Backspace|Ins|PgUp|PgDown)\b\+?",  # keys
     r"Layerwright|PyTorch|torch|ONNX Runtime|onnxruntime|ONNX|numpy|CPU|cpu|ComfyUI|Blender|of_a_plugin|secret|dncnn|denoiser\w*",  # names
     r"SSIM|PSNR|Letter|dB|NumPy|GIF|PNG|CSV|JSON|HTML",
+    r"Press shortcut",  # Qt's own, with Qt's translator
     r"NodeGraph|Nodes\b",  # the library's menus, which are never shown
 )
 
@@ -96,6 +98,7 @@ def declared() -> set[str]:
         for parameter in cls.parameters:
             info = parameter.info
             found |= {parameter.name, parameter.title, info.doc, info.unit or "", *info.choices}
+            found |= {choice.replace("_", " ") for choice in info.choices}
             found |= set(parameter.title.split(":"))
     found |= {path.stem.replace("_", " ") for path in samples.path("photographs").iterdir()} | {
         name.replace("_", " ") for name in PATTERNS
@@ -107,7 +110,11 @@ def told(window: MainWindow) -> Iterator[str]:
     """What the domain and the engine say: findings, where a figure comes from, the machine. It stays English for now."""
     for finding in window.context.document.diagnostics():
         yield from (sentence(finding.message), sentence(finding.remedy), finding.message, finding.remedy)
-        yield from (finding.code, finding.severity.value)
+        yield from (finding.code, finding.severity.value, finding_text(finding), placed_text(finding))
+    for name in window.context.document.graph.layers:
+        operator = window.context.document.inference.read(name).operator
+        for option in operator.options() if operator is not None else ():
+            yield from (option.label, *(choice.replace("_", " ") for choice in option.choices))
     yield from (origin.value for origin in Origin)
     for entry in profiling_of(window.context).entries:
         record = entry.record
@@ -200,12 +207,13 @@ def _place(widget: QWidget) -> str:
 
 def _foreign(widget: QWidget) -> bool:
     """Parts that Qt or NodeGraphQt make, and that have no text of ours."""
-    while widget is not None:
-        if widget.objectName().startswith(("qt_", "ScrollLeft", "ScrollRight")):
+    if widget.objectName().startswith(("qt_", "ScrollLeft", "ScrollRight")) and not isinstance(widget, QLabel):
+        return True
+    parent: QWidget | None = widget
+    while parent is not None:
+        if type(parent).__module__.startswith("NodeGraphQt"):
             return True
-        if type(widget).__module__.startswith("NodeGraphQt"):
-            return True
-        widget = widget.parentWidget()
+        parent = parent.parentWidget()
     return False
 
 

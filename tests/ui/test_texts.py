@@ -137,6 +137,7 @@ def test_every_workspace_fits_a_small_screen(opened) -> None:
 
 def test_every_dialog(opened, tmp_path) -> None:
     window, reader = opened, Reader()
+    reader.learn(told(window))
 
     def look(what: str) -> None:
         QApplication.processEvents()

@@ -117,7 +117,7 @@ class NetworkSettingsPanel(QWidget):
         location.addWidget(folder)
         location.addWidget(file)
         self._report = WeightsReportView(f"{name}.weights")
-        self._random = QCheckBox(tr("Random numbers for missing weights"))
+        self._random = QCheckBox(tr("Random where missing"))
         self._random.setObjectName(f"{name}.random")
         self._random.setAccessibleName(tr("Fill missing weights with random numbers"))
         self._random.setToolTip(tr("Lets an untrained network run; every result says that its weights are random"))

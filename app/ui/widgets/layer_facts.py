@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.ui import theme
 from app.ui.document import Document
-from app.ui.texts import tr, trn
+from app.ui.texts import mark, tr, tr_data, trn
 from app.ui.widgets.message import Message
 from app.ui.widgets.numbers import binary, si
 from app.ui.widgets.sentences import finding_text
@@ -22,7 +22,7 @@ from designer.operators.live_cost import LiveCost
 from designer.operators.registry import Read
 from designer.profiling.units import MODELLED_SIGN
 
-UNKNOWN = "unknown"
+UNKNOWN = mark("unknown")
 FINDINGS = 20  # that are shown: thousands of selected layers have thousands
 
 
@@ -84,7 +84,7 @@ class LayerFacts(QWidget):
             )
             facts.append((tr("Memory, FP32"), memory))
         else:
-            facts += [(tr("Learned values"), UNKNOWN), (tr("Work, batch of 1"), UNKNOWN)]
+            facts += [(tr("Learned values"), tr_data(UNKNOWN)), (tr("Work, batch of 1"), tr_data(UNKNOWN))]
         self._show(facts)
         cause = next((s.because_of for s in states.values() if s.because_of is not None), None)
         self._because.setVisible(cause is not None)
@@ -143,11 +143,11 @@ def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[
     for position, index in enumerate(connected):
         port = ports[min(index, len(ports) - 1)].name if ports else str(index)
         label = tr("Input {port}", port=port) if len(connected) > 1 or len(ports) > 1 else tr("Input")
-        shape = str(state.inputs[position]) if position < len(state.inputs) else UNKNOWN
+        shape = str(state.inputs[position]) if position < len(state.inputs) else tr_data(UNKNOWN)
         facts.append((label, tr("{shape}\nfrom {source}", shape=shape, source=layer.inputs[index])))
     outputs = operator.output_ports() if operator is not None else ()
     for index, out in enumerate(outputs):
         label = tr("Output {name}", name=out.name) if len(outputs) > 1 else tr("Output")
         known = state.outputs is not None and index < len(state.outputs)
-        facts.append((label, str(state.outputs[index]) if known and state.outputs is not None else UNKNOWN))
+        facts.append((label, str(state.outputs[index]) if known and state.outputs is not None else tr_data(UNKNOWN)))
     return facts

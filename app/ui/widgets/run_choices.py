@@ -73,4 +73,4 @@ def tiles(present: int) -> tuple[Choice, ...]:
 
 
 def layouts() -> tuple[Choice, ...]:
-    return tuple(Choice(value, title) for value, title in LAYOUT_TITLES.items())
+    return tuple(Choice(value, tr_data(title)) for value, title in LAYOUT_TITLES.items())
