@@ -74,7 +74,7 @@ class Histogram(
             return ()
         step = (self.high - self.low) / self.ranges
         ends = [f"{self.low + step * place:.4g}" for place in range(self.ranges + 1)]
-        return tuple(f"{low} … {high}" for low, high in pairwise(ends))
+        return tuple(f"[{low}, {high})" for low, high in pairwise(ends))
 
     def options(self) -> tuple[Option, ...]:
         return (

@@ -235,7 +235,7 @@ def test_figures_of_analysis_layers_are_numbers_with_names(qtbot: QtBot, engine:
     assert "feature 0 mean   0.5" in bench.panel.status_text
     bench.context.inspect_requested.emit("histo:shares")
     qtbot.waitUntil(lambda: bench.panel.page is not None and bench.panel.page.values.size == 4, timeout=kit.WAIT)
-    assert bench.panel.features.name_of(1) == "1 0.25 … 0.5"
+    assert bench.panel.features.name_of(1) == "1 [0.25, 0.5)"
     assert labels_of(document, "histo") == ()
     bench.context.inspect_requested.emit("diff:ssim")
     qtbot.waitUntil(lambda: bench.panel.page is not None and bench.panel.page.values.size == 1, timeout=kit.WAIT)
