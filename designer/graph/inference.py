@@ -7,10 +7,10 @@ more than a layer's own text (instances of templates) is a `GraphLookup`, made f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
@@ -18,6 +18,10 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.ranks import Ranks
 from designer.graph.types import ShapeError, TensorType
+
+Result = TypeVar("Result")
+Steps = Generator[None, None, Result]  # work that can be interrupted
+PAUSE = 64  # layers between two pauses
 
 
 class PortLike(Protocol):
@@ -92,10 +96,23 @@ class _Parsed:
     read: ReadLike
 
 
-class Inference:
-    """The states of all layers of `graph`. Call `update` with every ChangeSet (for instance from `History.subscribe`)."""
+def finish(steps: Steps[Result]) -> Result:
+    """Do all of the work at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
-    def __init__(self, graph: Graph, lookup: Lookup) -> None:
+
+class Inference:
+    """The states of all layers of `graph`. Call `update` with every ChangeSet (for instance from `History.subscribe`).
+
+    One made `empty` knows nothing until `refresh` or `refreshing`. Where steps are left undone, it is of no more use.
+    """
+
+    def __init__(self, graph: Graph, lookup: Lookup, *, empty: bool = False) -> None:
         self.graph = graph
         self.bound = lookup.for_graph(graph) if isinstance(lookup, Binding) else None
         self.lookup: Lookup = self.bound or lookup
@@ -103,17 +120,27 @@ class Inference:
         self.states: dict[str, LayerState] = {}
         self.last_inferred = 0  # how many layers the last update looked at
         self._ranks = Ranks(graph)
-        self.refresh()
+        if not empty:
+            self.refresh()
 
     def refresh(self) -> None:
         """Infer everything from scratch."""
+        finish(self.refreshing())
+
+    def refreshing(self) -> Steps[None]:
+        """`refresh` in steps."""
         self._parsed.clear()
         self.states.clear()
         self._ranks.renew()
-        self._run(set(self.graph.layers))
+        yield
+        yield from self._run(set(self.graph.layers))
 
     def update(self, change: ChangeSet) -> frozenset[str]:
         """Infer what `change` touched and what depends on it; returns the layers whose state is different now."""
+        return finish(self.updating(change))
+
+    def updating(self, change: ChangeSet) -> Steps[frozenset[str]]:
+        """`update` in steps."""
         for name in change.removed:
             self._parsed.pop(name, None)
             self.states.pop(name, None)
@@ -127,7 +154,7 @@ class Inference:
             dirty.update(n for n in self.graph.consumers(name) if any(s and s.port for s in self.graph[n].inputs))
         if change.added or change.removed or change.rewired:
             self._ranks.update(change.removed, change.added | change.rewired)
-        return frozenset(self._spread(dirty) if self._ranks.known else self._run(dirty))
+        return frozenset((yield from self._spread(dirty) if self._ranks.known else self._run(dirty)))
 
     def read(self, name: str) -> ReadLike:
         """The typed operator of a layer; read again only when its text changed."""
@@ -162,7 +189,7 @@ class Inference:
 
     # --- the pass --------------------------------------------------------------------------------------------
 
-    def _run(self, dirty: set[str]) -> set[str]:
+    def _run(self, dirty: set[str]) -> Steps[set[str]]:
         """The pass through everything downstream of `dirty`, whose links may form loops."""
         everything = len(dirty) == len(self.graph)
         region = dirty if everything else self.graph.downstream(dirty)
@@ -182,9 +209,11 @@ class Inference:
             if everything or name in dirty or not changed.isdisjoint(layer.producers()):
                 self.last_inferred += 1
                 self._store(name, self._infer(layer), changed)
+                if self.last_inferred % PAUSE == 0:
+                    yield
         return changed
 
-    def _spread(self, dirty: set[str]) -> set[str]:
+    def _spread(self, dirty: set[str]) -> Steps[set[str]]:
         """The pass through a network without loops: from layer to layer, only as far as results differ."""
         rank = self._ranks
         waiting = [(rank[name], name) for name in dirty]
@@ -201,6 +230,8 @@ class Inference:
                     if consumer not in queued:
                         queued.add(consumer)
                         heappush(waiting, (rank[consumer], consumer))
+            if self.last_inferred % PAUSE == 0:
+                yield
         return changed
 
     def _store(self, name: str, state: LayerState, changed: set[str]) -> None:

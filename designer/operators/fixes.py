@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.inference import Inference
+from designer.graph.inference import Inference, Steps, finish
 from designer.operators import fix_links, fix_shapes, fix_texts
 from designer.operators.fix_case import Case, Idea
 from designer.operators.inside import InsideInference
@@ -40,7 +40,15 @@ def fixes(
 
     A `trial` of the same network can serve several findings.
     """
+    return finish(finding_fixes(graph, registry, inference, diagnostic, trial))
+
+
+def finding_fixes(
+    graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic, trial: Trial | None = None
+) -> Steps[tuple[Fix, ...]]:
+    """`fixes` in steps. Once the network is another one they are no longer of use."""
     trial = trial if trial is not None else Trial(graph, registry, inference)
+    yield from trial.prepare()
     if not trial.has(diagnostic):
         return ()
     found: dict[str, Fix] = {}
@@ -48,7 +56,8 @@ def fixes(
     for number, idea in enumerate(_ideas(case)):
         if number >= TRIED or len(found) >= MOST:
             break
-        if idea.title not in found and trial.mends(diagnostic, idea):
+        yield
+        if idea.title not in found and (yield from trial.mends(diagnostic, idea)):
             found[idea.title] = Fix(idea.title, Edit(idea.title, idea.edit.layers, properties=idea.edit.properties))
     return tuple(found.values())
 
@@ -68,17 +77,25 @@ def _ideas(case: Case) -> Iterator[Idea]:
 
 
 class Trial:
-    """A copy of a network on which edits are tried and taken back."""
+    """A copy of a network on which edits are tried and taken back. Call `prepare` before use."""
 
     def __init__(self, graph: Graph, registry: Registry, inference: Inference) -> None:
         self._graph = graph.copy()
         if isinstance(inference, InsideInference):
-            self._inference: Inference = InsideInference(self._graph, registry, inference.inside.feeds)
+            feeds = inference.inside.feeds
+            self._inference: Inference = InsideInference(self._graph, registry, feeds, empty=True)
         else:
-            self._inference = Inference(self._graph, registry)
+            self._inference = Inference(self._graph, registry, empty=True)
         self._registry = registry
         self._inside = isinstance(inference, InsideInference)
-        self._before = self._keys()
+        self._before: Counter[Key] | None = None
+
+    def prepare(self) -> Steps[None]:
+        """Infer the copy, once."""
+        if self._before is None:
+            yield
+            yield from self._inference.refreshing()
+            self._before = self._keys()
 
     def _keys(self) -> Counter[Key]:
         silent = None if self._inside else missing_output(self._graph, self._registry)
@@ -86,26 +103,28 @@ class Trial:
 
     def has(self, diagnostic: Diagnostic) -> bool:
         """Whether the network has this finding."""
-        return key(diagnostic) in self._before
+        return self._before is not None and key(diagnostic) in self._before
 
-    def mends(self, diagnostic: Diagnostic, idea: Idea) -> bool:
+    def mends(self, diagnostic: Diagnostic, idea: Idea) -> Steps[bool]:
         """Whether the idea makes the finding go away and brings no other."""
-        if not idea.edit:
+        before = self._before
+        if not idea.edit or before is None:
             return False
         try:
-            self._inference.update(self._graph.apply(idea.edit))
+            change = self._graph.apply(idea.edit)
         except ValueError:  # the edit is about another network
             return False
+        yield from self._inference.updating(change)
         after = self._keys()
-        self._inference.update(self._graph.apply(idea.edit.reversed()))
+        yield from self._inference.updating(self._graph.apply(idea.edit.reversed()))
         gone = key(diagnostic)
-        if after[gone] >= self._before[gone]:
+        if after[gone] >= before[gone]:
             return False
-        new = after - self._before
+        new = after - before
         opened = Counter(
             {k: n for k, n in new.items() if idea.opens is not None and k[0] == "missing-input" and k[1] == idea.opens}
         )
-        return not (new - opened) and (not opened or after.total() < self._before.total())
+        return not (new - opened) and (not opened or after.total() < before.total())
 
 
 def key(diagnostic: Diagnostic) -> Key:

@@ -73,9 +73,9 @@ class InsideLookup(TemplateLookup):
 class InsideInference(Inference):
     """Shapes and problems inside of a template. A port that nothing is known of makes what reads it unknown, not wrong."""
 
-    def __init__(self, graph: Graph, registry: Registry, feeds: Feeds | None = None) -> None:
+    def __init__(self, graph: Graph, registry: Registry, feeds: Feeds | None = None, *, empty: bool = False) -> None:
         self.inside = InsideLookup(registry, graph, feeds or {})
-        super().__init__(graph, self.inside)
+        super().__init__(graph, self.inside, empty=empty)
 
     def feed(self, feeds: Feeds) -> frozenset[str]:
         """Other types at the ports; returns the layers whose state is different now."""

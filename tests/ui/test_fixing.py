@@ -87,3 +87,58 @@ def test_inside_of_a_template_the_fix_is_a_step_of_the_file(window):
     assert not root.diagnostics()
     root.undo()
     assert inside.graph["c"].params["features"] == "many"
+
+
+# --- a slice at a time -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Every slice ends after one step, as if the network were large."""
+    monkeypatch.setattr(fixing, "SLICE_MS", 0)
+
+
+def break_it(document: Document) -> None:
+    document.do(lambda g: set_params(g, {"conv": {"features": "many"}}))
+
+
+def test_a_search_in_slices_finds_the_same(qtbot, window, slow):
+    document = window.context.document
+    break_it(document)
+    search, found = fixing.Search(window), []
+    search.found.connect(found.append)
+    search.start(document, document.diagnostics())
+    assert search.active
+    assert not found
+    qtbot.waitUntil(lambda: not search.active)
+    assert found == [fixing.fixes_of(document, document.diagnostics())]
+    assert found[0]
+
+
+def test_an_edit_ends_a_search_and_another_finding_takes_its_place(qtbot, window, slow):
+    document = window.context.document
+    break_it(document)
+    search, found, stopped = fixing.Search(window), [], []
+    search.found.connect(found.append)
+    search.stopped.connect(lambda: stopped.append(True))
+    search.start(document, document.diagnostics())
+    document.do(lambda g: set_params(g, {"conv": {"padding": "sane"}}))
+    assert not search.active
+    assert stopped == [True]
+    first, last = document.diagnostics()[0], document.diagnostics()[-1]
+    assert first != last
+    search.start(document, [first])
+    search.start(document, [last])
+    qtbot.waitUntil(lambda: not search.active)
+    assert found == [fixing.fixes_of(document, [last])]
+
+
+def test_the_menu_is_there_before_its_fixes(qtbot, window, slow):
+    break_it(window.context.document)
+    menu = menu_at(window, "conv")
+    fix = menu.actions()[0].menu()
+    assert [a.text() for a in fix.actions()] == ["Looking for fixes..."]
+    assert not fix.actions()[0].isEnabled()
+    qtbot.waitUntil(lambda: "Reset features to 32" in [a.text() for a in fix.actions()])
+    assert all(a.isEnabled() for a in fix.actions())
+    menu.close()

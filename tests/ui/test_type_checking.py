@@ -10,6 +10,7 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButton, QTableView, QToolButton
 
+from app.ui import fixing
 from app.ui.context import Context
 from app.ui.document import Document
 from app.ui.panels.type_checking import TypeCheckingPanel, unique
@@ -164,6 +165,24 @@ def test_the_fixes_of_a_finding_are_buttons(qtbot, panel, context):
     qtbot.waitUntil(lambda: "Connect" in button.text())  # the finding that stands there now
     context.document.undo()
     assert context.document.graph == before
+
+
+def test_fixes_of_a_large_network_come_later_and_follow_the_edits(qtbot, panel, context, monkeypatch):
+    monkeypatch.setattr(fixing, "SLICE_MS", 0)  # as if the network were large
+    bar = panel.findChild(FixBar, "type_checking.fixes")
+    label = bar.findChild(QLabel, "type_checking.fixes.label")
+    said = []
+    show = bar.show_search
+    monkeypatch.setattr(bar, "show_search", lambda: (show(), said.append(label.text())))
+    table, place = cell(panel, [r[1] for r in rows(panel)].index("conv_0"))
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    qtbot.waitUntil(lambda: len(bar.fixes) == 1)
+    assert said == ["Looking for fixes..."]
+    old = bar.fixes[0]
+    context.document.do(lambda g: set_params(g, {"conv_0": {"kernel_size": "5x5"}}))  # the finding stays as it is
+    qtbot.waitUntil(lambda: len(bar.fixes) == 1 and bar.fixes[0] != old)
+    qtbot.mouseClick(bar.findChild(QPushButton, "type_checking.fixes.0"), Qt.MouseButton.LeftButton)
+    assert context.document.graph["conv_0"].params == {"kernel_size": "5x5", "features": "32"}
 
 
 def test_the_menu_of_a_finding_has_its_fixes(qtbot, panel, context):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from PySide6.QtCore import (
     QAbstractTableModel,
@@ -150,6 +151,9 @@ class TypeCheckingPanel(QWidget):
         self._find_fixes = QTimer(self, singleShot=True, interval=0, timeout=self._show_fixes)
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._refresh)
+        self._search = fixing.Search(self)
+        self._search.found.connect(self._on_found)
+        self._search.stopped.connect(self._later.start)
         context.document_changed.connect(self._watch)
         theme.changes().changed.connect(self._table.viewport().update)
         self._watch(context.document if context.has_document else None)
@@ -215,6 +219,7 @@ class TypeCheckingPanel(QWidget):
     # --- following the document --------------------------------------------------------------------------------
 
     def _watch(self, document: object) -> None:
+        self._search.stop()
         if self._document is not None:
             self._document.changed.disconnect(self._schedule)
         if isinstance(document, Document):
@@ -235,7 +240,7 @@ class TypeCheckingPanel(QWidget):
             elif self._mended is not None:  # go on with the finding that moved up to the place of the mended one
                 self._table.setCurrentIndex(self._rows.index(min(self._mended, self._rows.rowCount() - 1), 0))
             self._mended = None
-            self._find_fixes.start()
+        self._find_fixes.start()  # also where the findings are the same: their fixes may be others
         for severity, button in self._toggles.items():
             count = sum(1 for d in found if d.severity is severity)
             if severity is Severity.ERROR:
@@ -287,9 +292,15 @@ class TypeCheckingPanel(QWidget):
         """Offer the fixes of the current finding. Trying them takes a moment, so nothing is tried for the others."""
         finding = self._finding(self._table.currentIndex())
         if finding is None or self._document is None or not self.isVisible():
+            self._search.stop()
             self._fixes.show_fixes(None)
         else:
-            self._fixes.show_fixes(fixing.fixes_of(self._document, [finding]))
+            self._search.start(self._document, [finding])
+            if self._search.active:
+                self._fixes.show_search()
+
+    def _on_found(self, found: object) -> None:
+        self._fixes.show_fixes(cast(list[Fix], found))
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -35,6 +35,11 @@ class FixBar(QWidget):
         self.fixes: tuple[Fix, ...] = ()
         self.hide()
 
+    def show_search(self) -> None:
+        """Say that fixes are looked for."""
+        self.show_fixes(())
+        self._label.setText(tr("Looking for fixes..."))
+
     def show_fixes(self, fixes: Sequence[Fix] | None) -> None:
         """Offer these; none: say that there is none; None: hide."""
         self.fixes = tuple(fixes or ())
