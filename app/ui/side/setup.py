@@ -186,6 +186,7 @@ class Setup(QScrollArea):
         self.clean.activated.connect(self._on_clean)
         strength = QHBoxLayout()
         strength.addWidget(self.strength, 1)
+        strength.addSpacing(4)
         strength.addWidget(self.unit)
         form.addRow(tr("Picture"), self.picture)
         form.addRow(tr("Noise"), self.kind)
