@@ -139,4 +139,4 @@ def open_picture(window: MainWindow, ending: str) -> None:
     """Ask for a picture of what is shown."""
     from app.ui.dialogs.export_picture import PictureDialog
 
-    PictureDialog(window.context, window.canvas.viewer.seen(), ending, window).open()
+    PictureDialog(window.context, window.canvas, ending, window).open()

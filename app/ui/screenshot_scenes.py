@@ -204,7 +204,7 @@ def documents(at: Photographer) -> None:
         show(at, RecoverDialog(left, window))
         show(at, UnsavedDialog([path.name for path in paths], window))
         show(at, ShortcutsDialog(window.actions_.shortcuts, window))
-        show(at, PictureDialog(window.context, window.canvas.viewer.seen(), ".png", window))
+        show(at, PictureDialog(window.context, window.canvas, ".png", window))
         for item in left:
             item.discard()
     finally:

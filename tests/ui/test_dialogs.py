@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
+from app.ui.canvas.canvas import Canvas
 from app.ui.context import Context
 from app.ui.dialogs.export_onnx import OnnxExportDialog
 from app.ui.dialogs.export_picture import PictureDialog
@@ -51,7 +51,9 @@ def test_enter_means_what_the_dialog_is_for(kind, agrees, qtbot) -> None:
     """Qt makes the first button of the focus chain the default one where none was in the dialog in time."""
     context = Context(default_registry())
     context.set_document(Document(Graph([Layer("input", "input")]), context.registry, parent=context))
-    dialog = kind(context, QRectF(0, 0, 64, 64)) if kind is PictureDialog else kind(context)
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    dialog = kind(context, canvas) if kind is PictureDialog else kind(context)
     qtbot.addWidget(dialog)
     dialog.show()
     qtbot.waitExposed(dialog)

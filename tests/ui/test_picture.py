@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from PySide6.QtCore import QSettings, Qt
@@ -15,13 +16,17 @@ from PySide6.QtWidgets import QApplication
 
 import samples
 from app.ui import theme
+from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.picture import Look, drawn, save
+from app.ui.context import Context
 from app.ui.dialogs.export_picture import PictureDialog
 from app.ui.document import Document
 from app.ui.window import MainWindow
 from designer.files.document import read_document
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
+from designer.graph.model import FOLDED, Frame, Layer
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -95,6 +100,62 @@ def test_what_cannot_be_written_says_why_and_leaves_nothing(document, tmp_path, 
 def test_an_empty_network_has_no_picture(qapp, tmp_path):
     with pytest.raises(DiagnosticError, match="no layers"):
         save(Document(Graph(), default_registry()), tmp_path / "a.png", Look())
+
+
+@pytest.fixture
+def shown(qtbot, document):
+    """A canvas that shows a network with a collapsed frame, an open one far outside, and an inspected layer."""
+    context = Context(document.registry)
+    names = list(document.graph.layers)
+    frames = [Frame("shut", "Shut", collapsed=True), Frame("far", "Far", rect=(3000, 1200, 300, 200))]
+    first = document.graph[names[0]]
+    inside = {first.name: (first, replace(first, attributes={FOLDED: "shut"}))}
+    document.do(lambda g: Edit("Frames", inside, frames={f.id: (None, f) for f in frames}))
+    context.set_document(document)
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.resize(900, 600)
+    canvas.show()
+    canvas.projection.inspect(names[-1])
+    context.select(names[2:5])
+    return context, canvas
+
+
+@pytest.mark.parametrize("part", ["all", "selection", "seen"])
+@pytest.mark.parametrize("large", [False, True])
+def test_the_size_that_is_told_is_that_of_the_file(qtbot, request, monkeypatch, tmp_path, part, large):
+    if large:  # items are made only where the canvas shows something
+        monkeypatch.setattr("app.ui.canvas.projection.EAGER", 3)
+    context, canvas = request.getfixturevalue("shown")
+    assert any(canvas.projection.spot(n).folded is not None for n in canvas.projection.layers)
+    dialog = PictureDialog(context, canvas)
+    qtbot.addWidget(dialog)
+    dialog.part.setCurrentIndex(dialog.part.findData(part))
+    dialog.scale.setValue(1.7)
+    dialog.file.setText(str(tmp_path / "a.png"))
+    qtbot.waitUntil(lambda: "pixels" in dialog.pixels.text())
+    told = [int(n.replace(",", "")) for n in dialog.pixels.text().split() if n[0].isdigit()]
+    dialog.write()
+    image = QImage(str(tmp_path / "a.png"))
+    assert told == pytest.approx([image.width(), image.height()], abs=3)
+
+
+def test_the_size_makes_no_items_and_waits_until_the_canvas_has_measured(qtbot, qapp, monkeypatch):
+    layers = [Layer(f"c{n}", "convolution", (n * 320, 0)) for n in range(400)]
+    document = Document(Graph(layers), default_registry())
+    context = Context(document.registry)
+    context.set_document(document)
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    before = len(canvas.viewer.scene().items())
+    monkeypatch.setattr("app.ui.canvas.picture.LayerViewer", None)  # another canvas would be needed to draw
+    assert not canvas.projection.measured
+    dialog = PictureDialog(context, canvas)
+    qtbot.addWidget(dialog)
+    assert dialog.pixels.text() == "Measuring the network..."
+    qtbot.waitUntil(lambda: "pixels" in dialog.pixels.text())
+    assert canvas.projection.measured
+    assert len(canvas.viewer.scene().items()) == before
 
 
 def test_from_the_menu_with_keys(qtbot, tmp_path):

@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QGraphicsItem
 
 from app.ui import theme
 from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.look import node_look
+from app.ui.canvas.metrics import layout
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.viewer import LayerViewer
@@ -44,6 +46,34 @@ class Look:
     area: QRectF | None = None
 
 
+def drawn_area(projection: Projection, look: Look) -> QRectF:
+    """What is painted, in units, known without making items. `projection` may be the canvas's own."""
+    document = projection.document
+    if look.area is not None or document is None:
+        return look.area or QRectF()
+    rects = [_unmarked(projection, document, name) for name in look.names or projection.layers]
+    if not look.names:
+        frames = (projection.frame(frame_id) for frame_id in document.graph.frames)
+        rects += [frame.sceneBoundingRect() for frame in frames if frame is not None]
+    whole = QRectF()
+    for rect in rects:
+        whole = whole.united(rect)
+    return whole.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+
+
+def _unmarked(projection: Projection, document: Document, name: str) -> QRectF:
+    """All that is painted of a layer without the mark of the inspected one, which needs room."""
+    spot = projection.spot(name)
+    if name != projection.inspected or spot.folded is not None:
+        return spot.area()
+    return QRectF(layout(node_look(document, name)).bounds.translated(spot.pos()))
+
+
+def pixels(area: QRectF, look: Look) -> QSize:
+    """The size of the PNG of an area."""
+    return QSize(max(1, round(area.width() * look.scale)), max(1, round(area.height() * look.scale)))
+
+
 class Picture:
     """A document drawn on a canvas of its own, without selection, marks and grid. `area` is what is painted, in units."""
 
@@ -60,19 +90,11 @@ class Picture:
                     item.hide()
             for name in look.names:
                 projection[name].setVisible(True)
-        rects = [projection.spot(name).area() for name in look.names or projection.layers]
-        if not look.names:
-            rects += [item.sceneBoundingRect() for item in viewer.scene().items() if isinstance(item, FrameItem)]
-        whole = QRectF()
-        for rect in rects:
-            whole = whole.united(rect)
-        self.area = look.area or whole.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+        self.area = drawn_area(projection, look)
 
     def pixels(self) -> QSize:
         """The size of the PNG."""
-        return QSize(
-            max(1, round(self.area.width() * self.look.scale)), max(1, round(self.area.height() * self.look.scale))
-        )
+        return pixels(self.area, self.look)
 
     def png(self) -> bytes:
         size = self.pixels()

@@ -86,6 +86,11 @@ class Projection:
         """Whether layers are still to be measured in quiet moments."""
         return self._settling.active
 
+    @property
+    def measured(self) -> bool:
+        """Whether the sizes of all layers are known."""
+        return not self._spots.stale
+
     # --- what the view asks for ------------------------------------------------------------------------------
 
     def need(self, area: QRectF) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF, Qt, QTimer
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -22,7 +22,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui import theme
-from app.ui.canvas.picture import ENDINGS, Look, Page, drawn, save
+from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.picture import ENDINGS, Look, Page, drawn_area, pixels, save
 from app.ui.context import Context
 from app.ui.dialogs.findings import finding_text, without_icons
 from app.ui.dialogs.growing import GrowingDialog
@@ -32,15 +33,16 @@ from app.ui.typed_path import taken, typed_path
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import DiagnosticError
 
+MEASURING_MS = 50  # between two looks whether the canvas has measured all layers
 FILTER = mark("Pictures (*.png *.svg *.pdf)")
 
 
 class PictureDialog(GrowingDialog):
-    """Asks for file, part, colours and size, and writes the picture. `seen` is what the canvas shows now."""
+    """Asks for file, part, colours and size, and writes the picture of what `canvas` shows."""
 
-    def __init__(self, context: Context, seen: QRectF, ending: str = ".png", parent: QWidget | None = None) -> None:
+    def __init__(self, context: Context, canvas: Canvas, ending: str = ".png", parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._context, self._seen = context, seen
+        self._context, self._projection, self._seen = context, canvas.projection, canvas.viewer.seen()
         self.setObjectName("picture")
         self.setAccessibleName(tr("Picture of the network"))
         self.setWindowTitle(tr("Print to PDF") if ending == ".pdf" else tr("Picture of the Network"))
@@ -107,7 +109,8 @@ class PictureDialog(GrowingDialog):
         box.addWidget(self.message)
         box.addWidget(buttons)
         self.export.setDefault(True)  # once it is in the dialog: before, Qt forgets it
-        self._areas: dict[str, QRectF] = {}
+        self._areas: dict[str, QRectF] = {}  # of the parts, once measured
+        self._measuring = QTimer(self, singleShot=True, interval=MEASURING_MS, timeout=self._refresh)
         self.file.textChanged.connect(self._refresh)
         self.part.currentIndexChanged.connect(self._refresh)
         self.scale.valueChanged.connect(self._refresh)
@@ -143,17 +146,15 @@ class PictureDialog(GrowingDialog):
         self.pixels.setText(self._size() if kind == ".png" else tr("Drawn with lines: sharp at every size."))
 
     def _size(self) -> str:
-        """How many pixels the picture would have. What is drawn is measured once for each part."""
-        part = str(self.part.currentData())
+        """How many pixels the picture would have. The canvas measures a large network a while after it was opened."""
+        look, part = self.look(), str(self.part.currentData())
         if part not in self._areas:
-            try:
-                with drawn(self._context.document, self.look()) as picture:
-                    self._areas[part] = picture.area
-            except DiagnosticError:
-                self._areas[part] = QRectF()
-        area, scale = self._areas[part], self.scale.value()
-        width, height = round(area.width() * scale), round(area.height() * scale)
-        return tr("{width} x {height} pixels", width=f"{width:,}", height=f"{height:,}")
+            if look.area is None and not self._projection.measured:
+                self._measuring.start()
+                return tr("Measuring the network...")
+            self._areas[part] = drawn_area(self._projection, look)
+        size = pixels(self._areas[part], look)
+        return tr("{width} x {height} pixels", width=f"{size.width():,}", height=f"{size.height():,}")
 
     def _browse(self) -> None:
         name, _ = QFileDialog.getSaveFileName(self, self.windowTitle(), self.file.text(), tr_data(FILTER))
