@@ -16,7 +16,7 @@ from app.ui.dialogs.export_picture import PictureDialog
 from app.ui.dialogs.export_pytorch import PyTorchExportDialog
 from app.ui.document import Document
 from designer.graph.graph import Graph
-from designer.graph.model import Layer
+from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 LONG = "A folder with a long name cannot be written: no space left on device; nothing was changed there. " * 5
@@ -59,3 +59,40 @@ def test_enter_means_what_the_dialog_is_for(kind, agrees, qtbot) -> None:
     qtbot.waitExposed(dialog)
     default = [b.objectName() for b in dialog.findChildren(QPushButton) if b.isDefault()]
     assert default == [getattr(dialog, agrees).objectName()]
+
+
+def test_the_onnx_dialog_says_that_a_file_will_be_replaced(qtbot, tmp_path) -> None:
+    context = Context(default_registry())
+    context.set_document(Document(Graph(name="net"), context.registry, parent=context))
+    dialog = OnnxExportDialog(context)
+    qtbot.addWidget(dialog)
+    (tmp_path / "old.onnx").write_bytes(b"of yesterday")
+    for name, there in (("old.onnx", True), ("new.onnx", False), ("old.onnx", True), ("", False)):
+        dialog.file.setText(str(tmp_path / name))
+        assert ("will be replaced" in dialog.message.text()) == there
+    assert dialog.export.isEnabled()
+
+
+def test_the_pytorch_dialog_names_the_folder_that_was_written_to(qtbot, tmp_path) -> None:
+    graph = Graph([Layer("in", "input", params={"dims": "8x8x3"}), Layer("out", "output", inputs=(Source("in"),))])
+    context = Context(default_registry())
+    context.set_document(Document(graph, context.registry, parent=context))
+    dialog = PyTorchExportDialog(context)
+    qtbot.addWidget(dialog)
+    dialog.name.setText("Net")
+    dialog.folder.setText(str(tmp_path / "first"))
+    assert dialog.message.text() == ""
+    said: list[str] = []
+    context.message.connect(lambda severity, text: said.append(text))
+    dialog.generate.click()
+    dialog.folder.setText(str(tmp_path / "second"))  # typed while the first one is written
+    qtbot.waitUntil(lambda: bool(said))
+    assert said == [f"PyTorch project written to {tmp_path / 'first'}"]
+    assert str(tmp_path / "first") in dialog.message.text()
+    assert (tmp_path / "first" / "model.py").is_file()
+    assert not (tmp_path / "second").exists()
+    dialog.folder.setText(str(tmp_path / "first"))
+    assert "will be replaced" in dialog.message.text()
+    assert dialog.generate.isEnabled()
+    dialog.folder.setText(str(tmp_path / "second"))
+    assert dialog.message.text() == ""

@@ -453,8 +453,10 @@ def test_onnx_export(window, qtbot, tmp_path):
     assert not (tmp_path / "tiny.onnx").exists()
     dialog.random.setChecked(True)
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+    dialog.file.setText(str(tmp_path / "next.onnx"))  # typed while the first one is written
     qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
     assert (tmp_path / "tiny.onnx").stat().st_size > 100, dialog.message.text()
+    assert dialog.message.text() == f"Written to {tmp_path / 'tiny.onnx'}"
     dialog.close()
 
 

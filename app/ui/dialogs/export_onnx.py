@@ -30,7 +30,7 @@ from app.ui.dialogs.findings import finding_text, without_icons
 from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.texts import tr
-from app.ui.typed_path import typed_path
+from app.ui.typed_path import taken, typed_path
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import DiagnosticError
 
@@ -43,6 +43,7 @@ class OnnxExportDialog(GrowingDialog):
         self._context = context
         self._process: QProcess | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._target = Path()  # what is written now
         self.setObjectName("export_onnx")
         self.setAccessibleName(tr("Export ONNX model"))
         self.setWindowTitle(tr("Export ONNX Model"))
@@ -75,6 +76,8 @@ class OnnxExportDialog(GrowingDialog):
         box.addWidget(self.message)
         box.addWidget(buttons)
         self.export.setDefault(True)  # once it is in the dialog: before, Qt forgets it
+        self.file.textChanged.connect(self._warn)
+        self._warn()
 
     def _line(self, name: str, title: str, text: str) -> QLineEdit:
         edit = QLineEdit(text)
@@ -102,6 +105,12 @@ class OnnxExportDialog(GrowingDialog):
         if folder:
             self.weights.setText(folder)
 
+    def _warn(self) -> None:
+        """Say that a file is there already. What an export that runs says is left."""
+        if self._process is None:
+            there = taken(typed_path(self.file.text()))
+            self.message.tell(tr("The file is there already; it will be replaced.") if there else "", "info")
+
     def _start(self) -> None:
         """Write the network as it is in the window to a folder of our own and let the command line export it."""
         from designer.files.document import save_document
@@ -114,8 +123,8 @@ class OnnxExportDialog(GrowingDialog):
             self.message.tell("\n".join(finding_text(d) for d in error.diagnostics))
             self._tidy()
             return
-        target = typed_path(self.file.text())
-        arguments = ["-m", "app.cli", "export", "onnx", str(source), "--output", str(target.resolve())]
+        self._target = typed_path(self.file.text())
+        arguments = ["-m", "app.cli", "export", "onnx", str(source), "--output", str(self._target.resolve())]
         if self.weights.text().strip():
             weights = typed_path(self.weights.text()).resolve()
             arguments += ["--weights", str(weights)]
@@ -135,9 +144,8 @@ class OnnxExportDialog(GrowingDialog):
         if process is None:
             return
         if code == 0 and status is QProcess.ExitStatus.NormalExit:
-            target = self.file.text().strip()
-            self.message.tell(tr("Written to {target}", target=target), "positive")
-            self._context.message.emit("info", tr("ONNX model written to {target}", target=target))
+            self.message.tell(tr("Written to {target}", target=self._target), "positive")
+            self._context.message.emit("info", tr("ONNX model written to {target}", target=self._target))
         elif status is QProcess.ExitStatus.CrashExit:
             self.message.tell(
                 tr(

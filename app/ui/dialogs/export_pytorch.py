@@ -25,7 +25,7 @@ from app.ui.dialogs.growing import GrowingDialog
 from app.ui.files import start_folder
 from app.ui.jobs.background import Background
 from app.ui.texts import tr, trn
-from app.ui.typed_path import typed_path
+from app.ui.typed_path import taken, typed_path
 from app.ui.widgets.message import Message
 from designer.graph.diagnostics import Diagnostic
 
@@ -39,6 +39,7 @@ class PyTorchExportDialog(GrowingDialog):
         self._job = Background(self)
         self._job.done.connect(self._on_done)
         self._job.failed.connect(self._on_failed)
+        self._target = Path()  # what is written to now
         self._written: Path | None = None
         self.setObjectName("export_pytorch")
         self.setAccessibleName(tr("Generate PyTorch files"))
@@ -101,27 +102,42 @@ class PyTorchExportDialog(GrowingDialog):
         if folder:
             self.folder.setText(folder)
 
+    def _rule(self) -> str:
+        """What is wrong with what was typed; empty when nothing is."""
+        if not self.name.text().strip().isidentifier():
+            return tr("A model name is a Python name: letters, digits and underscores, and no digit first.")
+        if not self.folder.text().strip():
+            return tr("Choose the folder that the project is written to.")
+        return ""
+
     def _check(self) -> None:
-        name, folder = self.name.text().strip(), self.folder.text().strip()
-        rule = ""
-        if not name.isidentifier():
-            rule = tr("A model name is a Python name: letters, digits and underscores, and no digit first.")
-        elif not folder:
-            rule = tr("Choose the folder that the project is written to.")
+        from exporters.pytorch.project import MARKER
+
+        rule = self._rule()
         self.generate.setEnabled(not rule and not self._job.running)
-        self.message.tell(rule)
+        if not rule and taken(typed_path(self.folder.text()) / MARKER):
+            self.message.tell(
+                tr(
+                    "The folder has a project already: its files will be replaced. Where somebody changed one of them, "
+                    "all stay as they are."
+                ),
+                "info",
+            )
+        else:
+            self.message.tell(rule)
 
     def _start(self) -> None:
         from exporters.pytorch import export_project
 
         graph, registry = self._context.root.graph.copy(), self._context.registry
         folder, name = typed_path(self.folder.text()), self.name.text().strip()
+        self._target = folder
         self.generate.setEnabled(False)
         self._job.start(lambda: export_project(graph, registry, folder, name))
 
     def _on_done(self, files: object) -> None:
         paths = cast(tuple[Path, ...], files)
-        self._written = typed_path(self.folder.text())
+        self._written = self._target
         self.message.tell(
             trn(
                 "{count} file was written to {folder}",
@@ -133,12 +149,12 @@ class PyTorchExportDialog(GrowingDialog):
         )
         self._context.message.emit("info", tr("PyTorch project written to {folder}", folder=self._written))
         self.show_folder.show()
-        self.generate.setEnabled(True)
+        self.generate.setEnabled(not self._rule())
 
     def _on_failed(self, found: object) -> None:
         findings = cast(tuple[Diagnostic, ...], found)
         self.message.tell("\n".join(finding_text(f) for f in findings))
-        self.generate.setEnabled(True)
+        self.generate.setEnabled(not self._rule())
 
     def _show_folder(self) -> None:
         if self._written is not None:
