@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from PySide6.QtCore import QSettings
     from PySide6.QtWidgets import QApplication
+    from pytestqt.qtbot import QtBot
 
     from app.ui.jobs.engine import EngineClient
+    from app.ui.window import MainWindow
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +56,32 @@ def engine(qapp: QApplication) -> Iterator[EngineClient]:
     client = EngineClient()
     yield client
     client.close()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> QSettings:
+    """A file of its own for what belongs to the person."""
+    from PySide6.QtCore import QSettings
+
+    return QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+
+
+def keep_nothing(window: MainWindow) -> None:
+    """The test is over: its changes may go."""
+    for opened in window.tabs.all:
+        opened.document.history.mark_clean()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, settings: QSettings) -> MainWindow:
+    """The whole window with an empty network."""
+    from app.ui.window import MainWindow
+    from designer.operators.registry import default_registry
+
+    window = MainWindow(default_registry(), settings)
+    window.resize(1366, 768)
+    qtbot.addWidget(window, before_close_func=keep_nothing)
+    window.show()
+    qtbot.waitExposed(window)
+    window.files.new()
+    return window

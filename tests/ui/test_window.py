@@ -1,4 +1,4 @@
-"""The window: menus and reasons, files, unsaved work, workspaces, bad input."""
+"""The window: menus and reasons, workspaces, the process."""
 
 from __future__ import annotations
 
@@ -10,85 +10,25 @@ pytestmark = pytest.mark.gui
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QTimer, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
-    QLabel,
     QLineEdit,
-    QListWidget,
-    QMessageBox,
-    QPushButton,
 )
+from window_kit import action, press
 
 from app.main import opens_window
 from app.ui.actions import ACTIONS
-from app.ui.dialogs.findings import FindingsDialog
-from app.ui.document import Document
 from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR
 from app.ui.panels import PANELS, WORKSPACES
 from app.ui.requirements import NEEDS
 from app.ui.window import MainWindow
-from designer.files.document import read_document
 from designer.graph import commands
-from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
-
-XML = """<?xml version="1.0"?>
-<NetworkModel name="tiny" version="2" user_version_tag="1">
-\t<Layer name="input" type="input" edit_pos="0,0">
-\t\t<Parameters dims="64x48x3" rgba="false" scale="1.0" shift="0" tiling="1" />
-\t</Layer>
-\t<Layer name="output" type="output" edit_pos="320,0" input="input">
-\t\t<Parameters analysis_view="image" channels="0" height="0" label_path="" offset="0x0x0" width="0" />
-\t</Layer>
-</NetworkModel>
-"""
-
-
-@pytest.fixture
-def tiny(tmp_path) -> Path:
-    path = tmp_path / "tiny.xml"
-    path.write_text(XML)
-    return path
-
-
-@pytest.fixture
-def settings(tmp_path) -> QSettings:
-    return QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
-
-
-def keep_nothing(window) -> None:
-    """The test is over: its changes may go."""
-    for opened in window.tabs.all:
-        opened.document.history.mark_clean()
-
-
-@pytest.fixture
-def window(qtbot, settings):
-    window = MainWindow(default_registry(), settings)
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=keep_nothing)
-    window.show()
-    qtbot.waitExposed(window)
-    window.files.new()
-    return window
-
-
-def action(window, name: str):
-    return window.actions_[name]
-
-
-def press(window, text: str) -> None:
-    """A shortcut, pressed while the canvas has the focus."""
-    window.canvas.viewer.setFocus()
-    QTest.keySequence(window.canvas.viewer, text)
-
 
 # --- actions -----------------------------------------------------------------------------------------------------
 
@@ -178,133 +118,6 @@ def test_rename_by_key(window, qtbot):
     assert window.context.selection == ("picture",)
 
 
-# --- files -------------------------------------------------------------------------------------------------------
-
-
-def test_open_edit_save_byte_for_byte(window, tiny, monkeypatch):
-    before = tiny.read_bytes()
-    assert window.files.open(tiny)
-    assert "tiny.xml" in window.windowTitle()
-    assert not window.isWindowModified()
-    action(window, "file.save").trigger()
-    assert tiny.read_bytes() == before
-    window.context.document.do(lambda g: commands.rename_layer(g, "output", "result"))
-    window._refresh()
-    assert window.isWindowModified()
-    action(window, "file.save").trigger()
-    window._refresh()
-    assert not window.isWindowModified()
-    assert b'name="result"' in tiny.read_bytes()
-    assert window.files.recent() == [tiny.resolve()]
-
-
-def test_save_as_adds_the_ending(window, tmp_path, monkeypatch):
-    target = tmp_path / "made"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
-    window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
-    action(window, "file.save").trigger()
-    assert read_document(tmp_path / "made.xml").graph == window.context.document.graph
-    assert window.context.document.path == tmp_path / "made.xml"
-
-
-@pytest.mark.parametrize("data", [b"", b"<NetworkModel", b"no xml at all", XML[:200].encode()])
-def test_unreadable_document_is_explained_and_nothing_changes(window, tmp_path, data, qtbot):
-    window.context.document.do(lambda g: commands.add_layer(g, Layer("mine", "input")))
-    bad = tmp_path / "bad.xml"
-    bad.write_bytes(data)
-    document = window.context.document
-    assert not window.files.open(bad)
-    dialog = window.findChild(FindingsDialog, "findings")
-    assert dialog.isVisible()
-    assert dialog.findChild(QListWidget).count() >= 1
-    assert window.context.document is document
-    assert "mine" in document.graph
-    QTest.mouseClick(dialog.findChild(QPushButton, "findings.copy"), Qt.MouseButton.LeftButton)
-    assert "error" in QApplication.clipboard().text()
-    dialog.close()
-
-
-def test_missing_document_is_explained(window, tmp_path):
-    assert not window.files.open(tmp_path / "gone.xml")
-    dialog = window.findChild(FindingsDialog, "findings")
-    assert "gone.xml" in dialog.findChild(QLabel, "findings.sentence").text()
-    assert "What to do" in dialog.findChild(QListWidget).item(0).text()
-    dialog.close()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs a folder that cannot be written")
-def test_failed_save_keeps_both(window, tmp_path, tiny):
-    window.files.open(tiny)
-    before = tiny.read_bytes()
-    window.context.document.do(lambda g: commands.rename_layer(g, "output", "result"))
-    assert not window.files.save_to(tmp_path / "missing" / "folder" / "x.xml")
-    dialog = window.findChild(FindingsDialog, "findings")
-    assert dialog.isVisible()
-    assert tiny.read_bytes() == before
-    assert "result" in window.context.document.graph
-    window._refresh()
-    assert window.isWindowModified()
-    dialog.close()
-
-
-def test_file_dropped_on_the_window_opens(window, tiny, qtbot):
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(tiny))])
-    place, buttons, keys = window.rect().center(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    enter = QDragEnterEvent(place, Qt.DropAction.CopyAction, mime, buttons, keys)
-    QApplication.sendEvent(window, enter)
-    assert enter.isAccepted()
-    event = QDropEvent(QPointF(place), Qt.DropAction.CopyAction, mime, buttons, keys)
-    QApplication.sendEvent(window, event)
-    qtbot.waitUntil(lambda: window.context.document.path == tiny)
-
-
-def answer(qtbot, button: QMessageBox.StandardButton) -> None:
-    """Press a button of the question about unsaved work as soon as it stands there."""
-
-    def press_button() -> None:
-        box = QApplication.activeModalWidget()
-        if isinstance(box, QMessageBox):
-            QTest.mouseClick(box.button(button), Qt.MouseButton.LeftButton)
-        else:
-            QTimer.singleShot(20, press_button)
-
-    QTimer.singleShot(20, press_button)
-
-
-def test_unsaved_work_is_asked_about(window, tiny, qtbot):
-    window.files.open(tiny)
-    document = window.context.document
-    document.do(lambda g: commands.rename_layer(g, "output", "result"))
-    answer(qtbot, QMessageBox.StandardButton.Cancel)
-    assert not window.close()
-    answer(qtbot, QMessageBox.StandardButton.Cancel)
-    assert not window.files.close()
-    assert window.context.document is document
-    answer(qtbot, QMessageBox.StandardButton.Save)
-    assert window.files.close()
-    assert b'name="result"' in tiny.read_bytes()
-    window.files.open(tiny)
-    window.context.document.do(lambda g: commands.rename_layer(g, "result", "other"))
-    answer(qtbot, QMessageBox.StandardButton.Discard)
-    assert window.files.close()
-    assert b'name="result"' in tiny.read_bytes()
-
-
-def test_recent_files_menu(window, tiny):
-    window.files.open(tiny)
-    window.files.new()
-    window.menus.fill_recent()
-    entries = window.menus.named["<recent>"].actions()
-    assert entries[0].text().endswith("tiny.xml")
-    assert entries[0].toolTip() == str(tiny.resolve())
-    entries[0].trigger()
-    assert window.context.document.path == tiny.resolve()
-    window.files.clear_recent()
-    window.menus.fill_recent()
-    assert not window.menus.named["<recent>"].actions()[0].isEnabled()
-
-
 # --- workspaces --------------------------------------------------------------------------------------------------
 
 
@@ -389,75 +202,6 @@ def test_help_dialogs_open(window):
         dialog = next(w for w in QApplication.topLevelWidgets() if w.objectName() == name)
         assert dialog.isVisible()
         dialog.close()
-
-
-# --- export ------------------------------------------------------------------------------------------------------
-
-
-def network() -> Graph:
-    params = {"features": "3", "kernel": "3x3", "padding": "same"}
-    return Graph(
-        [
-            Layer("input", "input", params={"dims": "16x16x3"}),
-            Layer("conv", "convolution", (320, 0), (Source("input"),), params),
-            Layer("output", "output", (640, 0), (Source("conv"),)),
-        ],
-        name="tiny",
-    )
-
-
-def test_pytorch_export(window, qtbot, tmp_path):
-    from app.ui.dialogs.export_pytorch import PyTorchExportDialog
-
-    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
-    window._refresh()
-    action(window, "export.pytorch").trigger()
-    dialog = window.findChild(PyTorchExportDialog, "export_pytorch")
-    dialog.name.setText("not a name")
-    assert not dialog.generate.isEnabled()
-    assert "Python name" in dialog.message.text()
-    dialog.name.setText("Tiny")
-    dialog.folder.setText(str(tmp_path / "project"))
-    QTest.mouseClick(dialog.generate, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "written" in dialog.message.text(), timeout=10_000)
-    assert "class Tiny" in (tmp_path / "project" / "model.py").read_text()
-    assert (tmp_path / "project" / "train.py").is_file()
-    dialog.close()
-
-
-def test_pytorch_export_that_fails_says_why(window, qtbot, tmp_path):
-    from app.ui.dialogs.export_pytorch import PyTorchExportDialog
-
-    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
-    blocked = tmp_path / "file"
-    blocked.write_text("in the way")
-    dialog = PyTorchExportDialog(window.context, window)
-    dialog.open()
-    dialog.folder.setText(str(blocked / "project"))
-    QTest.mouseClick(dialog.generate, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "What to do" in dialog.message.text(), timeout=10_000)
-    dialog.close()
-
-
-@pytest.mark.slow
-def test_onnx_export(window, qtbot, tmp_path):
-    from app.ui.dialogs.export_onnx import OnnxExportDialog
-
-    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
-    dialog = OnnxExportDialog(window.context, window)
-    dialog.open()
-    dialog.file.setText(str(tmp_path / "tiny.onnx"))
-    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
-    assert "weights" in dialog.message.text()  # missing: they are never filled silently
-    assert not (tmp_path / "tiny.onnx").exists()
-    dialog.random.setChecked(True)
-    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
-    dialog.file.setText(str(tmp_path / "next.onnx"))  # typed while the first one is written
-    qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
-    assert (tmp_path / "tiny.onnx").stat().st_size > 100, dialog.message.text()
-    assert dialog.message.text() == f"Written to {tmp_path / 'tiny.onnx'}"
-    dialog.close()
 
 
 # --- the process -------------------------------------------------------------------------------------------------

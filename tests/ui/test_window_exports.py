@@ -1,0 +1,83 @@
+"""Exports from the window."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from window_kit import action
+
+from app.ui.document import Document
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+
+
+def network() -> Graph:
+    params = {"features": "3", "kernel": "3x3", "padding": "same"}
+    return Graph(
+        [
+            Layer("input", "input", params={"dims": "16x16x3"}),
+            Layer("conv", "convolution", (320, 0), (Source("input"),), params),
+            Layer("output", "output", (640, 0), (Source("conv"),)),
+        ],
+        name="tiny",
+    )
+
+
+def test_pytorch_export(window, qtbot, tmp_path):
+    from app.ui.dialogs.export_pytorch import PyTorchExportDialog
+
+    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
+    window._refresh()
+    action(window, "export.pytorch").trigger()
+    dialog = window.findChild(PyTorchExportDialog, "export_pytorch")
+    dialog.name.setText("not a name")
+    assert not dialog.generate.isEnabled()
+    assert "Python name" in dialog.message.text()
+    dialog.name.setText("Tiny")
+    dialog.folder.setText(str(tmp_path / "project"))
+    QTest.mouseClick(dialog.generate, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "written" in dialog.message.text(), timeout=10_000)
+    assert "class Tiny" in (tmp_path / "project" / "model.py").read_text()
+    assert (tmp_path / "project" / "train.py").is_file()
+    dialog.close()
+
+
+def test_pytorch_export_that_fails_says_why(window, qtbot, tmp_path):
+    from app.ui.dialogs.export_pytorch import PyTorchExportDialog
+
+    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    dialog = PyTorchExportDialog(window.context, window)
+    dialog.open()
+    dialog.folder.setText(str(blocked / "project"))
+    QTest.mouseClick(dialog.generate, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "What to do" in dialog.message.text(), timeout=10_000)
+    dialog.close()
+
+
+@pytest.mark.slow
+def test_onnx_export(window, qtbot, tmp_path):
+    from app.ui.dialogs.export_onnx import OnnxExportDialog
+
+    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
+    dialog = OnnxExportDialog(window.context, window)
+    dialog.open()
+    dialog.file.setText(str(tmp_path / "tiny.onnx"))
+    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
+    assert "weights" in dialog.message.text()  # missing: they are never filled silently
+    assert not (tmp_path / "tiny.onnx").exists()
+    dialog.random.setChecked(True)
+    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+    dialog.file.setText(str(tmp_path / "next.onnx"))  # typed while the first one is written
+    qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
+    assert (tmp_path / "tiny.onnx").stat().st_size > 100, dialog.message.text()
+    assert dialog.message.text() == f"Written to {tmp_path / 'tiny.onnx'}"
+    dialog.close()

@@ -1,0 +1,171 @@
+"""Files of the window: opening, saving, unsaved work, bad input."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import os
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QLabel,
+    QListWidget,
+    QMessageBox,
+    QPushButton,
+)
+from window_kit import action
+
+from app.ui.dialogs.findings import FindingsDialog
+from designer.files.document import read_document
+from designer.graph import commands
+from designer.graph.model import Layer
+
+XML = """<?xml version="1.0"?>
+<NetworkModel name="tiny" version="2" user_version_tag="1">
+\t<Layer name="input" type="input" edit_pos="0,0">
+\t\t<Parameters dims="64x48x3" rgba="false" scale="1.0" shift="0" tiling="1" />
+\t</Layer>
+\t<Layer name="output" type="output" edit_pos="320,0" input="input">
+\t\t<Parameters analysis_view="image" channels="0" height="0" label_path="" offset="0x0x0" width="0" />
+\t</Layer>
+</NetworkModel>
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path) -> Path:
+    path = tmp_path / "tiny.xml"
+    path.write_text(XML)
+    return path
+
+
+def test_open_edit_save_byte_for_byte(window, tiny, monkeypatch):
+    before = tiny.read_bytes()
+    assert window.files.open(tiny)
+    assert "tiny.xml" in window.windowTitle()
+    assert not window.isWindowModified()
+    action(window, "file.save").trigger()
+    assert tiny.read_bytes() == before
+    window.context.document.do(lambda g: commands.rename_layer(g, "output", "result"))
+    window._refresh()
+    assert window.isWindowModified()
+    action(window, "file.save").trigger()
+    window._refresh()
+    assert not window.isWindowModified()
+    assert b'name="result"' in tiny.read_bytes()
+    assert window.files.recent() == [tiny.resolve()]
+
+
+def test_save_as_adds_the_ending(window, tmp_path, monkeypatch):
+    target = tmp_path / "made"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
+    action(window, "file.save").trigger()
+    assert read_document(tmp_path / "made.xml").graph == window.context.document.graph
+    assert window.context.document.path == tmp_path / "made.xml"
+
+
+@pytest.mark.parametrize("data", [b"", b"<NetworkModel", b"no xml at all", XML[:200].encode()])
+def test_unreadable_document_is_explained_and_nothing_changes(window, tmp_path, data, qtbot):
+    window.context.document.do(lambda g: commands.add_layer(g, Layer("mine", "input")))
+    bad = tmp_path / "bad.xml"
+    bad.write_bytes(data)
+    document = window.context.document
+    assert not window.files.open(bad)
+    dialog = window.findChild(FindingsDialog, "findings")
+    assert dialog.isVisible()
+    assert dialog.findChild(QListWidget).count() >= 1
+    assert window.context.document is document
+    assert "mine" in document.graph
+    QTest.mouseClick(dialog.findChild(QPushButton, "findings.copy"), Qt.MouseButton.LeftButton)
+    assert "error" in QApplication.clipboard().text()
+    dialog.close()
+
+
+def test_missing_document_is_explained(window, tmp_path):
+    assert not window.files.open(tmp_path / "gone.xml")
+    dialog = window.findChild(FindingsDialog, "findings")
+    assert "gone.xml" in dialog.findChild(QLabel, "findings.sentence").text()
+    assert "What to do" in dialog.findChild(QListWidget).item(0).text()
+    dialog.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a folder that cannot be written")
+def test_failed_save_keeps_both(window, tmp_path, tiny):
+    window.files.open(tiny)
+    before = tiny.read_bytes()
+    window.context.document.do(lambda g: commands.rename_layer(g, "output", "result"))
+    assert not window.files.save_to(tmp_path / "missing" / "folder" / "x.xml")
+    dialog = window.findChild(FindingsDialog, "findings")
+    assert dialog.isVisible()
+    assert tiny.read_bytes() == before
+    assert "result" in window.context.document.graph
+    window._refresh()
+    assert window.isWindowModified()
+    dialog.close()
+
+
+def test_file_dropped_on_the_window_opens(window, tiny, qtbot):
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(tiny))])
+    place, buttons, keys = window.rect().center(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place, Qt.DropAction.CopyAction, mime, buttons, keys)
+    QApplication.sendEvent(window, enter)
+    assert enter.isAccepted()
+    event = QDropEvent(QPointF(place), Qt.DropAction.CopyAction, mime, buttons, keys)
+    QApplication.sendEvent(window, event)
+    qtbot.waitUntil(lambda: window.context.document.path == tiny)
+
+
+def answer(qtbot, button: QMessageBox.StandardButton) -> None:
+    """Press a button of the question about unsaved work as soon as it stands there."""
+
+    def press_button() -> None:
+        box = QApplication.activeModalWidget()
+        if isinstance(box, QMessageBox):
+            QTest.mouseClick(box.button(button), Qt.MouseButton.LeftButton)
+        else:
+            QTimer.singleShot(20, press_button)
+
+    QTimer.singleShot(20, press_button)
+
+
+def test_unsaved_work_is_asked_about(window, tiny, qtbot):
+    window.files.open(tiny)
+    document = window.context.document
+    document.do(lambda g: commands.rename_layer(g, "output", "result"))
+    answer(qtbot, QMessageBox.StandardButton.Cancel)
+    assert not window.close()
+    answer(qtbot, QMessageBox.StandardButton.Cancel)
+    assert not window.files.close()
+    assert window.context.document is document
+    answer(qtbot, QMessageBox.StandardButton.Save)
+    assert window.files.close()
+    assert b'name="result"' in tiny.read_bytes()
+    window.files.open(tiny)
+    window.context.document.do(lambda g: commands.rename_layer(g, "result", "other"))
+    answer(qtbot, QMessageBox.StandardButton.Discard)
+    assert window.files.close()
+    assert b'name="result"' in tiny.read_bytes()
+
+
+def test_recent_files_menu(window, tiny):
+    window.files.open(tiny)
+    window.files.new()
+    window.menus.fill_recent()
+    entries = window.menus.named["<recent>"].actions()
+    assert entries[0].text().endswith("tiny.xml")
+    assert entries[0].toolTip() == str(tiny.resolve())
+    entries[0].trigger()
+    assert window.context.document.path == tiny.resolve()
+    window.files.clear_recent()
+    window.menus.fill_recent()
+    assert not window.menus.named["<recent>"].actions()[0].isEnabled()
