@@ -31,6 +31,7 @@ from PySide6.QtWidgets import (
     QTextEdit,
     QWidget,
 )
+from window_kit import network
 
 from app.ui.analysis.controller import analysis_of
 from app.ui.analysis.result import Phase
@@ -45,7 +46,6 @@ from designer.files.document import save_document
 from designer.files.recovering import Unfinished
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import default_registry
 
 USED = (
@@ -111,20 +111,6 @@ def used(widget: QWidget) -> bool:
     # an action that its empty state does not offer
     return not (
         isinstance(widget, QAbstractButton) and widget.isHidden() and not widget.text() and widget.icon().isNull()
-    )
-
-
-def network() -> Graph:
-    return Graph(
-        [
-            Layer("input", "input", params={"dims": "16x16x3", "tiling": "1"}),
-            Layer("noise", "noise", (160, 0), (Source("input"),)),
-            Layer("conv", "convolution", (320, 0), (Source("noise"),), {"features": "3"}, ActivationSpec("relu")),
-            Layer("mix", "mix", (480, 0), (Source("conv"), Source("noise"))),
-            Layer("strange", "of_a_plugin", (320, 160), (), {"secret": "1"}),
-            Layer("output", "output", (640, 0), (Source("mix"),)),
-        ],
-        name="named",
     )
 
 

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QMessageBox,
 )
+from window_kit import network
 
 from app.ui import language, texts
 from app.ui.analysis.controller import analysis_of
@@ -37,24 +38,9 @@ from designer.files.document import save_document
 from designer.files.recovering import Unfinished
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import default_registry
 
 WAIT = 60_000
-
-
-def network() -> Graph:
-    return Graph(
-        [
-            Layer("input", "input", params={"dims": "16x16x3", "tiling": "1"}),
-            Layer("noise", "noise", (160, 0), (Source("input"),)),
-            Layer("conv", "convolution", (320, 0), (Source("noise"),), {"features": "3"}, ActivationSpec("relu")),
-            Layer("mix", "mix", (480, 0), (Source("conv"), Source("noise"))),
-            Layer("strange", "of_a_plugin", (320, 160), (), {"secret": "1"}),
-            Layer("output", "output", (640, 0), (Source("mix"),)),
-        ],
-        name="named",
-    )
 
 
 @pytest.fixture
