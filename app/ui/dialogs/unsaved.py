@@ -24,15 +24,27 @@ from app.ui.texts import tr
 Answer = Literal["save", "discard", "cancel"]
 
 
-def ask_unsaved(name: str, parent: QWidget) -> Answer:
-    """Whether to save a changed document before it goes away."""
+def _warning(name: str, title: str, text: str, more: str, parent: QWidget) -> QMessageBox:
+    """A question that still needs its buttons."""
     box = QMessageBox(parent)
     box.setTextFormat(Qt.TextFormat.PlainText)  # a file may be called <b>
-    box.setObjectName("unsaved")
-    box.setWindowTitle(tr("Unsaved Changes"))
+    box.setObjectName(name)
+    box.setWindowTitle(title)
     box.setIcon(QMessageBox.Icon.Warning)
-    box.setText(tr("“{name}” has changes that are not saved.", name=name))
-    box.setInformativeText(tr("Without saving, the changes are lost."))
+    box.setText(text)
+    box.setInformativeText(more)
+    return box
+
+
+def ask_unsaved(name: str, parent: QWidget) -> Answer:
+    """Whether to save a changed document before it goes away."""
+    box = _warning(
+        "unsaved",
+        tr("Unsaved Changes"),
+        tr("“{name}” has changes that are not saved.", name=name),
+        tr("Without saving, the changes are lost."),
+        parent,
+    )
     box.setStandardButtons(
         QMessageBox.StandardButton.Save | QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel
     )
@@ -122,13 +134,13 @@ def ask_unsaved_many(names: Sequence[str], parent: QWidget) -> list[int] | None:
 
 def ask_changed(name: str, parent: QWidget) -> Literal["overwrite", "elsewhere", "cancel"]:
     """What to do where saving would write over what somebody else wrote."""
-    box = QMessageBox(parent)
-    box.setTextFormat(Qt.TextFormat.PlainText)  # a file may be called <b>
-    box.setObjectName("changed_on_disk")
-    box.setWindowTitle(tr("Changed by Another Program"))
-    box.setIcon(QMessageBox.Icon.Warning)
-    box.setText(tr("“{name}” was changed by another program since it was opened here.", name=name))
-    box.setInformativeText(tr("Saving writes over those changes."))
+    box = _warning(
+        "changed_on_disk",
+        tr("Changed by Another Program"),
+        tr("“{name}” was changed by another program since it was opened here.", name=name),
+        tr("Saving writes over those changes."),
+        parent,
+    )
     overwrite = box.addButton(tr("&Overwrite"), QMessageBox.ButtonRole.DestructiveRole)
     overwrite.setObjectName("changed_on_disk.overwrite")
     elsewhere = box.addButton(tr("Save &As..."), QMessageBox.ButtonRole.ActionRole)
@@ -145,13 +157,13 @@ def ask_changed(name: str, parent: QWidget) -> Literal["overwrite", "elsewhere",
 
 def ask_discard(title: str, parent: QWidget) -> bool:
     """Whether changes that are not saved, or that a crash left behind, are really not wanted."""
-    box = QMessageBox(parent)
-    box.setTextFormat(Qt.TextFormat.PlainText)  # a file may be called <b>
-    box.setObjectName("discard")
-    box.setWindowTitle(tr("Discard Unsaved Changes"))
-    box.setIcon(QMessageBox.Icon.Warning)
-    box.setText(tr("Discard the unsaved changes of “{name}”?", name=title))
-    box.setInformativeText(tr("They cannot be brought back after that. The file on disk stays as it is."))
+    box = _warning(
+        "discard",
+        tr("Discard Unsaved Changes"),
+        tr("Discard the unsaved changes of “{name}”?", name=title),
+        tr("They cannot be brought back after that. The file on disk stays as it is."),
+        parent,
+    )
     box.setStandardButtons(QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel)
     box.setDefaultButton(QMessageBox.StandardButton.Cancel)
     answer = box.exec()
