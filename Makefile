@@ -31,26 +31,26 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m app.reference docs/operators.md --check
-	$(BIN)/python -m app.texts_catalogue resources/languages/layerwright.pot --check
+	$(BIN)/python -m app.checks.operator_reference docs/operators.md --check
+	$(BIN)/python -m app.checks.texts_catalogue resources/languages/layerwright.pot --check
 
 # Pages that are generated from the declarations.
 docs: setup
-	$(BIN)/python -m app.reference docs/operators.md
+	$(BIN)/python -m app.checks.operator_reference docs/operators.md
 
 # What the window says, for translators.
 texts: setup
-	$(BIN)/python -m app.texts_catalogue resources/languages/layerwright.pot
+	$(BIN)/python -m app.checks.texts_catalogue resources/languages/layerwright.pot
 
 bench: setup
 	$(THREADS) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q tests/benchmarks --benchmark-enable --benchmark-only --benchmark-json=build/bench.json
 
 screenshots: setup
-	xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/python -m app.ui.screenshots docs/screenshots
+	xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/python -m app.checks.screenshots docs/screenshots
 
 # Any Python that has torch and numpy; nothing is installed.
 gpu-check:
-	$(PYTHON) -m app.gpu_check
+	$(PYTHON) -m app.checks.gpu_check
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -17,7 +17,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     if opens_window(arguments):
         raise SystemExit(run_window([Path(name) for name in arguments]))
-    from app import cli
+    from app.cli import main as cli
 
     cli.main()
 
@@ -45,10 +45,11 @@ def run_window(paths: Sequence[Path]) -> int:
     app.setApplicationDisplayName("")
     app.setDesktopFileName("layerwright")
 
-    from app.ui import focus_ring, language, theme
+    from app.ui.shell import focus_ring, language
+    from app.ui.widgets import theme
 
     language.apply(app)  # before any text is made
-    from app.ui.window import MainWindow, window_settings
+    from app.ui.shell.window import MainWindow, window_settings
     from designer.operators.registry import default_registry
 
     settings = window_settings()
@@ -65,7 +66,7 @@ def run_window(paths: Sequence[Path]) -> int:
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Our own mistake must not pass in silence: the details go to the terminal, a sentence to the person."""
-    from app.ui.windows import shown_windows
+    from app.ui.shell.windows import shown_windows
 
     sys.__excepthook__(kind, error, trace)
     text = f"Something went wrong inside the program ({kind.__name__}: {error}). Save your work and report this."

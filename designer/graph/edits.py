@@ -18,7 +18,7 @@ class Edit:
 
     `layers`, `properties`, `frames` and `templates` map a key to (before, after); None means "not there". `renamed` says
     which removed layers live on under another name. `settings` are values of fields of the document's settings: they are
-    part of the same history, but the graph does not hold them (`app.ui.document` does).
+    part of the same history, but the graph does not hold them (`app.ui.document.document` does).
     Edits with the same non-empty `merge_key` that follow each other become one undo step (a dragged slider).
     """
 

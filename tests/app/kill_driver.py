@@ -93,7 +93,7 @@ def work_in_a_window(seed: int, document: Path, journal: Path, tell: int) -> Non
     from PySide6.QtCore import QSettings
     from PySide6.QtWidgets import QApplication
 
-    from app.ui.window import MainWindow
+    from app.ui.shell.window import MainWindow
     from designer.operators.registry import default_registry
 
     os.environ["LAYERWRIGHT_JOURNAL"] = str(journal)
@@ -128,8 +128,8 @@ def serve(worker: Callable[[int, Path, Path, int], None]) -> None:
 if __name__ == "__main__":
     (Path(sys.argv[1]) / "start.xml").write_bytes(write_document(network()))
     if sys.argv[2:] == ["window"]:
-        import app.ui.window
+        import app.ui.shell.window
 
-        assert app.ui.window
+        assert app.ui.shell.window
     os.write(1, b"ready\n")
     serve(work_in_a_window if sys.argv[2:] == ["window"] else work)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from app import cli
+from app.cli import main as cli
 from designer.files.document import read_document
 from designer.graph.diagnostics import errors
 from designer.graph.inference import Inference
@@ -312,7 +312,7 @@ def test_a_full_disk_while_a_project_is_exported(network: Path, tmp_path: Path) 
 def limited(*arguments: object, size: int) -> subprocess.CompletedProcess[str]:
     """The command in a process that can write files of `size` bytes at most."""
     return subprocess.run(
-        [sys.executable, "-B", "-m", "app.cli", *(str(a) for a in arguments)],
+        [sys.executable, "-B", "-m", "app.cli.main", *(str(a) for a in arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -324,7 +324,7 @@ def limited(*arguments: object, size: int) -> subprocess.CompletedProcess[str]:
 def test_a_reader_that_goes_away_is_no_mistake() -> None:
     """`layerwright operators | head -1`."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "operators", "--json"],
+        [sys.executable, "-m", "app.cli.main", "operators", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -353,5 +353,5 @@ def test_a_refusal_of_the_system_is_told(
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("app.opening.open_network", refuse)
+    monkeypatch.setattr("app.cli.opened_network.open_network", refuse)
     assert words in layerwright.refused(code, "check", network)

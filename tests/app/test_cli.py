@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from app import cli
+from app.cli import main as cli
 from designer.files.settings import Settings, save_settings, settings_path
 
 NETWORK = """<?xml version="1.0"?>

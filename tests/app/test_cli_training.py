@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app import cli
+from app.cli import main as cli
 from designer.files.document import save_document
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app import cli
-from app.comparing import CompareRequest, compare
-from app.comparison import Picture, Row, read_noise, summary
+from app.cli import main as cli
+from app.cli.compare import CompareRequest, compare
+from app.reports.comparison import Picture, Row, read_noise, summary
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.api import RunOptions
 from designer.runtime.images import read_image, write_image

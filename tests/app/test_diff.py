@@ -13,7 +13,11 @@ from designer.graph import commands
 
 def diff(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "app.cli", "diff", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "app.cli.main", "diff", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
-from app.runs import Progress, Runs
+from app.engine.runs import Progress, Runs
 from designer.files.document import parse_document
 from designer.files.weights import Weights
 from designer.operators.registry import load

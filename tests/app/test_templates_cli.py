@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import samples
-from app import cli
+from app.cli import main as cli
 
 SAMPLE = samples.path("residual_blocks.xml")
 

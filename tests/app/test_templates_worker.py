@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("onnxruntime")
 
 import samples
-from app.worker import Worker
+from app.engine.worker import Worker
 from designer.files.document import read_document, write_document
 from designer.graph import commands, template_commands
 from designer.runtime.shared import SharedFolder

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from mo_kit import compiled
 
-from app.texts_catalogue import Catalogue, collect, main, quoted
-from app.ui import texts
+from app.checks.texts_catalogue import Catalogue, collect, main, quoted
+from app.ui.widgets import texts
 
 
 def read(source: str) -> Catalogue:

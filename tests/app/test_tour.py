@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from app.tour import channel_grid, run_tour
+from app.reports.tour import channel_grid, run_tour
 
 pytestmark = pytest.mark.slow
 

@@ -50,7 +50,7 @@ def document(tmp_path: Path) -> Path:
 
 def arguments(document: Path, *more: str) -> list[str]:
     files = ["--input", f"image={document.parent / 'in.npy'}", "--output", f"result={document.parent / 'out.npy'}"]
-    return [sys.executable, "-m", "app.cli", "run", str(document), *files, "--threads", "1", *more]
+    return [sys.executable, "-m", "app.cli.main", "run", str(document), *files, "--threads", "1", *more]
 
 
 def result(document: Path) -> np.ndarray:
@@ -102,7 +102,7 @@ class Peer:
     """A worker and the pipes to it."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "app.worker", "--shared", str(folder)]
+        command = [sys.executable, "-m", "app.engine.worker", "--shared", str(folder)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         self.process = subprocess.Popen(command, cwd=ROOT, **pipes)
         self.line()

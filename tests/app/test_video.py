@@ -16,8 +16,8 @@ pytest.importorskip("onnxruntime")
 
 from video_files import make_uneven_video, make_video, picture_of
 
-from app import cli
-from app.video import VideoJob, process
+from app.cli import main as cli
+from app.engine.video_job import VideoJob, process
 from designer.files.document import parse_document
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
@@ -201,7 +201,7 @@ class Peer:
     def __init__(self, folder):
         self.shared = SharedFolder(folder)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "app.worker", "--shared", str(folder)],
+            [sys.executable, "-m", "app.engine.worker", "--shared", str(folder)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         assert b"ready" in self.process.stdout.readline()

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from app.voting import EQUAL, LEFT, RIGHT, Trial, Vote, as_csv, as_json, make_trials, results, sign_test
+from app.reports.votes import EQUAL, LEFT, RIGHT, Trial, Vote, as_csv, as_json, make_trials, results, sign_test
 from designer.files.tables import as_cells
 
 

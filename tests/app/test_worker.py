@@ -45,7 +45,7 @@ class Peer:
     def __init__(self, folder: Path) -> None:
         self.shared = SharedFolder(folder)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "app.worker", "--shared", str(folder)],
+            [sys.executable, "-m", "app.engine.worker", "--shared", str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -270,7 +270,7 @@ def test_a_dead_window_ends_the_process_in_the_middle_of_work(own_peer, photo):
 
 def test_what_is_printed_never_disturbs_the_protocol(tmp_path):
     code = (
-        "import os, sys, app.worker as w\n"
+        "import os, sys, app.engine.worker as w\n"
         "class Loud(w.Worker):\n"
         "    def _ping(self, number, params):\n"
         "        print('loud'); os.write(1, b'louder\\n'); return {'said': True}\n"
@@ -300,7 +300,7 @@ def test_an_interrupt_ends_it_quietly(own_peer):
 
 
 def test_importing_the_worker_loads_no_engine():
-    code = "import sys, app.worker; print([m for m in ('torch', 'onnx', 'onnxruntime', 'PySide6') if m in sys.modules])"
+    code = "import sys, app.engine.worker; print([m for m in ('torch', 'onnx', 'onnxruntime', 'PySide6') if m in sys.modules])"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, timeout=60, check=True)
     assert made.stdout.strip() == b"[]"
 

@@ -24,9 +24,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import samples
-from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.result import Phase
-from app.ui.window import MainWindow
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.result import Phase
+from app.ui.shell.window import MainWindow
 from designer.graph.commands import set_params
 from designer.operators.registry import default_registry
 from designer.runtime.images import read_image, write_image

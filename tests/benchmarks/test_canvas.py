@@ -21,8 +21,8 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.context import Context
-from app.ui.document import Document
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from designer.files.document import parse_document, write_document
 from designer.graph import commands
 from designer.graph.graph import Graph

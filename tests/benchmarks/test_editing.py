@@ -82,8 +82,8 @@ def test_a_move_of_a_dragged_link(benchmark, graph, qtbot) -> None:
     from PySide6.QtTest import QTest
 
     from app.ui.canvas.canvas import Canvas
-    from app.ui.context import Context
-    from app.ui.document import Document
+    from app.ui.document.document import Document
+    from app.ui.engine.context import Context
 
     context = Context(default_registry())
     canvas = Canvas(context)

@@ -20,7 +20,7 @@ from PySide6.QtCore import QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
-from app.ui.analysis.channel_grid import ChannelGrid
+from app.ui.inspector.channel_grid import ChannelGrid
 
 PAGE = (1400, 1480)  # 64 tiles of 144 pixels and their captions
 

@@ -21,10 +21,10 @@ from pytestqt.qtbot import QtBot
 from video_files import make_video
 
 import samples
-from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.playback import Track
-from app.ui.panels import ANALYSIS
-from app.ui.window import MainWindow
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.playback import Track
+from app.ui.shell.panels import ANALYSIS
+from app.ui.shell.window import MainWindow
 from designer.operators.registry import default_registry
 
 FRAME = 50  # ms

@@ -32,7 +32,7 @@ STARTED = """
 import json, os, resource, sys, time
 from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer
 from app import main
-from app.ui import window
+from app.ui.shell import window
 
 told = {}
 
@@ -128,10 +128,10 @@ class Repainted(QObject):
 
 def test_picture_after_the_slider(benchmark, qtbot, tmp_path: Path) -> None:
     """The Mix amount is dragged with the mouse in the whole window, on a photograph of 512 x 512."""
-    from app.ui.analysis.controller import analysis_of
-    from app.ui.analysis.image_view import ImageView
-    from app.ui.analysis.result import Phase
-    from app.ui.window import MainWindow
+    from app.ui.engine.analysis import analysis_of
+    from app.ui.engine.result import Phase
+    from app.ui.shell.window import MainWindow
+    from app.ui.widgets.image_view import ImageView
     from designer.operators.registry import default_registry
     from designer.runtime.images import read_image, write_image
 

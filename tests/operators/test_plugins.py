@@ -41,7 +41,7 @@ def command(*arguments: object, path: Path | None = None, status: int = 0) -> su
     """`layerwright ...` in a process of its own, with `path` among its packages."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **({"PYTHONPATH": str(path)} if path else {})}
     done = subprocess.run(
-        [sys.executable, "-m", "app.cli", *map(str, arguments)],
+        [sys.executable, "-m", "app.cli.main", *map(str, arguments)],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.gpu_check import compare, slug
+from app.checks.gpu_check import compare, slug
 from designer.profiling.report import load_records
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ def gpu_check(tmp_path: Path, *arguments: str, block: str = "") -> subprocess.Co
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
     return subprocess.run(
-        [sys.executable, "-m", "app.gpu_check", *arguments],
+        [sys.executable, "-m", "app.checks.gpu_check", *arguments],
         cwd=ROOT,
         env=environment,
         capture_output=True,

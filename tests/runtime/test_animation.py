@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from runtime_networks import layer, pixels
 
-from app.video import VideoJob, process
+from app.engine.video_job import VideoJob, process
 from designer.files.weights import Weights
 from designer.graph.graph import Graph
 from designer.runtime.animation import Animation

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
-    from app.ui.window import MainWindow
+    from app.ui.shell.window import MainWindow
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def window(qtbot: QtBot, tmp_path: Path) -> MainWindow:
     from PySide6.QtCore import QSettings
     from PySide6.QtWidgets import QApplication
 
-    from app.ui import theme
-    from app.ui.window import MainWindow
+    from app.ui.shell.window import MainWindow
+    from app.ui.widgets import theme
     from designer.operators.registry import load
 
     app = QApplication.instance()

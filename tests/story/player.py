@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui.window import MainWindow
+from app.ui.shell.window import MainWindow
 
 W = TypeVar("W", bound=QWidget)
 T = TypeVar("T")

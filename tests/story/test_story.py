@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QPushButton, QSli
 from pytestqt.qtbot import QtBot
 
 import samples
-from app.ui.window import MainWindow
+from app.ui.shell.window import MainWindow
 
 pytestmark = [pytest.mark.gui, pytest.mark.story, pytest.mark.slow]
 SHOTS = Path(os.environ.get("LAYERWRIGHT_STORY", "build/story"))

@@ -21,10 +21,10 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QDialog, QLineEdi
 from pytestqt.qtbot import QtBot
 
 import samples
-from app.ui.analysis.render import number
-from app.ui.panels.channel_inspector import ChannelInspectorPanel
-from app.ui.side.window import SideWindow
-from app.ui.window import MainWindow
+from app.ui.compare.window import SideWindow
+from app.ui.inspector.channel_inspector import ChannelInspectorPanel
+from app.ui.shell.window import MainWindow
+from app.ui.widgets.render import number
 from designer.files.document import read_document
 from designer.files.journal import VARIABLE
 from designer.files.watching import digest_of

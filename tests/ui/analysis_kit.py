@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.controller import AnalysisController, analysis_of
-from app.ui.analysis.result import Phase
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.jobs.engine import EngineClient
+from app.ui.document.document import Document
+from app.ui.engine.analysis import AnalysisController, analysis_of
+from app.ui.engine.client import EngineClient
+from app.ui.engine.context import Context
+from app.ui.engine.result import Phase
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry

@@ -6,8 +6,8 @@ from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.ui.document import Document
-from app.ui.window import MainWindow
+from app.ui.document.document import Document
+from app.ui.shell.window import MainWindow
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import default_registry

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
     from pytestqt.qtbot import QtBot
 
-    from app.ui.jobs.engine import EngineClient
-    from app.ui.window import MainWindow
+    from app.ui.engine.client import EngineClient
+    from app.ui.shell.window import MainWindow
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def nothing_is_left() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def engine(qapp: QApplication) -> Iterator[EngineClient]:
     """One engine process for the tests of a module; it starts with the first request."""
-    from app.ui.jobs.engine import EngineClient
+    from app.ui.engine.client import EngineClient
 
     client = EngineClient()
     yield client
@@ -75,7 +75,7 @@ def keep_nothing(window: MainWindow) -> None:
 @pytest.fixture
 def window(qtbot: QtBot, settings: QSettings) -> MainWindow:
     """The whole window with an empty network."""
-    from app.ui.window import MainWindow
+    from app.ui.shell.window import MainWindow
     from designer.operators.registry import default_registry
 
     window = MainWindow(default_registry(), settings)

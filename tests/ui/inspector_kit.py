@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.channel_inspector import ChannelInspectorPanel
+from app.ui.engine.client import EngineClient
+from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 
 
 class Inspecting(kit.Launched):

@@ -29,9 +29,9 @@ from PySide6.QtWidgets import (
 )
 
 import samples
-from app.ui.profiling.controller import profiling_of
+from app.ui.engine.profiling import profiling_of
+from app.ui.shell.window import MainWindow
 from app.ui.widgets.sentences import finding_text, placed_text, sentence
-from app.ui.window import MainWindow
 from designer.operators.api import Category, Operator
 from designer.operators.registry import default_registry
 from designer.profiling.figures import Origin

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from pytestqt.qtbot import QtBot
 
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.side.variants import VariantChoice
-from app.ui.side.window import SideWindow
+from app.ui.compare.variants import VariantChoice
+from app.ui.compare.window import SideWindow
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from designer.files.document import read_document
 from designer.operators.registry import default_registry
 from designer.runtime.images import write_image

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
-from app.ui.window import MainWindow
+from app.ui.shell.window import MainWindow
 from designer.graph.graph import Graph
 
 

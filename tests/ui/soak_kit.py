@@ -15,9 +15,9 @@ from PySide6.QtWidgets import QApplication, QDialog, QInputDialog, QLineEdit, QW
 from soak_checks import check_canvas, check_graph
 
 from app.ui.canvas.node import LayerItem
-from app.ui.dialogs.template_name import TemplateNameDialog
-from app.ui.document import Document
-from app.ui.window import MainWindow
+from app.ui.canvas.template_name import TemplateNameDialog
+from app.ui.document.document import Document
+from app.ui.shell.window import MainWindow
 from designer.files.document import parse_document, write_document
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference

@@ -11,12 +11,12 @@ import numpy as np
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QTabWidget
 
-from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.result import Phase
-from app.ui.dialogs.agree_custom import AgreeDialog
-from app.ui.document import Document
-from app.ui.profiling.controller import State, profiling_of
-from app.ui.window import MainWindow
+from app.ui.design.custom_agreement import AgreeDialog
+from app.ui.document.document import Document
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.profiling import State, profiling_of
+from app.ui.engine.result import Phase
+from app.ui.shell.window import MainWindow
 from designer.files.agreements import agreed, agreements_path
 from designer.files.document import write_document
 from designer.graph.commands import set_params

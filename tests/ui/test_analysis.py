@@ -26,11 +26,11 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.image_view import ImageView
+from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.analysis.recipe_edit import RecipeEdit
-from app.ui.analysis.result import Phase
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.analysis import AnalysisPanel
+from app.ui.engine.client import EngineClient
+from app.ui.engine.result import Phase
+from app.ui.widgets.image_view import ImageView
 from designer.files.document import write_document
 from designer.graph.commands import remove_layers, rename_layer, set_params
 

@@ -12,11 +12,11 @@ import analysis_kit as kit
 from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.result import Phase
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels import ANALYSIS
-from app.ui.panels.analysis import AnalysisPanel
-from app.ui.window import MainWindow
+from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.client import EngineClient
+from app.ui.engine.result import Phase
+from app.ui.shell.panels import ANALYSIS
+from app.ui.shell.window import MainWindow
 from designer.files.document import save_document, write_document
 from designer.graph.commands import set_params
 from designer.operators.registry import default_registry

@@ -18,12 +18,12 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QListWidget, QPushButton
 
-from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.result import Phase
-from app.ui.dialogs.findings import FindingsDialog
-from app.ui.document import Document
-from app.ui.profiling.controller import State, profiling_of
-from app.ui.window import MainWindow
+from app.ui.document.document import Document
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.profiling import State, profiling_of
+from app.ui.engine.result import Phase
+from app.ui.shell.window import MainWindow
+from app.ui.widgets.findings import FindingsDialog
 from designer.files import atomic, limits
 from designer.files.document import read_document, save_document, write_document
 from designer.graph import commands
@@ -294,7 +294,7 @@ def test_a_save_that_fails_keeps_both(bench: Bench, tmp_path: Path, number: int)
 
 
 def test_a_project_cannot_be_written(bench: Bench, tmp_path: Path) -> None:
-    from app.ui.dialogs.export_pytorch import PyTorchExportDialog
+    from app.ui.shell.export.pytorch import PyTorchExportDialog
     from exporters.pytorch import project
 
     bench.trigger("export.pytorch")
@@ -321,7 +321,7 @@ def test_a_project_cannot_be_written(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_an_onnx_file_cannot_be_written_or_its_process_dies(bench: Bench, tmp_path: Path) -> None:
-    from app.ui.dialogs.export_onnx import OnnxExportDialog
+    from app.ui.shell.export.onnx import OnnxExportDialog
 
     bench.trigger("export.onnx")
     dialog = bench.window.findChild(OnnxExportDialog, "export_onnx")

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 import samples
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.files.document import read_document
 from designer.graph import commands
 from designer.graph.model import Frame, Layer, Source

@@ -12,7 +12,7 @@ from canvas_kit import press
 from PySide6.QtCore import QPointF
 from PySide6.QtTest import QTest
 
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.files.document import parse_document, write_document
 from designer.graph import commands
 from designer.graph.graph import Graph

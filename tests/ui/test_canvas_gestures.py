@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.viewer import OPERATOR_MIME
-from app.ui.context import Context
-from app.ui.document import Document
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from designer.graph.model import Source
 from designer.operators.registry import default_registry
 

@@ -13,7 +13,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget, QWidget
 
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.graph import commands
 from designer.graph.model import ActivationSpec, Layer, Source
 

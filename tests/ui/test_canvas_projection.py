@@ -14,12 +14,12 @@ import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor, QGuiApplication
 
-from app.ui import theme
 from app.ui.canvas import clipboard
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.frames import FrameItem
-from app.ui.context import Context
-from app.ui.document import Document
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.widgets import theme
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source

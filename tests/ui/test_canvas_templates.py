@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QToolButton, QTreeWidget
 
 import samples
-from app.ui.scope import Step
+from app.ui.document.template_view import Step
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands, template_commands
 from designer.graph.graph import Graph

@@ -15,12 +15,12 @@ from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QFileDialog, QSlider
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.channel_grid import ChannelGrid
-from app.ui.analysis.features import FeatureView
-from app.ui.analysis.figures import BINS, channel_figures
-from app.ui.analysis.look import Look
-from app.ui.analysis.render import as_channels, block_mean, number, palette, picture_pixels, signed_pixels, to_bytes
-from app.ui.jobs.engine import EngineClient
+from app.ui.engine.client import EngineClient
+from app.ui.inspector.channel_grid import ChannelGrid
+from app.ui.inspector.figures import BINS, channel_figures
+from app.ui.inspector.look import Look
+from app.ui.widgets.features import FeatureView
+from app.ui.widgets.render import as_channels, block_mean, number, palette, picture_pixels, signed_pixels, to_bytes
 from designer.graph.commands import rename_layer, set_params
 
 pytestmark = pytest.mark.gui

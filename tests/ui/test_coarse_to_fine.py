@@ -14,10 +14,10 @@ import analysis_kit as kit
 from PySide6.QtCore import QObject, Signal
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.haste import Haste
-from app.ui.analysis.result import Phase
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.analysis import AnalysisPanel
+from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.client import EngineClient
+from app.ui.engine.coarse_to_fine import Haste
+from app.ui.engine.result import Phase
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.commands import set_params
 from designer.graph.inference import Inference

@@ -12,10 +12,10 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QPlainTextEdit, QToolButton
 
 import samples
-from app.ui import theme
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.panels.code_view import CodeViewPanel
+from app.ui.design.code_view import CodeViewPanel
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.widgets import theme
 from app.ui.widgets.highlighter import PythonHighlighter
 from designer.files.document import read_document
 from designer.graph.commands import set_params

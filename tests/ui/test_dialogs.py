@@ -10,11 +10,11 @@ pytestmark = pytest.mark.gui
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.context import Context
-from app.ui.dialogs.export_onnx import OnnxExportDialog
-from app.ui.dialogs.export_picture import PictureDialog
-from app.ui.dialogs.export_pytorch import PyTorchExportDialog
-from app.ui.document import Document
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.shell.export.onnx import OnnxExportDialog
+from app.ui.shell.export.picture import PictureDialog
+from app.ui.shell.export.pytorch import PyTorchExportDialog
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry

@@ -10,7 +10,7 @@ from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
-from app.ui.window import MainWindow
+from app.ui.shell.window import MainWindow
 from designer.files.document import save_document
 from designer.graph import commands
 from designer.graph.graph import Graph

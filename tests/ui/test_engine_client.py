@@ -14,7 +14,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
-from app.ui.jobs.engine import EngineClient, diagnostics_of
+from app.ui.engine.client import EngineClient, diagnostics_of
 from designer.graph.diagnostics import Diagnostic
 
 pytestmark = pytest.mark.gui

@@ -21,9 +21,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.result import Phase
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.analysis import AnalysisPanel
+from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.client import EngineClient
+from app.ui.engine.result import Phase
 from designer.files.document import write_document
 from designer.graph.commands import remove_layers, set_params
 from designer.graph.graph import Graph
@@ -192,7 +192,7 @@ def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
 @pytest.fixture
 def narrow(qapp: QApplication) -> Iterator[EngineClient]:
     """An engine that may take little memory."""
-    client = EngineClient(command=(sys.executable, "-m", "app.worker", "--memory", "1200"))
+    client = EngineClient(command=(sys.executable, "-m", "app.engine.worker", "--memory", "1200"))
     yield client
     client.close()
 

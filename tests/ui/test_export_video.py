@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 from pytestqt.qtbot import QtBot
 from video_files import make_video, picture_of
 
-from app.ui.dialogs.export_video import KINDS, VideoExportDialog
-from app.ui.jobs.engine import EngineClient
+from app.ui.engine.client import EngineClient
+from app.ui.shell.export.video import KINDS, VideoExportDialog
 from designer.graph.commands import set_params
 from designer.runtime.images import read_image, to_uint8
 from designer.runtime.video import VideoReader

@@ -16,9 +16,9 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
 
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.panels.parameters import ParametersPanel
+from app.ui.design.layer_editor import ParametersPanel
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from app.ui.widgets.expression import ExpressionError, evaluate, is_expression, worked_out
 from app.ui.widgets.number_field import NumberField
 from designer.graph.graph import Graph

@@ -16,7 +16,7 @@ from PySide6.QtCore import QEvent, QSettings, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QToolButton
 
-from app.ui.window import MainWindow
+from app.ui.shell.window import MainWindow
 from designer.files.document import read_document, save_document, write_document
 from designer.files.watching import OnDisk, digest_of
 from designer.graph import commands

@@ -11,8 +11,8 @@ import canvas_kit as kit
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication, QMenu
 
-from app.ui import fixing
-from app.ui.document import Document
+from app.ui.design import fixes as fixing
+from app.ui.document.document import Document
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source

@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui import focus_ring, theme
+from app.ui.shell import focus_ring
+from app.ui.widgets import theme
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit, QTreeWidget, QWidget
 
 from app.ui.canvas.viewer import OPERATOR_MIME
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.files.document import parse_document, write_document
 from designer.graph import commands
 from designer.graph.graph import Graph

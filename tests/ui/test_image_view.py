@@ -11,10 +11,10 @@ from PySide6.QtGui import QKeySequence, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMainWindow
 from pytestqt.qtbot import QtBot
 
-from app.ui import theme
-from app.ui.analysis.image_view import ImageView, Split, View
-from app.ui.analysis.overlays import Box, Cross
-from app.ui.analysis.render import picture_pixels, to_image
+from app.ui.widgets import theme
+from app.ui.widgets.image_view import ImageView, Split, View
+from app.ui.widgets.overlays import Box, Cross
+from app.ui.widgets.render import picture_pixels, to_image
 
 pytestmark = pytest.mark.gui
 

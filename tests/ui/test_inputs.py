@@ -21,10 +21,10 @@ from pytestqt.qtbot import QtBot
 from test_playback import identity
 from video_files import make_video, picture_of
 
-from app.ui.analysis.result import Phase
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.analysis import AnalysisPanel
-from app.ui.window import MainWindow
+from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.client import EngineClient
+from app.ui.engine.result import Phase
+from app.ui.shell.window import MainWindow
 from designer.files.document import save_document
 from designer.operators.registry import default_registry
 
@@ -171,7 +171,7 @@ def test_keys_and_menu_of_the_window(qtbot: QtBot, tmp_path: Path) -> None:
 
 def test_the_process_of_the_window_decodes_nothing() -> None:
     code = (
-        "import app.ui.window, app.ui.panels.analysis, app.ui.dialogs.export_video, app.ui.analysis.transport, sys, json;"
+        "import app.ui.shell.window, app.ui.analysis.analysis_panel, app.ui.shell.export.video, app.ui.analysis.transport, sys, json;"
         "print(json.dumps(sorted({'cv2', 'OpenEXR', 'torch', 'onnxruntime'} & set(sys.modules))))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -17,13 +17,13 @@ from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.animation import save_animation
-from app.ui.analysis.legend import GAP, Legend
-from app.ui.analysis.look import Fit, Look, fit, pixels, value_at
-from app.ui.analysis.ordering import INLINE, Order, Sorter, order_of
-from app.ui.analysis.render import palette, signed_pixels
-from app.ui.analysis.tiles import Tiles
-from app.ui.jobs.engine import EngineClient
+from app.ui.engine.client import EngineClient
+from app.ui.inspector.animation import save_animation
+from app.ui.inspector.legend import GAP, Legend
+from app.ui.inspector.look import Fit, Look, fit, pixels, value_at
+from app.ui.inspector.order import INLINE, Order, Sorter, order_of
+from app.ui.inspector.tiles import Tiles
+from app.ui.widgets.render import palette, signed_pixels
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import DiagnosticError
 

@@ -14,11 +14,11 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.overlays import Box, Cross
-from app.ui.analysis.probing import reading, scaled
-from app.ui.analysis.render import number
-from app.ui.analysis.subject import Kind
-from app.ui.jobs.engine import EngineClient
+from app.ui.engine.client import EngineClient
+from app.ui.engine.probing import reading, scaled
+from app.ui.inspector.subject import Kind
+from app.ui.widgets.overlays import Box, Cross
+from app.ui.widgets.render import number
 from designer.graph.commands import set_params
 
 pytestmark = pytest.mark.gui
@@ -179,7 +179,7 @@ def test_the_receptive_field_follows_an_edit(bench: Bench, tmp_path: Path) -> No
 
 
 def test_the_pinned_place_is_marked_on_the_output_picture(bench: Bench) -> None:
-    from app.ui.panels.analysis import AnalysisPanel
+    from app.ui.analysis.analysis_panel import AnalysisPanel
 
     panel = AnalysisPanel(bench.context)
     bench.qtbot.addWidget(panel)

@@ -16,14 +16,14 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QComboBox, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.features import FeatureView
-from app.ui.analysis.labels import LARGEST, labels_of, read_labels
-from app.ui.analysis.matrix_view import MatrixView, ticks
-from app.ui.analysis.pages import Form, page_of
-from app.ui.analysis.subject import Kind
-from app.ui.analysis.tiles import Tiles
-from app.ui.document import Document
-from app.ui.jobs.engine import EngineClient
+from app.ui.document.document import Document
+from app.ui.document.labels import LARGEST, labels_of, read_labels
+from app.ui.engine.client import EngineClient
+from app.ui.inspector.matrix_view import MatrixView, ticks
+from app.ui.inspector.pages import Form, page_of
+from app.ui.inspector.subject import Kind
+from app.ui.inspector.tiles import Tiles
+from app.ui.widgets.features import FeatureView
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source

@@ -12,9 +12,9 @@ import analysis_kit as kit
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.inputs import slow_to_read, thumbnail
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.analysis import AnalysisPanel
+from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.client import EngineClient
+from app.ui.engine.inputs import slow_to_read, thumbnail
 from designer.files.settings import PATTERN
 from designer.runtime.images import write_image
 

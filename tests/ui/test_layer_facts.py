@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtWidgets import QLabel
 
-from app.ui.document import Document
-from app.ui.widgets.layer_facts import FINDINGS, LayerFacts
+from app.ui.design.layer_facts import FINDINGS, LayerFacts
+from app.ui.document.document import Document
 from app.ui.widgets.message import Message
 from designer.graph.graph import Graph
 from designer.graph.model import Layer

@@ -12,7 +12,7 @@ from PySide6.QtCore import QSettings, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QInputDialog
 
-from app.ui.panels import WORKSPACES
+from app.ui.shell.panels import WORKSPACES
 
 
 @pytest.fixture

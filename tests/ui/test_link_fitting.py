@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QToolTip
 from app.ui.canvas import linking
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.edge_scroll import EDGE
-from app.ui.context import Context
-from app.ui.document import Document
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from app.ui.canvas import link_paths, node_figures
 from app.ui.canvas.links import AIR
 from app.ui.canvas.metrics import PORT_RADIUS
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.graph import commands
 from designer.graph.model import Source
 from designer.graph.routes import routes_of, set_route

@@ -11,9 +11,9 @@ import canvas_kit as kit
 from PySide6.QtWidgets import QLabel
 
 import samples
-from app.ui.document import Document
-from app.ui.live_totals import LiveTotals, explanation, short_text
-from app.ui.widgets.layer_facts import LayerFacts
+from app.ui.design.layer_facts import LayerFacts
+from app.ui.document.document import Document
+from app.ui.shell.live_totals import LiveTotals, explanation, short_text
 from designer.files.document import read_document
 from designer.graph import commands
 from designer.operators.live_cost import LiveCost, Total

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import QPoint, QSettings, Qt
 from PySide6.QtTest import QTest
 
-from app.ui.document import Document
-from app.ui.window import MainWindow
+from app.ui.document.document import Document
+from app.ui.shell.window import MainWindow
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source

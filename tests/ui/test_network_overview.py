@@ -15,11 +15,11 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.layer_infos import FEW, LayerInfos
+from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, OverviewModel
-from app.ui.analysis.result import RunStep
-from app.ui.document import Document
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.network_overview import NetworkOverviewPanel
+from app.ui.document.document import Document
+from app.ui.engine.client import EngineClient
+from app.ui.engine.result import RunStep
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -126,8 +126,8 @@ def test_a_group_s_time_is_shared_out_and_marked_as_modelled(bench: Bench) -> No
 
 
 def test_heat_is_one_map_on_which_numbers_can_be_read(bench: Bench, qapp: QApplication) -> None:
-    from app.ui import theme
     from app.ui.analysis.heat import heat_colour
+    from app.ui.widgets import theme
 
     for mode in ("dark", "light"):
         theme.apply(qapp, mode)  # type: ignore[arg-type]

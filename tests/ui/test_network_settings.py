@@ -13,11 +13,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QTableWidget, QToolButton, QWidget
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.files import Files
-from app.ui.panels.network_settings import NetworkSettingsPanel
-from app.ui.tabs import Tabs
+from app.ui.design.network_settings import NetworkSettingsPanel
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.shell.files import Files
+from app.ui.shell.tabs import Tabs
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.number_field import NumberField

@@ -16,15 +16,15 @@ from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from app.ui import theme
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.panels.operator_table import OperatorTablePanel
-from app.ui.panels.run_logger import RunLoggerPanel
-from app.ui.panels.utilisation import UtilisationPanel
-from app.ui.profiling.columns import COLUMNS
-from app.ui.profiling.controller import State, profiling_of
-from app.ui.profiling.table_model import HEAT, SORT
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.engine.profiling import State, profiling_of
+from app.ui.profile.columns import COLUMNS
+from app.ui.profile.operator_table import OperatorTablePanel
+from app.ui.profile.run_logger import RunLoggerPanel
+from app.ui.profile.table_model import HEAT, SORT
+from app.ui.profile.utilisation import UtilisationPanel
+from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.operators.registry import load
 from designer.profiling.assemble import Run, Sample, assemble
@@ -336,12 +336,12 @@ def test_matplotlib_is_imported_only_when_bars_are_shown():
 import sys
 from PySide6.QtWidgets import QApplication
 app = QApplication([])
-from app.ui.context import Context
+from app.ui.engine.context import Context
 from designer.operators.registry import load
 context = Context(load(entry_points=False))
-from app.ui.panels.run_logger import RunLoggerPanel
-from app.ui.panels.operator_table import OperatorTablePanel
-from app.ui.panels.utilisation import UtilisationPanel
+from app.ui.profile.run_logger import RunLoggerPanel
+from app.ui.profile.operator_table import OperatorTablePanel
+from app.ui.profile.utilisation import UtilisationPanel
 panels = [p(context) for p in (RunLoggerPanel, OperatorTablePanel, UtilisationPanel)]
 assert not {"matplotlib", "torch", "onnx", "onnxruntime"} & set(sys.modules), sorted(sys.modules)
 """

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButt
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.options import OptionsArea
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import load

@@ -11,9 +11,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLineEdit, QMenu, QTreeWidget
 
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.panels.palette import MIME_TYPE, PalettePanel
+from app.ui.design.palette import MIME_TYPE, PalettePanel
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from app.ui.widgets.operator_search import search
 from designer.graph import commands
 from designer.graph.commands import add_layer

@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.panels.parameters import ParametersPanel
+from app.ui.design.layer_editor import ParametersPanel
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from app.ui.widgets.number_field import NumberField
 from designer.graph.commands import connect, rename_layer, set_params
 from designer.graph.graph import Graph

@@ -15,13 +15,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 import samples
-from app.ui import theme
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.picture import Look, drawn, save
-from app.ui.context import Context
-from app.ui.dialogs.export_picture import PictureDialog
-from app.ui.document import Document
-from app.ui.window import MainWindow
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.shell.export.picture import PictureDialog
+from app.ui.shell.window import MainWindow
+from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit

@@ -10,9 +10,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel
 
-from app.ui.analysis.notice import Notice
 from app.ui.canvas.frames import FrameItem
 from app.ui.widgets.message import Message
+from app.ui.widgets.notice import Notice
 from app.ui.widgets.plain import plain_tip
 from designer.graph import commands
 from designer.graph.model import Frame

@@ -17,10 +17,10 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QFileDialog, QLabel, Q
 from pytestqt.qtbot import QtBot
 from video_files import make_uneven_video, make_video, picture_of
 
-from app.ui.analysis.playback import Track
-from app.ui.analysis.result import Phase
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.analysis import AnalysisPanel
+from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.client import EngineClient
+from app.ui.engine.playback import Track
+from app.ui.engine.result import Phase
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry

@@ -14,7 +14,7 @@ from PySide6.QtCore import QSettings, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QAbstractSpinBox, QLineEdit, QTreeWidget
 
-from app.ui.window import MainWindow
+from app.ui.shell.window import MainWindow
 from designer.operators.registry import load
 
 ROOT = Path(__file__).parents[2]

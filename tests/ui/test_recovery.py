@@ -15,8 +15,8 @@ from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPlainTextEdit
 
-from app.ui.opened import bell
-from app.ui.window import MainWindow
+from app.ui.document.opened import bell
+from app.ui.shell.window import MainWindow
 from designer.files.document import read_document, save_document, write_document
 from designer.files.journal import journal_folder
 from designer.files.safekeeping import Safekeeping
@@ -283,7 +283,7 @@ def test_gestures_of_the_window_are_recorded_and_saving_ends_it(start, path):
 
 
 def test_records_are_brought_to_the_disk_soon(start, path, monkeypatch, qtbot):
-    monkeypatch.setattr("app.ui.opened.SYNC_AFTER", 20)
+    monkeypatch.setattr("app.ui.document.opened.SYNC_AFTER", 20)
     window = start(path)
     journal = window.tabs.shown._keeping.journal
     for number in range(3):

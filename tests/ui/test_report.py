@@ -23,11 +23,11 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side
 
-from app.report import Network, Seen, statistics, write_analysis
+from app.reports.analysis_report import Network, Seen, statistics, write_analysis
 from app.ui.analysis.report import save_report, seen_in, write_in_thread
-from app.ui.analysis.result import Phase
-from app.ui.jobs.engine import EngineClient
-from app.ui.side.report import copy_of
+from app.ui.compare.report import copy_of
+from app.ui.engine.client import EngineClient
+from app.ui.engine.result import Phase
 from designer.files.document import write_document
 from designer.files.settings import Settings
 from designer.runtime.images import read_image
@@ -191,7 +191,7 @@ def test_the_page_of_a_comparison(side: Side, qtbot: QtBot) -> None:
 
 
 def test_a_failed_variant_is_told_in_the_report(side: Side) -> None:
-    from app.ui.side.variants import VariantChoice
+    from app.ui.compare.variants import VariantChoice
 
     side.model.choices.append(VariantChoice(side.folder / "gone.xml"))
     side.begin()

@@ -12,13 +12,13 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 
-from app.ui import theme
-from app.ui.analysis.notice import Notice
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.panels.operator_table import OperatorTablePanel
-from app.ui.panels.run_logger import RunLoggerPanel
-from app.ui.profiling.controller import State, profiling_of
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.engine.profiling import State, profiling_of
+from app.ui.profile.operator_table import OperatorTablePanel
+from app.ui.profile.run_logger import RunLoggerPanel
+from app.ui.widgets import theme
+from app.ui.widgets.notice import Notice
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import load
@@ -119,7 +119,7 @@ def test_the_settings_of_the_document_are_used(qtbot, run_context, run_panel):
 
 
 def test_profiling_between_two_analyses_disturbs_neither(qtbot, run_context, run_panel, tmp_path):
-    from app.ui.analysis.controller import analysis_of
+    from app.ui.engine.analysis import analysis_of
     from designer.graph.commands import set_params
     from designer.runtime.images import write_image
 

@@ -8,9 +8,9 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import samples
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.scope import Step
+from app.ui.document.document import Document
+from app.ui.document.template_view import Step
+from app.ui.engine.context import Context
 from designer.files.document import read_document
 from designer.graph import commands, template_commands
 from designer.operators.inside import InsideInference, feeds_of

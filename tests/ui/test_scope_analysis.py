@@ -10,8 +10,8 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import samples
-from app.ui.analysis.controller import analysis_of
-from app.ui.panels.channel_inspector import ChannelInspectorPanel
+from app.ui.engine.analysis import analysis_of
+from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from designer.files.document import read_document
 from designer.graph import commands
 

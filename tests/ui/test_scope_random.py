@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import samples
 from app.ui.canvas import template_wishes, wishes
 from app.ui.canvas.canvas import Canvas
-from app.ui.context import Context
-from app.ui.document import Document
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands, template_commands
 from designer.graph.graph import Graph

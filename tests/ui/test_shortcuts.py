@@ -11,10 +11,10 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.ui.actions import ACTIONS
-from app.ui.dialogs.shortcuts import ShortcutsDialog
-from app.ui.shortcuts import PRESETS, Shortcuts, clash
-from app.ui.window import MainWindow
+from app.ui.shell.actions import ACTIONS
+from app.ui.shell.shortcuts import PRESETS, Shortcuts, clash
+from app.ui.shell.shortcuts_dialog import ShortcutsDialog
+from app.ui.shell.window import MainWindow
 from designer.graph import commands
 from designer.graph.model import Layer
 from designer.operators.registry import default_registry

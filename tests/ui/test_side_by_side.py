@@ -31,16 +31,16 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side, network, photograph
 
-from app.comparison import Figures, Row
-from app.ui.analysis.render import picture_pixels
-from app.ui.side import difference_images
-from app.ui.side.figures import BEST, PSNR, SSIM, TIME, VALUES
-from app.ui.side.folder_run import best
-from app.ui.side.model import CLEAN, INPUT, NoiseChoice
-from app.ui.side.pictures import Mode
-from app.ui.side.variants import VariantChoice
-from app.ui.side.window import SideWindow
-from app.ui.window import MainWindow
+from app.reports.comparison import Figures, Row
+from app.ui.compare import difference_images
+from app.ui.compare.figures import BEST, PSNR, SSIM, TIME, VALUES
+from app.ui.compare.folder_run import best
+from app.ui.compare.model import CLEAN, INPUT, NoiseChoice
+from app.ui.compare.pictures import Mode
+from app.ui.compare.variants import VariantChoice
+from app.ui.compare.window import SideWindow
+from app.ui.shell.window import MainWindow
+from app.ui.widgets.render import picture_pixels
 from designer.graph.commands import set_params
 from designer.operators.registry import default_registry
 from designer.runtime.images import read_image, write_image

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from analysis_layers.mix import SELECTIONS
-from app.ui.analysis.image_view import ImageView, Split
-from app.ui.jobs.engine import EngineClient
-from app.ui.panels.analysis import AnalysisPanel
+from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.client import EngineClient
+from app.ui.widgets.image_view import ImageView, Split
 
 
 class Bench(kit.Launched):

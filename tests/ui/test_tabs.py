@@ -20,13 +20,13 @@ from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
 
-from app.ui import windows
-from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.result import Phase
-from app.ui.dialogs.unsaved import UnsavedDialog
-from app.ui.document import Document
-from app.ui.panels import PANELS
-from app.ui.window import MainWindow
+from app.ui.document.document import Document
+from app.ui.document.unsaved import UnsavedDialog
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.result import Phase
+from app.ui.shell import windows
+from app.ui.shell.panels import PANELS
+from app.ui.shell.window import MainWindow
 from designer.files.document import read_document, save_document
 from designer.graph import commands
 from designer.graph.edits import Edit
@@ -271,7 +271,9 @@ def test_the_menu_of_a_tab(window, files, monkeypatch):
     choose("copy_path")
     assert QApplication.clipboard().text() == str(files[1])
     shown = []
-    monkeypatch.setattr("app.ui.window_menus.QDesktopServices.openUrl", lambda url: shown.append(url.toLocalFile()))
+    monkeypatch.setattr(
+        "app.ui.shell.window_menus.QDesktopServices.openUrl", lambda url: shown.append(url.toLocalFile())
+    )
     choose("open_folder")
     assert shown == [str(files[1].parent)]
     choose("close_others")
@@ -460,7 +462,7 @@ def test_the_command_opens_several_documents(files):
         "import sys\n"
         "from PySide6.QtWidgets import QApplication\n"
         "from app import main\n"
-        "from app.ui.windows import shown_windows\n"
+        "from app.ui.shell.windows import shown_windows\n"
         "def run(app):\n"
         "    while not shown_windows() or len(shown_windows()[0].tabs) < 2:\n"
         "        QApplication.processEvents()\n"

@@ -14,8 +14,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox
 
 import samples
-from app.ui.document import Document
-from app.ui.window import MainWindow
+from app.ui.document.document import Document
+from app.ui.shell.window import MainWindow
 from designer.files.document import read_document
 from designer.graph import commands, template_commands
 from designer.graph.graph import Graph

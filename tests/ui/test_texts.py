@@ -21,19 +21,20 @@ from PySide6.QtWidgets import (
 )
 from window_kit import network
 
-from app.ui import language, texts
-from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.result import Phase
-from app.ui.dialogs.agree_custom import AgreeDialog
-from app.ui.dialogs.export_video import VideoExportDialog
-from app.ui.dialogs.findings import FindingsDialog
-from app.ui.dialogs.recover import RecoverDialog
-from app.ui.dialogs.template_name import TemplateNameDialog
-from app.ui.dialogs.unsaved import UnsavedDialog
-from app.ui.document import Document
-from app.ui.panels import PANELS, WORKSPACES
-from app.ui.profiling.controller import profiling_of
-from app.ui.window import MainWindow
+from app.ui.canvas.template_name import TemplateNameDialog
+from app.ui.design.custom_agreement import AgreeDialog
+from app.ui.document.document import Document
+from app.ui.document.recovery_dialog import RecoverDialog
+from app.ui.document.unsaved import UnsavedDialog
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.profiling import profiling_of
+from app.ui.engine.result import Phase
+from app.ui.shell import language
+from app.ui.shell.export.video import VideoExportDialog
+from app.ui.shell.panels import PANELS, WORKSPACES
+from app.ui.shell.window import MainWindow
+from app.ui.widgets import texts
+from app.ui.widgets.findings import FindingsDialog
 from designer.files.document import save_document
 from designer.files.recovering import Unfinished
 from designer.graph.diagnostics import Diagnostic

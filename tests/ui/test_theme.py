@@ -15,7 +15,7 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QPushButton
 
 import app.ui
-from app.ui import theme
+from app.ui.widgets import theme
 from designer.operators.api import Category
 
 

@@ -11,14 +11,14 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QRectF, Qt
 
-from app.ui import theme
-from app.ui.analysis.inputs import layers_of
 from app.ui.canvas.canvas import Canvas
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.panels.code_view import CodeViewPanel
-from app.ui.panels.parameters import ParametersPanel
-from app.ui.widgets.layer_facts import LayerFacts
+from app.ui.design.code_view import CodeViewPanel
+from app.ui.design.layer_editor import ParametersPanel
+from app.ui.design.layer_facts import LayerFacts
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.engine.inputs import layers_of
+from app.ui.widgets import theme
 from designer.graph.commands import connect, disconnect
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source

@@ -10,11 +10,11 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButton, QTableView, QToolButton
 
-from app.ui import fixing
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.panels.type_checking import TypeCheckingPanel, unique
-from app.ui.widgets.fix_bar import FixBar
+from app.ui.design import fixes as fixing
+from app.ui.design.fix_bar import FixBar
+from app.ui.design.type_checking import TypeCheckingPanel, unique
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from designer.graph.commands import connect, set_params
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import Edit

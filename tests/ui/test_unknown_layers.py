@@ -9,9 +9,9 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QSettings
 
-from app.ui.analysis.controller import analysis_of
-from app.ui.analysis.result import Phase
-from app.ui.window import MainWindow
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.result import Phase
+from app.ui.shell.window import MainWindow
 from designer.files.document import parse_document, write_document
 from designer.graph import commands
 from designer.operators.registry import default_registry

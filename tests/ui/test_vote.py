@@ -19,8 +19,8 @@ from PySide6.QtWidgets import QLabel, QPushButton, QTableWidget, QWidget
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side, photograph
 
-from app.ui.analysis.render import picture_pixels
-from app.voting import EQUAL, LEFT, RIGHT
+from app.reports.votes import EQUAL, LEFT, RIGHT
+from app.ui.widgets.render import picture_pixels
 
 
 @pytest.fixture

@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
 from window_kit import action, press
 
 from app.main import opens_window
-from app.ui.actions import ACTIONS
-from app.ui.menus import CONTEXT_MENU, MENUS, TOOLBAR
-from app.ui.panels import PANELS, WORKSPACES
-from app.ui.requirements import NEEDS
-from app.ui.window import MainWindow
+from app.ui.shell.actions import ACTIONS
+from app.ui.shell.menus import CONTEXT_MENU, MENUS, TOOLBAR
+from app.ui.shell.panels import PANELS, WORKSPACES
+from app.ui.shell.requirements import NEEDS
+from app.ui.shell.window import MainWindow
 from designer.graph import commands
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -183,7 +183,7 @@ def test_messages_and_refusals_reach_the_status_bar(window):
 
 
 def test_themes_switch(window):
-    from app.ui import theme
+    from app.ui.widgets import theme
 
     try:
         action(window, "view.theme_light").trigger()
@@ -222,7 +222,7 @@ def test_the_window_loads_no_heavy_library():
         "import sys\n"
         "from PySide6.QtWidgets import QApplication\n"
         "app = QApplication([])\n"
-        "from app.ui.window import MainWindow\n"
+        "from app.ui.shell.window import MainWindow\n"
         "from designer.operators.registry import default_registry\n"
         "window = MainWindow(default_registry())\n"
         "window.show()\n"

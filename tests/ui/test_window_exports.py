@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from window_kit import action
 
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 
@@ -30,7 +30,7 @@ def network() -> Graph:
 
 
 def test_pytorch_export(window, qtbot, tmp_path):
-    from app.ui.dialogs.export_pytorch import PyTorchExportDialog
+    from app.ui.shell.export.pytorch import PyTorchExportDialog
 
     window.context.set_document(Document(network(), window.context.registry, parent=window.context))
     window._refresh()
@@ -49,7 +49,7 @@ def test_pytorch_export(window, qtbot, tmp_path):
 
 
 def test_pytorch_export_that_fails_says_why(window, qtbot, tmp_path):
-    from app.ui.dialogs.export_pytorch import PyTorchExportDialog
+    from app.ui.shell.export.pytorch import PyTorchExportDialog
 
     window.context.set_document(Document(network(), window.context.registry, parent=window.context))
     blocked = tmp_path / "file"
@@ -64,7 +64,7 @@ def test_pytorch_export_that_fails_says_why(window, qtbot, tmp_path):
 
 @pytest.mark.slow
 def test_onnx_export(window, qtbot, tmp_path):
-    from app.ui.dialogs.export_onnx import OnnxExportDialog
+    from app.ui.shell.export.onnx import OnnxExportDialog
 
     window.context.set_document(Document(network(), window.context.registry, parent=window.context))
     dialog = OnnxExportDialog(window.context, window)

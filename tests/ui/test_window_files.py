@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 from window_kit import action
 
-from app.ui.dialogs.findings import FindingsDialog
+from app.ui.widgets.findings import FindingsDialog
 from designer.files.document import read_document
 from designer.graph import commands
 from designer.graph.model import Layer

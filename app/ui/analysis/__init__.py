@@ -1,1 +1,1 @@
-"""The analysis: its controller, the pictures it shows and the controls of its layers."""
+"""The analysis: inputs, options of the analysis layers, outputs and the network overview."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.ui.analysis.asking import ask
-from app.ui.analysis.controller import AnalysisController
-from app.ui.texts import tr
+from app.ui.engine.analysis import AnalysisController
+from app.ui.engine.asking import ask
+from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic
 
 REST = 200  # ms

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.ui.analysis.controller import AnalysisController
-from app.ui.analysis.result import Phase
-from app.ui.document import Document
+from app.ui.document.document import Document
+from app.ui.engine.analysis import AnalysisController
+from app.ui.engine.result import Phase
 from designer.operators.api import Operator
 from designer.runtime.animation import SEEDS, seed_of
 

@@ -6,10 +6,10 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QSizePolicy, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from app.ui import theme
 from app.ui.analysis.overview_model import HEAT
-from app.ui.analysis.render import palette, to_image
-from app.ui.texts import tr
+from app.ui.widgets import theme
+from app.ui.widgets.render import palette, to_image
+from app.ui.widgets.texts import tr
 
 MAP = "viridis"
 

@@ -20,9 +20,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui import theme
-from app.ui.analysis.elided import ElidedLabel
-from app.ui.analysis.inputs import (
+from app.ui.analysis.transport import Transport
+from app.ui.engine.inputs import (
     THUMBNAIL,
     cameras,
     file_filter,
@@ -33,12 +32,13 @@ from app.ui.analysis.inputs import (
     thumbnail,
     title_of,
 )
-from app.ui.analysis.playback import Playback, Track
-from app.ui.analysis.transport import Transport
-from app.ui.jobs.background import Background
-from app.ui.texts import tr
+from app.ui.engine.playback import Playback, Track
+from app.ui.widgets import theme
+from app.ui.widgets.background import Background
+from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.texts import tr
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.patterns import PATTERNS
 

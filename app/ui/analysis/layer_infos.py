@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
-from app.ui.document import Document
-from app.ui.jobs.background import Background
-from app.ui.texts import tr
+from app.ui.document.document import Document
+from app.ui.widgets.background import Background
+from app.ui.widgets.texts import tr
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference

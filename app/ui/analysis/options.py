@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui import theme
 from app.ui.analysis.recipe_edit import RecipeEdit
-from app.ui.analysis.slider import NumberSlider
-from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.document.document import Document
+from app.ui.widgets import theme
+from app.ui.widgets.slider import NumberSlider
+from app.ui.widgets.texts import tr
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import errors
 from designer.graph.edits import ChangeSet

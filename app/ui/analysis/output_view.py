@@ -10,18 +10,18 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from app.ui import theme
-from app.ui.analysis.elided import ElidedLabel
-from app.ui.analysis.export_button import ExportButton
-from app.ui.analysis.features import FeatureView
-from app.ui.analysis.image_view import ImageView, Split
-from app.ui.analysis.marked import Spot
-from app.ui.analysis.overlays import Cross
-from app.ui.analysis.probing import scaled
-from app.ui.analysis.render import as_channels, number, picture_pixels, signed_pixels, to_image
-from app.ui.analysis.result import Array
-from app.ui.analysis.saving import NPY, PNG, ask_path, save_picture, save_tensor, write_aside
-from app.ui.texts import mark, tr, tr_data
+from app.ui.engine.pinned_place import Spot
+from app.ui.engine.probing import scaled
+from app.ui.engine.result import Array
+from app.ui.widgets import theme
+from app.ui.widgets.elided import ElidedLabel
+from app.ui.widgets.export_button import ExportButton
+from app.ui.widgets.features import FeatureView
+from app.ui.widgets.image_view import ImageView, Split
+from app.ui.widgets.overlays import Cross
+from app.ui.widgets.render import as_channels, number, picture_pixels, signed_pixels, to_image
+from app.ui.widgets.saving import NPY, PNG, ask_path, save_picture, save_tensor, write_aside
+from app.ui.widgets.texts import mark, tr, tr_data
 from designer.graph.types import Size3D
 
 EMPTY = mark("The network's output stands here. Launch Analysis runs it.")

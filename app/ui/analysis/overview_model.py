@@ -8,12 +8,12 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from app.ui import theme
 from app.ui.analysis.layer_infos import LayerInfo
-from app.ui.analysis.render import number
-from app.ui.analysis.result import RunStep
-from app.ui.texts import tr
+from app.ui.engine.result import RunStep
+from app.ui.widgets import theme
 from app.ui.widgets.numbers import binary
+from app.ui.widgets.render import number
+from app.ui.widgets.texts import tr
 
 __all__ = ["HEAT", "LAYER", "LayerInfo", "OverviewModel"]
 

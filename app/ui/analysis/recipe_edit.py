@@ -7,8 +7,8 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
 
 from analysis_layers.recipe import NAMES, RecipeError, parse
-from app.ui import theme
-from app.ui.texts import tr
+from app.ui.widgets import theme
+from app.ui.widgets.texts import tr
 
 
 class RecipeEdit(QLineEdit):

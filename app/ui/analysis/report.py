@@ -8,17 +8,17 @@ from pathlib import Path
 from PySide6.QtCore import QBuffer, QIODevice, QObject
 from PySide6.QtWidgets import QWidget
 
-from app.comparison import ms_text
-from app.report import Network, Seen, write_analysis
-from app.ui.analysis.controller import analysis_of
+from app.reports.analysis_report import Network, Seen, write_analysis
+from app.reports.comparison import ms_text
 from app.ui.analysis.layer_infos import layer_infos
 from app.ui.analysis.output_view import shown_part
-from app.ui.analysis.saving import ask_path
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.jobs.background import Background
-from app.ui.texts import mark, tr
+from app.ui.document.document import Document
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.context import Context
+from app.ui.widgets.background import Background
+from app.ui.widgets.saving import ask_path
 from app.ui.widgets.sentences import placed_text
+from app.ui.widgets.texts import mark, tr
 from designer.files.document import write_document
 from designer.operators.api import Operator, Role
 

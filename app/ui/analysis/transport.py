@@ -9,10 +9,10 @@ from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QSlider, QToolButton, QVBoxLayout, QWidget
 
-from app.ui import theme
-from app.ui.analysis.elided import ElidedLabel
-from app.ui.analysis.playback import Playback, Track
-from app.ui.texts import tr
+from app.ui.engine.playback import Playback, Track
+from app.ui.widgets import theme
+from app.ui.widgets.elided import ElidedLabel
+from app.ui.widgets.texts import tr
 
 SPEEDS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 

@@ -8,8 +8,8 @@ from math import log
 
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.spots import Spot
-from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.document.document import Document
+from app.ui.widgets.texts import tr
 from designer.graph import commands, routes
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph

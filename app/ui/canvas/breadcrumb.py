@@ -6,11 +6,11 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
-from app.ui import theme
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.scope import Step
-from app.ui.texts import tr
+from app.ui.document.document import Document
+from app.ui.document.template_view import Step
+from app.ui.engine.context import Context
+from app.ui.widgets import theme
+from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.template import instances

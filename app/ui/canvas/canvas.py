@@ -19,9 +19,9 @@ from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
 from app.ui.canvas.renaming import ask_name, ask_title
 from app.ui.canvas.viewer import LayerViewer
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.widgets.texts import tr
 from designer.graph import commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit

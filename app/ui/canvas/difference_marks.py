@@ -9,9 +9,9 @@ from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.ui import theme
 from app.ui.canvas.metrics import fonts
-from app.ui.context import Context
+from app.ui.engine.context import Context
+from app.ui.widgets import theme
 from designer.graph.compare import Comparison
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPen
 
-from app.ui import theme
 from app.ui.canvas import node_paint
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.spots import Spots
+from app.ui.widgets import theme
 from designer.operators.api import Category
 
 if TYPE_CHECKING:

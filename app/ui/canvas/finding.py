@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from app.ui import theme
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.look import shape_text
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.scope import Step
-from app.ui.texts import tr
+from app.ui.document.document import Document
+from app.ui.document.template_view import Step
+from app.ui.engine.context import Context
+from app.ui.widgets import theme
 from app.ui.widgets.search_popup import Found, SearchPopup
+from app.ui.widgets.texts import tr
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.registry import Registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.graph.model import Source
 from designer.graph.types import ShapeError, TensorType
 from designer.operators.api import Port

@@ -8,10 +8,10 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.ui import theme
 from app.ui.canvas.metrics import PAD, fonts
-from app.ui.texts import tr
+from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.texts import tr
 from designer.graph.model import Frame
 
 TINT = 36  # of 255

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
-from app.ui.texts import tr
+from app.ui.widgets.texts import tr
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Source

@@ -14,8 +14,8 @@ from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_paint import READABLE
 from app.ui.canvas.ports import PortDot
 from app.ui.canvas.rerouting import Rerouting
-from app.ui.context import Context
-from app.ui.texts import tr
+from app.ui.engine.context import Context
+from app.ui.widgets.texts import tr
 from designer.graph import commands
 from designer.graph.diagnostics import errors
 from designer.graph.edits import Edit

@@ -9,10 +9,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPainterPathStroker, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
-from app.ui import theme
 from app.ui.canvas.link_paths import label_place, link_path
 from app.ui.canvas.metrics import PORT_RADIUS, fonts, text_width
 from app.ui.canvas.routing import ramp_of
+from app.ui.widgets import theme
 
 if TYPE_CHECKING:
     from app.ui.canvas.ports import PortDot

@@ -8,9 +8,9 @@ from html import escape
 from typing import cast
 
 from app.ui.canvas import node_figures
-from app.ui.document import Document
-from app.ui.texts import tr, tr_data, trn
+from app.ui.document.document import Document
 from app.ui.widgets.message import SPOKEN
+from app.ui.widgets.texts import tr, tr_data, trn
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer

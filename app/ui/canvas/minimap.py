@@ -11,10 +11,10 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QTransform
 from PySide6.QtWidgets import QWidget
 
-from app.ui import theme
 from app.ui.canvas.far import FarView
 from app.ui.canvas.viewer import LayerViewer
-from app.ui.texts import tr
+from app.ui.widgets import theme
+from app.ui.widgets.texts import tr
 
 WIDTH, HEIGHT = 200, 128
 EDGE = 12  # from the corner of the canvas

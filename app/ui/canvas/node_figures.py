@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.ui.texts import tr
+from app.ui.widgets.texts import tr
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.live_cost import layer_work

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPolygonF
 
-from app.ui import theme
 from app.ui.canvas.metrics import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts, text_width
 from app.ui.canvas.ports import PortDot
+from app.ui.widgets import theme
 from designer.operators.api import Category
 
 if TYPE_CHECKING:

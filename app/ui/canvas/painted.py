@@ -10,10 +10,10 @@ from PySide6.QtCore import QLineF, QPoint, QRect, QRectF, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsView, QStyleOptionGraphicsItem, QWidget
 
-from app.ui import theme
 from app.ui.canvas import gestures
 from app.ui.canvas.far import FarView
 from app.ui.canvas.node_paint import NAMED
+from app.ui.widgets import theme
 from designer.graph.model import GRID
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 from PySide6.QtWidgets import QGraphicsItem
 
-from app.ui import theme
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.look import node_look
 from app.ui.canvas.metrics import layout
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.viewer import LayerViewer
-from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.document.document import Document
+from app.ui.widgets import theme
+from app.ui.widgets.texts import tr
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 

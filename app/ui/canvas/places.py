@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 from PySide6.QtCore import QPointF
 
 from app.ui.canvas.viewer import LayerViewer
-from app.ui.document import Document
-from app.ui.scope import Step
+from app.ui.document.document import Document
+from app.ui.document.template_view import Step
 
 Scope = tuple[Step, ...]
 

@@ -9,8 +9,8 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas.look import PortLook
-from app.ui.texts import tr
 from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.texts import tr
 from designer.graph.types import DataType
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from app.ui.canvas.nodes import Frames, Nodes, no_collection
 from app.ui.canvas.spots import Settling, Spot, Spots
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.canvas.wires import Key, Wires
-from app.ui.document import Document
+from app.ui.document.document import Document
 from designer.graph.edits import ChangeSet
 from designer.graph.routes import Points, points_into
 from designer.graph.template import INSTANCE

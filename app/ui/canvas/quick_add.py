@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
-from app.ui import theme
-from app.ui.scope import PREFIX
-from app.ui.texts import tr
+from app.ui.document.template_view import PREFIX
+from app.ui.widgets import theme
 from app.ui.widgets.operator_search import search
 from app.ui.widgets.search_popup import Found, SearchPopup
+from app.ui.widgets.texts import tr
 from designer.operators.api import Operator
 from designer.operators.registry import Registry
 

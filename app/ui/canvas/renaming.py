@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QInputDialog, QLineEdit
 
-from app.ui.dialogs.findings import without_icons
-from app.ui.texts import tr
+from app.ui.widgets.findings import without_icons
+from app.ui.widgets.texts import tr
 from designer.graph.model import Frame
 
 if TYPE_CHECKING:

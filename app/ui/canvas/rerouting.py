@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF
 
 from app.ui.canvas import wishes
 from app.ui.canvas.links import LinkItem
-from app.ui.texts import tr
+from app.ui.widgets.texts import tr
 from designer.graph import routes
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QBoxLayout
 from app.ui.canvas import template_wishes
 from app.ui.canvas.breadcrumb import Breadcrumb
 from app.ui.canvas.canvas import Canvas
-from app.ui.context import Context
-from app.ui.document import Document
-from app.ui.texts import tr
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.widgets.texts import tr
 from designer.graph import template_commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
@@ -66,7 +66,7 @@ class Structure:
 
     def ask_template(self) -> None:
         """Ask for a name and make a template of the selection. A selection that cannot become one is refused first."""
-        from app.ui.dialogs.template_name import TemplateNameDialog
+        from app.ui.canvas.template_name import TemplateNameDialog
 
         document, names = self._context.document, self._context.selection
         name = _free(document, "block")
@@ -114,7 +114,7 @@ class Structure:
 
     def ask_name(self) -> None:
         """Ask for another name of the template at hand."""
-        from app.ui.dialogs.template_name import TemplateNameDialog
+        from app.ui.canvas.template_name import TemplateNameDialog
 
         template = self.template()
         if not template:

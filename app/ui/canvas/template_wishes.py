@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from app.ui.document import Document
-from app.ui.texts import tr, trn
+from app.ui.document.document import Document
+from app.ui.widgets.texts import tr, trn
 from designer.graph import commands, template_commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit

@@ -23,7 +23,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsView, QWidget
 
-from app.ui import theme
 from app.ui.canvas import gestures, presses
 from app.ui.canvas.edge_scroll import EdgeScroll
 from app.ui.canvas.frames import FrameItem
@@ -31,7 +30,8 @@ from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.painted import PaintedViewer
 from app.ui.canvas.ports import PortDot
-from app.ui.texts import tr
+from app.ui.widgets import theme
+from app.ui.widgets.texts import tr
 from designer.graph.model import GRID
 
 OPERATOR_MIME = "application/x-layerwright-operator"

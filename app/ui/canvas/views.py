@@ -13,9 +13,9 @@ from PySide6.QtCore import QPointF
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.viewer import EXTENT, ZOOM_MAX, ZOOM_MIN
-from app.ui.context import Context
-from app.ui.scope import Step
-from app.ui.texts import tr
+from app.ui.document.template_view import Step
+from app.ui.engine.context import Context
+from app.ui.widgets.texts import tr
 from designer.graph.graph import Graph
 from designer.graph.template import INSTANCE, PARAMETER
 

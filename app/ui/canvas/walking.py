@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import Enum
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.context import Context
+from app.ui.engine.context import Context
 from designer.graph import commands
 from designer.graph.model import GRID
 

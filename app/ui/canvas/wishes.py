@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.ui.canvas import template_wishes
-from app.ui.document import Document
-from app.ui.scope import PREFIX
-from app.ui.texts import tr, trn
+from app.ui.document.document import Document
+from app.ui.document.template_view import PREFIX
+from app.ui.widgets.texts import tr, trn
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit

@@ -1,1 +1,1 @@
-"""Small widgets that several panels share."""
+"""What several rooms use: widgets, theme, texts and background work."""

@@ -8,8 +8,8 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QWidget
 
-from app.ui.texts import tr
 from app.ui.widgets.run_choices import Choice
+from app.ui.widgets.texts import tr
 
 
 class ChoiceBox(QComboBox):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
-from app.ui.texts import tr
+from app.ui.widgets.texts import tr
 from designer.operators.params import format_float
 
 MAX_LENGTH = 120  # characters of one sum

@@ -7,8 +7,8 @@ import re
 
 from PySide6.QtGui import QSyntaxHighlighter, QTextCharFormat, QTextDocument
 
-from app.ui import theme
-from app.ui.theme import RoleName
+from app.ui.widgets import theme
+from app.ui.widgets.theme import RoleName
 
 _TOKEN = re.compile(
     r"(?P<comment>#.*)"

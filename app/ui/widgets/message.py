@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
-from app.ui import theme
-from app.ui.texts import mark, tr_data
-from app.ui.theme import RoleName
+from app.ui.widgets import theme
+from app.ui.widgets.texts import mark, tr_data
+from app.ui.widgets.theme import RoleName
 
 ICONS = {
     "error": "close-octagon",

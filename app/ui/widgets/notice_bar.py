@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
-from app.ui import theme
-from app.ui.theme import RoleName
+from app.ui.widgets import theme
 from app.ui.widgets.message import ICONS
+from app.ui.widgets.theme import RoleName
 
 STRIPE = 3  # pixels
 Choice = tuple[str, str, str, Callable[[], object]]  # name, text, tooltip, what it does

@@ -16,10 +16,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui import theme
-from app.ui.texts import mark, tr, tr_data
+from app.ui.widgets import theme
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.size_field import SizeField
+from app.ui.widgets.texts import mark, tr, tr_data
 from designer.graph.template import PARAMETER
 from designer.operators.params import Parameter
 

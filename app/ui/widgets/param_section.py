@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
-from app.ui import theme
-from app.ui.texts import tr
+from app.ui.widgets import theme
 from app.ui.widgets.expression import NUMBERS, ExpressionError, is_expression, worked_out
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import ParamEditor
 from app.ui.widgets.size_field import SizeField
+from app.ui.widgets.texts import tr
 from designer.operators.params import ParamError, Parameter, Value
 
 

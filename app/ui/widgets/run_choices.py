@@ -8,7 +8,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import NamedTuple
 
-from app.ui.texts import mark, tr, tr_data
+from app.ui.widgets.texts import mark, tr, tr_data
 
 
 class Choice(NamedTuple):

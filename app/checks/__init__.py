@@ -1,0 +1,1 @@
+"""Maintainers' tools: the GPU check, the operator reference, the catalogue of texts, screenshots."""

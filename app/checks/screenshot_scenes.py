@@ -1,0 +1,232 @@
+"""What the pictures show beside the workspaces and panels: templates, problems, differences, inspector, comparison, dialogs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtWidgets import QDialog, QTableView
+
+import samples
+from app.checks.screenshots import Photographer, pause, wait
+from app.ui.canvas.template_wishes import collapse
+from app.ui.compare.pictures import Mode
+from app.ui.document.recovery_dialog import RecoverDialog
+from app.ui.document.unsaved import UnsavedDialog
+from app.ui.engine.analysis import analysis_of
+from app.ui.inspector.channel_inspector import ChannelInspectorPanel
+from app.ui.inspector.subject import Kind
+from app.ui.shell.analysis_windows import open_side
+from app.ui.shell.export.picture import PictureDialog
+from app.ui.shell.panels import ANALYSIS, DESIGN
+from app.ui.shell.shortcuts_dialog import ShortcutsDialog
+from designer.files.document import parse_document
+from designer.files.journal import Journal
+from designer.files.recovering import unfinished
+from designer.files.watching import digest_of
+from designer.graph import commands
+from designer.graph.model import Frame
+
+SIDE = (1280, 820)  # of the window Side by Side; photographs make large files
+PLACE = (1, 86, 56)  # channel, x, y: at the eye
+
+
+def alone(at: Photographer, name: str) -> None:
+    """Open a sample and take all other tabs away, with what was changed in them."""
+    window = at.window
+    before = window.tabs.all
+    assert window.files.open(samples.path(name))
+    for opened in before:
+        if opened is not window.tabs.shown and opened in window.tabs.all:
+            window.tabs.remove(opened)
+    window.docks.set_workspace(DESIGN)
+    window.docks.show("parameters")
+
+
+def inspector(at: Photographer) -> None:
+    """Channels, filters, a gradient, and one channel with a pinned place; the overview beside it."""
+    context, docks = at.window.context, at.window.docks
+    docks.set_workspace(ANALYSIS)
+    docks.show("channel_inspector")
+    panel = docks.panel("channel_inspector")
+    assert isinstance(panel, ChannelInspectorPanel)
+    analysis = analysis_of(context)
+    wait(lambda: panel.page is not None and not analysis.stale)
+    panel.look_at(Kind.WEIGHTS)
+    wait(lambda: panel.page is not None)
+    pause(600)
+    at.keep(panel, "inspector_weights")
+    panel.look_at(Kind.OUTPUT)
+    wait(lambda: panel.page is not None)
+    panel.enlarge(PLACE[0])
+    panel.probe.toggle(PLACE)
+    wait(lambda: panel.probe.field.box is not None)
+    pause(600)
+    at.keep(panel, "inspector_probe")
+    panel.look_at(Kind.GRADIENT)
+    wait(lambda: panel.page is not None)
+    pause(600)
+    at.keep(panel, "inspector_gradient")
+    panel.look_at(Kind.OUTPUT)
+    panel.probe.unpin()
+    panel.probe.show_input.setChecked(False)
+    wait(lambda: panel.page is not None)
+
+
+def playing(at: Photographer) -> None:
+    """A folder as input, with what plays it."""
+    window, context = at.window, at.window.context
+    analysis = analysis_of(context)
+    analysis.set_input("input_image", samples.PHOTOGRAPHS)
+    wait(lambda: window.playback.ends and not analysis.stale)
+    before = analysis.result
+    window.playback.step_all(1)
+    wait(lambda: analysis.result is not before and not analysis.stale)
+    pause(500)
+    at.keep(window.docks.panel("analysis"), "panel_analysis_playlist")
+
+
+def templates(at: Photographer) -> None:
+    """Instances and a collapsed frame outside, the way above the canvas inside."""
+    window, context = at.window, at.window.context
+    alone(at, "residual_blocks.xml")
+    window.files.open(samples.path("oidn_like.xml"))
+    window.tabs.step(-1)
+    frame = Frame("tail", title="The noise", rect=(690, 100, 440, 300))
+    context.root.do(lambda g: commands.set_frame(g, frame.id, frame))
+    members = window.canvas.projection.members
+    context.root.do(lambda g: collapse(g, [], [frame.id], members))
+    context.select(("group_1",))
+    window.canvas.frame_all()
+    pause(500)
+    at.keep(window, "window_template")
+    context.enter("group_1")
+    context.enter("block_1")
+    window.canvas.frame_all()
+    context.select(("conv_1",))
+    pause(500)
+    at.keep(window, "window_inside")
+    context.set_scope(())
+
+
+def differences(at: Photographer) -> None:
+    """Beside the saved version: what was added, changed and removed, in the list and on the canvas."""
+    window, context = at.window, at.window.context
+    alone(at, "dncnn.xml")
+    graph = context.root.graph
+    first, *_, last = [n for n in graph.order()[0] if graph[n].type == "convolution"]
+    context.root.do(lambda g: commands.set_params(g, {first: {"kernel": "5x5", "features": "32"}}))
+    context.root.do(lambda g: commands.remove_layers(g, [g.order()[0][4]], heal=True))
+    layer = replace(graph[last], name="conv_new", position=(graph[last].position[0], 320))
+    context.root.do(lambda g: commands.add_layer(g, layer))
+    window.docks.show("differences")
+    context.comparison.with_saved()
+    context.select((first,))
+    window.canvas.frame_all()
+    pause(600)
+    at.keep(window, "window_differences")
+    context.comparison.stop()
+    window.docks["differences"].hide()
+
+
+def problems(at: Photographer) -> None:
+    """A network with a rule broken, and the fixes for it."""
+    window, context = at.window, at.window.context
+    alone(at, "denoiser.xml")
+    context.root.do(lambda g: commands.set_params(g, {"pool_1": {"size": "3x3", "stride": "3x3"}}))
+    window.docks.show("type_checking")
+    table = window.docks.panel("type_checking").findChild(QTableView, "type_checking.findings")
+    wait(lambda: table.model().rowCount() > 0)
+    table.selectRow(0)
+    context.select(("concat_3",))
+    window.canvas.frame_all()
+    pause(800)
+    at.keep(window, "window_problems")
+
+
+def side_by_side(at: Photographer) -> None:
+    """Two networks on the same noisy picture, over a folder, and in a blind vote."""
+    window = at.window
+    window.context.root.undo()
+    window.files.open(samples.path("dncnn.xml"))
+    window.tabs.step(-1)
+    side = open_side(window)
+    side.resize(*SIDE)
+    wait(lambda: not side.model.busy and side.model.measured.figures)
+    pause(500)
+    at.keep(side, "side_grid")
+    side.bar.set_mode(Mode.SPLIT)
+    at.keep(side, "side_split")
+    side.bar.set_mode(Mode.DIFFERENCE)
+    side.figures.step(1)
+    at.keep(side, "side_difference")
+    side.pictures.mark_region(None, "")
+    side.bar.set_mode(Mode.GRID)
+    side.bar.zoom(0.0)
+    side.tabs.setCurrentWidget(side.folder)
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home) / "photographs"
+        folder.mkdir()
+        for path in sorted(samples.PHOTOGRAPHS.glob("*.jpg"))[:6]:
+            (folder / path.name).symlink_to(path)
+        side.folder.folder.setText(str(folder))
+        side.folder.start()
+        wait(lambda: not side.folder_run.running and len(side.folder_run.rows) == 6, 300)
+        pause(1500)
+        side.folder.folder.setText("photographs")
+        at.keep(side, "side_folder")
+    side.tabs.setCurrentWidget(side.voting)
+    side.voting.count.setValue(6)
+    side.voting.start()
+    at.keep(side, "side_vote")
+    side.close()
+
+
+def documents(at: Photographer) -> None:
+    """Tabs, a file that another program changed, and what is asked after a crash and before changes are lost."""
+    window = at.window
+    home = Path(tempfile.gettempdir(), "networks")  # it is read in the pictures
+    home.mkdir()
+    try:
+        paths = [home / name for name in ("oidn_like.xml", "dncnn.xml", "denoiser.xml")]
+        for path in paths:
+            path.write_bytes(samples.path(path.name).read_bytes())
+        crash(paths[2])
+        alone(at, "residual_blocks.xml")
+        window.files.open_all(paths[:2])
+        window.context.root.do(lambda g: commands.set_property(g, "author_notes", "mine"))
+        paths[0].write_bytes(paths[0].read_bytes().replace(b"3x3", b"5x5"))
+        window.disk.look()
+        at.keep(window, "window_documents")
+        left = unfinished()
+        show(at, RecoverDialog(left, window))
+        show(at, UnsavedDialog([path.name for path in paths], window))
+        show(at, ShortcutsDialog(window.actions_.shortcuts, window))
+        show(at, PictureDialog(window.context, window.canvas, ".png", window))
+        for item in left:
+            item.discard()
+    finally:
+        shutil.rmtree(home)
+
+
+def show(at: Photographer, dialog: QDialog) -> None:
+    """A dialog alone."""
+    dialog.show()
+    pause(400)
+    at.keep(dialog, f"dialog_{dialog.objectName()}")
+    dialog.close()
+
+
+def crash(path: Path) -> None:
+    """Leave a journal as a process does that ends before it saves."""
+    data = path.read_bytes()
+    graph = parse_document(data).graph
+    assert graph is not None
+    journal = Journal(graph, path, digest_of(data))
+    journal.record(graph.apply(commands.remove_layers(graph, [list(graph.layers)[3]], heal=True)))
+    journal.abandon()
+
+
+SCENES = (inspector, playing, templates, differences, problems, side_by_side, documents)

@@ -1,0 +1,191 @@
+"""Collects what a person reads in the window for translators: `python -m app.checks.texts_catalogue FILE.pot [--check]`.
+
+It reads the sources of `app/ui` without running them, and imports the tables that need no Qt. A text that it could not
+find in a translation is an error: `tr` of something that is no literal, or values that the text has no place for.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+APP = Path(__file__).parents[1]
+HEAD = """# Texts of Layerwright's window. Written by `make texts`; do not edit. CONTRIBUTING.md tells how to add a language.
+msgid ""
+msgstr ""
+"Project-Id-Version: layerwright\\n"
+"MIME-Version: 1.0\\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Content-Transfer-Encoding: 8bit\\n"
+"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"
+"""
+COUNTED = {"tr": 1, "mark": 1, "trn": 2}  # texts at the start of a call
+SHOWING = frozenset(  # what Qt shows: words that are written right here have missed the catalogue
+    "setText setToolTip setStatusTip setAccessibleName setAccessibleDescription setWindowTitle setPlaceholderText setTitle "
+    "setPrefix setSuffix setSpecialValueText setInformativeText addTab addRow addAction addMenu addButton QLabel QAction "
+    "QPushButton QCheckBox QRadioButton QGroupBox QToolBar QDockWidget Edit".split()
+)
+NAMES = frozenset({"Layerwright"})
+
+
+@dataclass
+class Text:
+    """One text, in the files where it stands; `plural` where it goes with a count."""
+
+    plural: str = ""
+    files: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Catalogue:
+    """Texts by their English singular, and what is wrong with the sources."""
+
+    texts: dict[str, Text] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, text: str, file: str, plural: str = "") -> None:
+        if not text:
+            return
+        entry = self.texts.setdefault(text, Text())
+        if plural and entry.plural not in ("", plural):
+            self.faults.append(f"{file}: {text!r} has two plurals: {entry.plural!r} and {plural!r}")
+        entry.plural = entry.plural or plural
+        entry.files.add(file)
+
+    def read(self, source: str, file: str) -> None:
+        """The texts in one module."""
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.Call):
+                continue
+            if isinstance(node.func, ast.Name) and node.func.id in COUNTED:
+                self._call(node, node.func.id, file)
+            elif name_of(node.func) in SHOWING:
+                for argument in node.args:
+                    if (text := words_in(argument)) and text.strip(" -") not in NAMES:
+                        self.faults.append(f"{file}:{argument.lineno}: {text!r} is shown without tr()")
+
+    def _call(self, node: ast.Call, name: str, file: str) -> None:
+        place = f"{file}:{node.lineno}"
+        found = [
+            a.value for a in node.args[: COUNTED[name]] if isinstance(a, ast.Constant) and isinstance(a.value, str)
+        ]
+        if len(found) < COUNTED[name]:
+            self.faults.append(f"{place}: the text in {name}() is no literal; mark() it in a table and use tr_data()")
+            return
+        if name != "mark":
+            self._compare(found, {k.arg for k in node.keywords if k.arg}, place, counted=name == "trn")
+        self.add(found[0], file, found[1] if len(found) > 1 else "")
+
+    def _compare(self, texts: list[str], given: set[str], place: str, *, counted: bool) -> None:
+        """Whether every value has its place in a text: a call without values is not filled in."""
+        if not given and not counted:
+            return
+        places = {name for text in texts for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+        if counted:
+            places.discard("count")
+        if places != given:
+            self.faults.append(f"{place}: places {sorted(places)} in the text, but values for {sorted(given)}")
+
+    def page(self) -> str:
+        """A gettext template. It names files without lines, so that it changes with the texts only."""
+        parts = [HEAD]
+        for text, entry in sorted(self.texts.items()):
+            lines = [f"#: {file}" for file in sorted(entry.files)]
+            if "{" in text or "{" in entry.plural:
+                lines.append("#, python-brace-format")
+            lines.append(f"msgid {quoted(text)}")
+            if entry.plural:
+                lines += [f"msgid_plural {quoted(entry.plural)}", 'msgstr[0] ""', 'msgstr[1] ""']
+            else:
+                lines.append('msgstr ""')
+            parts.append("\n".join(lines) + "\n")
+        return "\n".join(parts)
+
+
+def name_of(function: ast.expr) -> str:
+    return (
+        function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    )
+
+
+def words_in(node: ast.expr) -> str:
+    """The literal or f-string if it has words; those inside of the values of an f-string do not count, nor HTML."""
+    pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
+    text = "".join(p.value for p in pieces if isinstance(p, ast.Constant) and isinstance(p.value, str))
+    return text if re.search(r"[A-Za-z]{3}", re.sub(r"<[^<>]*>", " ", text)) else ""
+
+
+def quoted(text: str) -> str:
+    """As gettext writes it: one line of the file for every line of the text."""
+    lines = [f'"{_escaped(line)}"' for line in text.splitlines(keepends=True)]
+    return lines[0] if len(lines) == 1 else "\n".join(['""', *lines])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+
+
+def tables() -> Iterator[tuple[str, str]]:
+    """Texts of the tables that stay plain data, with the module; `tr_data` translates them where they are shown."""
+    from app.ui.profile.columns import COLUMNS
+    from app.ui.shell.actions import ACTIONS
+    from app.ui.shell.menus import MENUS, Entry
+    from app.ui.shell.panels import PANELS
+    from app.ui.shell.requirements import NEEDS
+    from designer.profiling.report import UTILISATION
+
+    def titles(menus: tuple[Entry, ...]) -> Iterator[str]:
+        for entry in menus:
+            if isinstance(entry, tuple):
+                yield entry[0]
+                yield from titles(entry[1])
+
+    for spec in ACTIONS:
+        yield from (("app/ui/shell/actions.py", text) for text in (spec.title, spec.tip))
+    yield from (("app/ui/shell/menus.py", title) for title in titles(MENUS))
+    yield from (("app/ui/shell/panels.py", panel.title) for panel in PANELS)
+    yield from (("app/ui/shell/requirements.py", need.reason) for need in NEEDS.values())
+    for column in COLUMNS:
+        yield from (("app/ui/profile/columns.py", text) for text in (column.header, column.tip))
+    yield from (("designer/profiling/report.py", text) for text in UTILISATION.values())
+
+
+def collect() -> Catalogue:
+    catalogue = Catalogue()
+    for path in sorted((APP / "ui").rglob("*.py")):
+        if path.name.startswith("screenshot"):  # tools of developers
+            continue
+        catalogue.read(path.read_text(encoding="utf-8"), path.relative_to(APP.parent).as_posix())
+    for file, text in tables():
+        catalogue.add(text, file)
+    return catalogue
+
+
+def main(arguments: list[str]) -> int:
+    names = [a for a in arguments if not a.startswith("-")]
+    if len(names) != 1:
+        print("usage: python -m app.checks.texts_catalogue FILE.pot [--check]", file=sys.stderr)
+        return 2
+    catalogue, path = collect(), Path(names[0])
+    for fault in catalogue.faults:
+        print(fault, file=sys.stderr)
+    if catalogue.faults:
+        return 1
+    page = catalogue.page()
+    if "--check" not in arguments:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+        print(f"{len(catalogue.texts)} texts in {path}")
+    elif not path.is_file() or path.read_text(encoding="utf-8") != page:
+        print(f"{path} does not hold the window's texts as they are now: run `make texts`", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The engine process: its requests and replies, and what it does with them."""

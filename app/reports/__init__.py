@@ -1,0 +1,1 @@
+"""Pages and tables about what was run: the tour, comparisons, analyses."""

@@ -1,0 +1,271 @@
+"""Report pages: what was looked at, with what, on which machine. Pictures are inside, no script is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.reports.comparison import ms_text
+from app.reports.page import Page
+from designer.files.settings import PATTERN, Settings
+
+Array = NDArray[np.float32]
+
+CHANNELS = 64  # of the inspected tensor that are shown and counted
+THUMBNAIL = 128  # pixels of a channel's longer side
+PACKAGES = ("onnxruntime", "torch", "numpy", "PySide6-Essentials")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A document and how it is run. `text` is what was run, as a file would hold it."""
+
+    title: str
+    text: bytes
+    settings: Settings
+    saved: bool = True
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.text).hexdigest()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The present view of an analysis. Arrays are N x C x H x W, or of another rank."""
+
+    network: Network
+    inputs: Mapping[str, str] = field(default_factory=dict)  # layer: file, or PATTERN and a name
+    options: Sequence[tuple[str, str, str]] = ()  # analysis layers: name, kind, summary
+    outputs: Mapping[str, tuple[Array, str]] = field(default_factory=dict)  # with `analysis_view`
+    inspected: tuple[str, Array] | None = None
+    overview: Sequence[tuple[str, str, str, str]] = ()  # layers of a step, engine, ms, shape of the last one
+    milliseconds: float = 0.0
+    note: str = ""
+    window: bytes = b""  # a PNG of the window
+
+
+def write_analysis(path: Path, seen: Seen) -> None:
+    """Write the page of an analysis (work for a thread)."""
+    page = new_page(f"{seen.network.title}: analysis")
+    if seen.note:
+        page.text(f"Note: {seen.note}")
+    page.heading("Network")
+    page.table(("", ""), _network_rows(seen.network))
+    pictures = _add_inputs(page, seen)
+    if seen.options:
+        page.heading("Analysis layers")
+        page.table(("layer", "kind", "set to"), seen.options)
+    _add_outputs(page, seen, pictures)
+    if seen.inspected is not None:
+        _add_tensor(page, *seen.inspected)
+    if seen.overview:
+        page.heading("Network overview")
+        page.table(("layers", "engine", "time (ms)", "output"), seen.overview, numbers=(2,))
+        page.text(f"The run took {ms_text(seen.milliseconds)} ms; layers that stand together were run together.")
+    if seen.window:
+        page.heading("The window")
+        page.picture_inside(seen.window, "As it was seen")
+    add_machine(page)
+    page.write(path)
+
+
+def add_networks(page: Page, networks: Mapping[str, Network]) -> None:
+    """A table of networks beside each other, by name."""
+    tables = {name: dict(_network_rows(network)) for name, network in networks.items()}
+    rows = list(dict.fromkeys(row for table in tables.values() for row in table))
+    page.table(("", *tables), [(row, *(table.get(row, "") for table in tables.values())) for row in rows])
+
+
+def add_machine(page: Page) -> None:
+    """Machine, versions and the program's own."""
+    from designer.profiling.machine import this_machine
+
+    machine = this_machine()
+    versions = dict(machine.versions)
+    for name in ("layerwright", *PACKAGES):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    page.heading("Machine and versions")
+    rows = [("processor", machine.cpu), ("cores", str(machine.cores)), ("system", machine.system)]
+    if machine.gpu:
+        rows.append(("graphics", machine.gpu))
+    page.table(("", ""), [*rows, *sorted(versions.items())])
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What is known of some values. Only the finite ones count for mean, spread (squares around the mean), low and high."""
+
+    size: int
+    finite: int
+    zeros: int
+    mean: float = 0.0
+    spread: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+
+    @classmethod
+    def of(cls, values: Array) -> _Figures:
+        wide = np.asarray(values, np.float64)
+        zeros = int(np.count_nonzero(wide == 0))
+        finite = wide[np.isfinite(wide)]
+        if not finite.size:
+            return cls(wide.size, 0, zeros)
+        mean, spread = float(finite.mean()), float(finite.var()) * finite.size
+        return cls(wide.size, finite.size, zeros, mean, spread, float(finite.min()), float(finite.max()))
+
+    @classmethod
+    def of_all(cls, parts: Sequence[_Figures]) -> _Figures:
+        """Those of the parts together."""
+        size, zeros, count = sum(p.size for p in parts), sum(p.zeros for p in parts), sum(p.finite for p in parts)
+        if not count:
+            return cls(size, 0, zeros)
+        mean = sum(p.mean * p.finite for p in parts) / count
+        spread = sum(p.spread + p.finite * (p.mean - mean) ** 2 for p in parts)
+        return cls(size, count, zeros, mean, spread, min(p.low for p in parts), max(p.high for p in parts))
+
+    def row(self, name: str) -> tuple[str, ...]:
+        if not self.finite:
+            return (name, "-", "-", "-", "-", "-", "100")
+        figures = (self.mean, (self.spread / self.finite) ** 0.5, self.low, self.high)
+        broken = 100 * (1 - self.finite / self.size)
+        return (name, *(f"{v:.4g}" for v in figures), f"{100 * self.zeros / self.size:.1f}", f"{broken:.3g}")
+
+
+def statistics(tensor: Array) -> list[tuple[str, ...]]:
+    """Rows of mean, deviation, smallest, largest and share of zeros: the whole tensor, then each channel.
+
+    One channel at a time is widened to 64 bits: tensors of a large picture are larger than what is left beside them.
+    """
+    if tensor.ndim < 3:
+        return [_Figures.of(tensor).row("all")]
+    parts = [_Figures.of(channel) for item in tensor for channel in item]
+    shown = parts[: min(tensor.shape[1], CHANNELS)]
+    return [_Figures.of_all(parts).row("all"), *(part.row(str(index)) for index, part in enumerate(shown))]
+
+
+def _network_rows(network: Network) -> list[tuple[str, str]]:
+    settings = network.settings
+    weights = settings.weights or ("random" if settings.random_seed is not None else "none chosen")
+    rows = [
+        ("document", f"{network.title}{'' if network.saved else ' (with changes that are not saved)'}"),
+        ("SHA-256", network.digest),
+        ("weights", weights),
+        ("engine", settings.engine),
+        ("precision", settings.precision),
+        ("layout", settings.layout),
+        ("device", settings.device),
+        ("threads", str(settings.threads) if settings.threads else "all cores"),
+    ]
+    if settings.random_seed is not None:
+        rows.insert(3, ("seed of random weights", str(settings.random_seed)))
+    return rows
+
+
+def _add_inputs(page: Page, seen: Seen) -> list[Array]:
+    from app.reports.comparison import encoded
+    from designer.graph.diagnostics import DiagnosticError
+    from designer.runtime.images import read_image, read_npy
+
+    found = []
+    if seen.inputs:
+        page.heading("Inputs")
+    for layer, file in seen.inputs.items():
+        name = file.removeprefix(PATTERN) if file.startswith(PATTERN) else Path(file).name
+        if file.startswith(PATTERN):
+            page.text(f"{layer}: the pattern {name.replace('_', ' ')}")
+            continue
+        try:
+            array = read_npy(file) if file.lower().endswith(".npy") else read_image(Path(file))
+        except DiagnosticError as error:
+            page.text(f"{layer}: {name}. It is not shown here: {error.diagnostics[0].message}.")
+            continue
+        size = " x ".join(str(n) for n in array.shape[::-1][:2])
+        if array.ndim == 4 and array.shape[1] in (1, 3):
+            page.picture_inside(encoded(array), f"{layer}: {name}, {size}")
+            found.append(array)
+        else:
+            page.text(f"{layer}: {name}, {' x '.join(map(str, array.shape))}")
+    return found
+
+
+def _add_outputs(page: Page, seen: Seen, inputs: Sequence[Array]) -> None:
+    from app.reports.comparison import figures, psnr_text
+
+    page.heading("Outputs")
+    if not seen.outputs:
+        page.text("The network was not run: there is no output yet.")
+    for layer, (array, kind) in seen.outputs.items():
+        shape = " x ".join(map(str, array.shape))
+        if array.ndim == 4:
+            page.picture_inside(_picture(array, kind), f"{layer}: {shape}")
+        else:
+            page.text(f"{layer}: {shape}")
+            page.table(("", "mean", "deviation", "smallest", "largest", "zeros (%)", "no numbers (%)"),
+                       statistics(array), numbers=range(1, 7))  # fmt: skip
+        if kind == "image" and len(inputs) == 1 and inputs[0].shape == array.shape:
+            found = figures(inputs[0], array)
+            page.text(f"Against the picture of the input: PSNR {psnr_text(found.psnr)} dB, SSIM {found.ssim:.4f}.")
+
+
+def _add_tensor(page: Page, source: str, tensor: Array) -> None:
+    page.heading(f"Inspected: {source}")
+    page.text(" x ".join(map(str, tensor.shape)))
+    if tensor.ndim == 4:
+        count = min(tensor.shape[1], CHANNELS)
+        of = f"the first {count} of {tensor.shape[1]} channels" if count < tensor.shape[1] else f"{count} channels"
+        page.picture_inside(_sheet(tensor), f"{of}; green above zero, red below, brightest at the largest magnitude")
+    headings = ("channel", "mean", "deviation", "smallest", "largest", "zeros (%)", "no numbers (%)")
+    page.table(headings, statistics(tensor), numbers=range(1, 7))
+
+
+def _sheet(tensor: Array) -> bytes:
+    """The channels beside each other, each made smaller by block means."""
+    channels = tensor[0, :CHANNELS]
+    block = max(1, -(-max(channels.shape[1:]) // THUMBNAIL))
+    height, width = channels.shape[1] // block, channels.shape[2] // block
+    small = channels[:, : height * block, : width * block].reshape(len(channels), height, block, width, block)
+    small = small.mean((2, 4))
+    columns = min(8, len(small))
+    rows = -(-len(small) // columns)
+    sheet = np.zeros((rows * (height + 2), columns * (width + 2)), np.float32)
+    for index, channel in enumerate(small):
+        row, column = divmod(index, columns)
+        sheet[row * (height + 2) :][:height, column * (width + 2) :][:, :width] = channel
+    return _signed(sheet)
+
+
+def _picture(array: Array, kind: str) -> bytes:
+    from app.reports.comparison import encoded
+
+    return _signed(array[0, 0]) if kind == "tensor" else encoded(array)
+
+
+def _signed(values: Array) -> bytes:
+    from designer.runtime.images import encode_image
+
+    values = np.nan_to_num(values)
+    scaled = values / max(float(np.abs(values).max(initial=0.0)), 1e-12)
+    colours = np.stack([np.clip(-scaled, 0, 1), np.clip(scaled, 0, 1), np.zeros_like(scaled)])
+    return encode_image(colours[None].astype(np.float32))
+
+
+def _now() -> str:
+    return f"Made {datetime.now(UTC).astimezone():%Y-%m-%d %H:%M:%S %z} by Layerwright."
+
+
+def new_page(title: str) -> Page:
+    """A page that begins with the time."""
+    page = Page(title)
+    page.text(_now())
+    return page

@@ -1,0 +1,124 @@
+"""A comparison as a page: the table, its plot, every picture, and the worst region of each enlarged."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+
+from app.reports.comparison import Row, deviations, headings, means, psnr_text, ssim_text, summary
+from app.reports.page import Page
+
+MARKERS = "osD^v"
+
+
+@dataclass(frozen=True, slots=True)
+class Inks:
+    """Colours of a plot as #rrggbb: the ground, words, fine lines, and one for each column."""
+
+    ground: str = "#ffffff"
+    text: str = "#1b1d20"
+    line: str = "#9298a0"
+    columns: tuple[str, ...] = ("#555b63", "#1568c3", "#b35d26", "#18836a", "#a552b8")
+
+
+PAPER = Inks()
+
+
+def write_report(
+    path: Path, title: str, columns: Sequence[str], rows: Sequence[Row], about: Sequence[str] = ()
+) -> None:
+    """Write the page; `about` are lines on the circumstances that stand under the title."""
+    page = Page(title)
+    for line in about:
+        page.text(line)
+    add_comparison(page, columns, rows)
+    page.write(path)
+
+
+def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Put the table, the plot and the pictures into a page."""
+    titles = headings(columns, rows)
+    first = titles.index(f"{columns[0]} PSNR (dB)")
+    page.table(titles, list(summary(columns, rows)), numbers=range(first, len(titles)))
+    page.text(
+        "PSNR and SSIM are against the clean picture, values clipped to 0..1. The deviation is that of the whole population."
+    )
+    if len(rows) > 1:
+        for noise in dict.fromkeys(row.noise for row in rows):
+            part = [row for row in rows if row.noise == noise]
+            page.picture_inside(
+                plot(columns, part), f"Every line is a picture; bars are mean and deviation. {noise}".strip()
+            )
+    for row in rows:
+        page.heading(f"{row.name} {row.noise}".strip())
+        for item, figure in zip(row.shown, (None, *row.figures), strict=bool(row.shown)):
+            caption = "" if figure is None else f": {psnr_text(figure.psnr)} dB, SSIM {ssim_text(figure.ssim)}"
+            if item.whole:
+                page.picture_inside(item.whole, f"{item.name}{caption}")
+            else:
+                page.text(f"{item.name} failed.")
+        if row.shown:
+            y, x = row.worst
+            page.text(f"The region where the variants are farthest from the clean picture begins at x {x}, y {y}:")
+        for item in row.shown:
+            if item.part:
+                page.picture_inside(item.part, item.name)
+
+
+def plot(
+    columns: Sequence[str], rows: Sequence[Row], inks: Inks = PAPER, size: tuple[float, float] = (9.0, 3.4)
+) -> bytes:
+    """PSNR and SSIM of every picture as a PNG: a line a picture, a mark a column, mean and deviation as bars.
+
+    Safe to call from a thread: it uses no global state of matplotlib.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, dpi=110, layout="constrained", facecolor=inks.ground)
+    FigureCanvasAgg(figure)
+    for place, (title, values, mean, spread) in enumerate(_measures(rows)):
+        axes = figure.add_subplot(1, 2, place + 1, facecolor=inks.ground)
+        axes.set_title(title, color=inks.text, fontsize=10)
+        axes.tick_params(colors=inks.text, labelsize=8)
+        for side in axes.spines.values():
+            side.set_color(inks.line)
+        axes.grid(axis="y", color=inks.line, alpha=0.3, linewidth=0.6)
+        for line in values:
+            for (x0, y0), (x1, y1) in pairwise(enumerate(line)):
+                if isfinite(y0) and isfinite(y1):
+                    axes.plot((x0, x1), (y0, y1), color=inks.line, alpha=0.5, linewidth=0.7)
+        for column in range(len(columns)):
+            ink, mark = inks.columns[column % len(inks.columns)], MARKERS[column % len(MARKERS)]
+            finite = [line[column] for line in values if isfinite(line[column])]
+            axes.plot([column] * len(finite), finite, mark, color=ink, markersize=4, alpha=0.8, linestyle="none")
+            if finite:
+                axes.errorbar(
+                    [column + 0.18], [mean[column]], yerr=[spread[column]], color=ink, fmt=mark, markersize=7, capsize=4
+                )
+        axes.set_xticks(range(len(columns)), [_short(name) for name in columns])
+        axes.set_xlim(-0.5, len(columns) - 0.5)
+    made = io.BytesIO()
+    figure.savefig(made, format="png", facecolor=inks.ground)
+    return made.getvalue()
+
+
+def _measures(rows: Sequence[Row]) -> list[tuple[str, list[list[float]], list[float], list[float]]]:
+    mean, spread = means(rows), deviations(rows)
+    return [
+        (
+            "PSNR (dB)",
+            [[f.psnr for f in row.figures] for row in rows],
+            [f.psnr for f in mean],
+            [f.psnr for f in spread],
+        ),
+        ("SSIM", [[f.ssim for f in row.figures] for row in rows], [f.ssim for f in mean], [f.ssim for f in spread]),
+    ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 16 else f"{name[:15]}…"

@@ -1,0 +1,318 @@
+"""Analysis: pictures in, options of the analysis layers, the network's output, kept in step while one changes things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QGroupBox,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QSplitter,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.analysis.flicker import Flicker
+from app.ui.analysis.input_row import InputRow, dropped_file
+from app.ui.analysis.options import OptionsArea
+from app.ui.analysis.output_view import OutputView
+from app.ui.document.document import Document
+from app.ui.document.labels import labels_of
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.context import Context
+from app.ui.engine.pinned_place import marked_of
+from app.ui.engine.result import Phase
+from app.ui.widgets import theme
+from app.ui.widgets.elided import ElidedLabel
+from app.ui.widgets.image_view import Split
+from app.ui.widgets.notice import Notice
+from app.ui.widgets.texts import tr
+from designer.graph.commands import set_params
+from designer.graph.edits import ChangeSet
+
+WIDE = 760  # from this width on the controls stand beside the picture, not under it
+
+
+class AnalysisPanel(QWidget):
+    """A view on `AnalysisController`; it holds no state of the analysis itself."""
+
+    panel_id = "analysis"
+    title = "Analysis"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("analysis")
+        self.setAccessibleName(tr("Analysis"))
+        self.setAcceptDrops(True)
+        self._context = context
+        self._analysis = analysis_of(context)
+        self._document: Document | None = None
+        self._arranged = False  # picture and controls have got their first shares of the room
+        self._inputs: dict[str, InputRow] = {}
+        self._outputs: dict[str, OutputView] = {}
+        self._marked = marked_of(self._analysis)
+        self._marked.changed.connect(self._show_mark)
+        self.flicker = Flicker(self._analysis, self)
+        self._build()
+        context.root_changed.connect(self._on_document)
+        self._analysis.phase_changed.connect(self._show_phase)
+        self._analysis.stale_changed.connect(self._show_stale)
+        self._analysis.result_changed.connect(self._show_result)
+        self._analysis.inputs_changed.connect(self._show_inputs)
+        if context.has_document:
+            self._on_document(context.root)
+        self._show_phase()
+
+    # --- building ----------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self._launch = QPushButton(theme.icon("play"), tr("Launch Analysis"))
+        self._launch.setObjectName("analysis.launch")
+        self._launch.setAccessibleName(tr("Launch Analysis"))
+        self._launch.setToolTip(tr("Run the network on the pictures, and again after every change"))
+        self._launch.clicked.connect(self._analysis.launch)
+        self._stop = QPushButton(theme.icon("stop"), tr("Stop"))
+        self._stop.setObjectName("analysis.stop")
+        self._stop.setAccessibleName(tr("Stop the analysis"))
+        self._stop.setToolTip(tr("Give up the run: the engine is ended and starts afresh with the next launch"))
+        self._stop.clicked.connect(self._analysis.stop)
+        self._status = ElidedLabel()
+        self._status.setObjectName("analysis.status")
+        self._status.setAccessibleName(tr("Status of the analysis"))
+        bar = QHBoxLayout()
+        bar.addWidget(self._launch)
+        bar.addWidget(self._stop)
+        bar.addWidget(self._status, 1)
+        self._notice = Notice("analysis.notice", tr("Problem of the analysis"))
+        self._notice.add_button(
+            "restart", tr("Restart"), tr("Start a fresh engine and run again"), self._analysis.launch
+        )
+        self._notice.add_button(
+            "weights", tr("Choose weights…"), tr("A folder with npy or bin files"), self._choose_weights
+        )
+        self._notice.add_button(
+            "random",
+            tr("Run with random weights"),
+            tr("Seeded random weights where there are none; the picture is marked"),
+            self._analysis.launch_random,
+        )
+        self._tabs = QTabWidget()
+        self._tabs.setObjectName("analysis.outputs")
+        self._tabs.setAccessibleName(tr("Outputs"))
+        self._tabs.setDocumentMode(True)
+        self._tabs.setTabBarAutoHide(True)
+        self._inputs_box = QGroupBox(tr("Inputs"))
+        self._inputs_column = QVBoxLayout(self._inputs_box)
+        self._inputs_column.setContentsMargins(8, 4, 8, 4)
+        self._options = OptionsArea()
+        controls = QWidget()
+        column = QVBoxLayout(controls)
+        column.setContentsMargins(0, 0, 4, 0)
+        column.setSpacing(4)
+        column.addWidget(self._inputs_box)
+        column.addWidget(self._options)
+        column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setObjectName("analysis.controls")
+        scroll.setAccessibleName(tr("Inputs and options"))
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QScrollArea.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(controls)
+        self._split = QSplitter(Qt.Orientation.Vertical)
+        self._split.setObjectName("analysis.split")
+        self._split.setChildrenCollapsible(False)
+        self._split.addWidget(self._tabs)
+        self._split.addWidget(scroll)
+        self._split.setStretchFactor(0, 3)
+        self._split.setStretchFactor(1, 2)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addLayout(bar)
+        main.addWidget(self._notice)
+        main.addWidget(self._split, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        wide = event.size().width() >= WIDE
+        orientation = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
+        if self._split.orientation() is not orientation or not self._arranged:
+            self._arranged = True
+            self._split.setOrientation(orientation)
+            total = event.size().width() if wide else event.size().height()
+            self._split.setSizes([total - 340, 340] if wide else [total * 11 // 20, total * 9 // 20])
+
+    # --- document ----------------------------------------------------------------------------------------------
+
+    def _on_document(self, document: Document) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+        self._document = document
+        document.changed.connect(self._on_change)
+        self._options.show_document(document)
+        self._show_inputs()
+        self._show_outputs()
+        self._show_split()
+
+    def _on_change(self, change: ChangeSet) -> None:
+        self._options.follow(change)
+        if change.added or change.removed or change.reconfigured:
+            self._show_outputs()
+        if change.computed or change.removed:
+            self._show_split()
+
+    def _show_inputs(self) -> None:
+        layers = self._analysis.input_layers()
+        if tuple(self._inputs) != layers:
+            for row in self._inputs.values():
+                _drop(self._inputs_column, row)
+            self._inputs = {layer: InputRow(layer, self._analysis.playback) for layer in layers}
+            for row in self._inputs.values():
+                row.chosen.connect(self._analysis.set_input)
+                self._inputs_column.addWidget(row)
+        self._inputs_box.setVisible(bool(layers))
+        errors = self._analysis.input_errors
+        for layer, row in self._inputs.items():
+            fed = self._analysis.input_shapes.get(layer, ())
+            row.show_file(self._analysis.input_path(layer), errors.get(layer, ""), fed)
+
+    def _show_outputs(self) -> None:
+        layers = self._analysis.output_layers()
+        if tuple(self._outputs) == layers and self._tabs.count():
+            return
+        while self._tabs.count():
+            self._tabs.removeTab(0)
+        for old in self._outputs.values():
+            old.deleteLater()
+        self._outputs = {layer: OutputView(layer) for layer in layers}
+        for layer, view in self._outputs.items():
+            self._tabs.addTab(view, layer)
+            view.split_moved.connect(self._drag_split)
+            view.split_released.connect(self._release_split)
+        if not layers:
+            empty = OutputView("none")
+            empty.set_empty_text(tr("The network has no output layer. Add one from the palette and connect it."))
+            self._tabs.addTab(empty, tr("none"))
+        self._show_result()
+
+    # --- results -----------------------------------------------------------------------------------------------
+
+    def _show_result(self) -> None:
+        result = self._analysis.result
+        for layer, view in self._outputs.items():
+            array = result.outputs.get(layer) if result is not None else None
+            document = self._document
+            known = document is not None and layer in document.graph
+            operator = document.inference.read(layer).operator if document is not None and known else None
+            view.features.set_labels(labels_of(document, layer) if document is not None else ())
+            view.show_array(array, operator, result.note_of(layer) if result is not None else "")
+            view.mark(self._marked.spot)
+        self._show_stale(self._analysis.stale)
+
+    def _show_mark(self) -> None:
+        for view in self._outputs.values():
+            view.mark(self._marked.spot)
+
+    def _show_stale(self, stale: bool) -> None:
+        for view in self._outputs.values():
+            view.set_dimmed(stale)
+        self._show_phase()
+
+    def _show_phase(self) -> None:
+        phase, message = self._analysis.phase, self._analysis.message
+        problem = phase in (Phase.FAILED, Phase.WEIGHTS, Phase.BLOCKED)
+        if phase is Phase.FAILED:
+            self._notice.say(message, "error", ("restart",))
+        elif phase is Phase.WEIGHTS:
+            self._notice.say(
+                tr("{message} Choose weights, or look at it with random ones.", message=message),
+                "warning",
+                ("weights", "random"),
+            )
+        else:
+            self._notice.say(message if problem else "", "warning")
+        # A run that only lasts a moment keeps the line of the one before: nothing flickers under a moving slider.
+        result = self._analysis.result
+        if phase is Phase.RUNNING and result is not None and not self._analysis.stale:
+            message = result.summary()
+        elif phase is Phase.IDLE:
+            message = tr("Not launched")
+        self._status.setText("" if problem else message)
+        self._stop.setEnabled(phase is Phase.RUNNING and (result is None or self._analysis.stale))
+        self._launch.setEnabled(self._context.has_document)
+
+    # --- what a person does ------------------------------------------------------------------------------------
+
+    def _choose_weights(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder of weights"))
+        if folder:
+            self._analysis.choose_weights(Path(folder))
+
+    def _mix(self) -> tuple[str, Split, float] | None:
+        """The mix whose split line can be drawn on the picture."""
+        if self._document is None:
+            return None
+        for layer in self._document.graph:
+            if layer.type == "mix" and layer.params.get("selection", "") in (Split.VERTICAL, Split.HORIZONTAL):
+                operator = self._document.inference.read(layer.name).operator
+                if operator is not None:
+                    return layer.name, Split(layer.params["selection"]), float(getattr(operator, "amount", 0.5))
+        return None
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.flicker.follow(self._document, True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.flicker.follow(self._document, False)
+        self._analysis.playback.pause()
+
+    def _show_split(self) -> None:
+        self.flicker.follow(self._document, self.isVisible())
+        mix = self._mix()
+        for view in self._outputs.values():
+            view.set_split(*(mix[1:] if mix is not None else (Split.NONE, 0.5)))
+
+    def _drag_split(self, amount: float) -> None:
+        mix = self._mix()
+        if mix is not None and self._document is not None:
+            layer, text = mix[0], repr(round(amount, 3))
+            key = f"analysis.{layer}.amount"
+            self._document.do(lambda graph: set_params(graph, {layer: {"amount": text}}, merge_key=key))
+
+    def _release_split(self) -> None:
+        if self._document is not None:
+            self._document.history.seal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """PgUp and PgDn, or comma and full stop, go through playlists and frames."""
+        steps = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_Comma: -1, Qt.Key.Key_PageDown: 1, Qt.Key.Key_Period: 1}
+        by = steps.get(Qt.Key(event.key())) if self._analysis.playback.tracks else None
+        if by is None:
+            super().keyPressEvent(event)
+        else:
+            self._analysis.playback.step_all(by)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if self._inputs and dropped_file(event.mimeData()) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """A file dropped anywhere goes to the first input; each input's row takes its own."""
+        path = dropped_file(event.mimeData())
+        if path is not None and self._inputs:
+            event.acceptProposedAction()
+            self._analysis.set_input(next(iter(self._inputs)), path)
+
+
+def _drop(column: QVBoxLayout, widget: QWidget) -> None:
+    column.removeWidget(widget)
+    widget.hide()
+    widget.deleteLater()

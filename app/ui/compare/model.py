@@ -1,0 +1,408 @@
+"""The comparison that a window shows: what was chosen, the pictures, the results and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite, isnan
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from app.reports.comparison import (
+    CROP,
+    IN_LEVELS,
+    LETTERS,
+    Figures,
+    Picture,
+    disturbed,
+    figures,
+    read_noise,
+    squared_error,
+)
+from app.ui.compare.runner import Made, SideRunner
+from app.ui.compare.variants import Variant, VariantChoice, make_variant
+from app.ui.widgets.background import Background
+from app.ui.widgets.render import Pixels, picture_pixels
+from app.ui.widgets.sentences import placed_text
+from app.ui.widgets.texts import tr
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.operators.registry import Registry
+
+if TYPE_CHECKING:
+    from analysis_layers.noise import Noise
+
+MOST = len(LETTERS)
+REGIONS = 5  # worst regions that one can step through
+INPUT, CLEAN = "input", "clean"  # keys of pictures beside those of the variants, which are "A", "B", ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseChoice:
+    """What the comparison adds to the picture. `strength` counts in levels of 255 for gaussian and uniform."""
+
+    kind: str = "gaussian"  # empty: nothing is added
+    strength: float = 25.0
+    seed: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind}:{self.strength:g}" if self.kind else ""
+
+    def operator(self) -> Noise | None:
+        return read_noise(self.text, self.seed)
+
+    @property
+    def unit(self) -> str:
+        return tr("of 255") if self.kind in IN_LEVELS else ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Figures by key of the picture, the worst regions (left, top) by variant, and "" for all variants together."""
+
+    reference: str = ""  # the key of the picture that the others are measured against
+    figures: dict[str, Figures] = field(default_factory=dict)
+    regions: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    def best(self, name: str) -> frozenset[str]:
+        """The variants with the best PSNR or SSIM as it is written; none where they are all equal."""
+        digits = {"psnr": 2, "ssim": 4}[name]
+        found = {k: f for k, f in self.figures.items() if k in LETTERS and k != self.reference}
+        values = {k: round(v, digits) for k, f in found.items() if not isnan(v := getattr(f, name))}
+        if len(set(values.values())) < 2:
+            return frozenset()
+        return frozenset(k for k, v in values.items() if v == max(values.values()))
+
+
+class SideModel(QObject):
+    """Choices come in, `compare` makes them true. Everything is told by signals; nothing here paints."""
+
+    started = Signal()
+    pictures_changed = Signal()  # `pictures` has others
+    measured_changed = Signal()
+    status_changed = Signal(int)  # the state of one variant
+    finished = Signal()
+
+    def __init__(self, registry: Registry, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.registry = registry
+        self.choices: list[VariantChoice] = []
+        self.picture: Path | None = None
+        self.clean_file: Path | None = None  # of a picture that is noisy already
+        self.noise = NoiseChoice()
+        self.variants: list[Variant | None] = []
+        self.status: list[str] = []
+        self.errors: list[str] = []
+        self.problem = ""  # of the picture
+        self.made: dict[str, Made] = {}
+        self.colours: dict[str, Pixels] = {}  # the pictures as they are shown, by key
+        self.clean: Picture | None = None
+        self.noisy: Picture | None = None
+        self.measured = Measured()
+        self.busy = False
+        self.runner = SideRunner(self)
+        self.runner.told.connect(self._on_told)
+        self.runner.made.connect(self._on_made)
+        self.runner.failed.connect(self._on_failed)
+        self.runner.finished.connect(self._on_finished)
+        self._preparing: Background | None = None
+        self._epoch = 0  # another comparison, another epoch: late drawings are dropped
+        self._drawing = 0  # results that a thread is putting into colours
+        self._serial = 0
+        self._shown: dict[str, int] = {}  # which result of a variant is shown
+        self._ran = False  # every variant had its turn
+
+    # --- what a person asks for --------------------------------------------------------------------------------
+
+    def compare(self) -> None:
+        """Run all variants on the picture from the start."""
+        self.stop()
+        self.busy = True
+        self.made, self.colours, self.measured, self.problem = {}, {}, Measured(), ""
+        self.clean = self.noisy = None
+        self._shown, self._drawing, self._ran = {}, 0, False
+        self.make_variants()
+        self.started.emit()
+        self.pictures_changed.emit()
+        path = self.picture
+        known = [v for v in self.variants if v is not None]
+        if path is None or not known:
+            self.problem = "" if known else tr("There is no network that could run.")
+            self.problem = self.problem or tr("Choose a picture.")
+            self._end()
+            return
+        self._refuse_other_channels(known[0])
+        beside = self.clean_file if not self.noise.kind else None
+        self._work(partial(_drawn, path, known[0].channels, self.noise.operator(), beside), self._on_prepared)
+
+    def _refuse_other_channels(self, first: Variant) -> None:
+        for index, variant in enumerate(self.variants):
+            if variant is not None and variant.channels != first.channels:
+                self.variants[index] = None
+                why = tr(
+                    "It takes {mine} channels and {other} takes {theirs}. Compare networks with equal inputs.",
+                    mine=variant.channels,
+                    other=first.name,
+                    theirs=first.channels,
+                )
+                self._set_error(index, why)
+
+    def make_variants(self) -> list[Variant | None]:
+        """The networks as they are now; one that cannot be made has its reason in `errors`."""
+        count = len(self.choices)
+        self.variants, self.status, self.errors = [], [""] * count, [""] * count
+        for index, choice in enumerate(self.choices):
+            try:
+                self.variants.append(make_variant(choice, LETTERS[index], self.registry))
+            except DiagnosticError as error:
+                self.variants.append(None)
+                self._set_error(index, placed_text(error.diagnostics[0]))
+            self.status_changed.emit(index)
+        return self.variants
+
+    def stop(self) -> None:
+        """Give up what runs; the results that are there stay."""
+        self._preparing = None
+        self._epoch += 1
+        self.runner.cancel()
+        if self.busy:
+            self._end()
+
+    def close(self) -> None:
+        """End all engines."""
+        self._preparing = None
+        self._epoch += 1
+        self.runner.close()
+        self.busy = False
+
+    # --- what is known -----------------------------------------------------------------------------------------
+
+    @property
+    def keys(self) -> list[str]:
+        """The variants' letters, in order."""
+        return list(LETTERS[: len(self.choices)])
+
+    @property
+    def knows_clean(self) -> bool:
+        """Whether there is a clean picture: the noise is added here, or its file was chosen."""
+        return bool(self.noise.kind) or self.clean_file is not None
+
+    @property
+    def reference(self) -> str:
+        """What is measured against: the clean picture where there is one, else the first variant."""
+        return CLEAN if self.knows_clean else next((k for k in self.keys if k in self.made), "")
+
+    def pixels(self, key: str) -> Picture | None:
+        """The picture behind a key, 1 x C x H x W."""
+        if key == INPUT:
+            return self.noisy
+        if key == CLEAN:
+            return self.clean
+        return self.made[key].picture if key in self.made else None
+
+    def title(self, key: str) -> str:
+        """What stands on the picture: `A denoiser`."""
+        if key == INPUT:
+            return tr("Input ({noise})", noise=self.noise.text) if self.noise.kind else tr("Input")
+        if key == CLEAN:
+            return tr("Clean")
+        index = LETTERS.index(key)
+        return f"{key} {self.choices[index].full_title}" if index < len(self.choices) else key
+
+    def waits(self, key: str) -> str:
+        """Why there is no picture of this key, in a sentence."""
+        index = LETTERS.index(key) if key in LETTERS else -1
+        if 0 <= index < len(self.errors) and self.errors[index]:
+            return f"{self.title(key)}: {self.errors[index]}"
+        if self.problem:
+            return self.problem
+        if self.busy:
+            return tr("{title}: waits for its turn", title=self.title(key))
+        return tr("The pictures stand here. Compare runs the variants.")
+
+    def columns(self) -> list[str]:
+        """Titles of the table's columns: what went in, then the variants that can run."""
+        return [self.noise.text or tr("input"), *(v.name for v in self.variants if v is not None)]
+
+    # --- the steps ---------------------------------------------------------------------------------------------
+
+    def _work(self, work: Callable[[], object], done: Callable[[object], None]) -> None:
+        job = Background(self)
+        self._preparing = job
+
+        def arrived(answer: object) -> None:
+            if self._preparing is job:
+                self._preparing = None
+                done(answer)
+
+        def failed(found: object) -> None:
+            if self._preparing is job:
+                self._preparing = None
+                self._on_work_failed(found)
+
+        job.done.connect(arrived)
+        job.failed.connect(failed)
+        job.start(work)
+
+    def _on_prepared(self, answer: object) -> None:
+        assert isinstance(answer, tuple)
+        self.clean, self.noisy, self.colours[CLEAN], self.colours[INPUT] = answer
+        self.pictures_changed.emit()
+        assert self.noisy is not None
+        self.runner.run(self.variants, self.noisy)
+
+    def _on_work_failed(self, found: object) -> None:
+        assert isinstance(found, tuple)
+        self.problem = placed_text(found[0])
+        self._end()
+
+    def _on_told(self, index: int, text: str) -> None:
+        if self.busy:
+            self.status[index] = text
+            self.status_changed.emit(index)
+
+    def _on_made(self, index: int, made: object) -> None:
+        """Put the result into colours in a thread: of a large picture that takes longer than a frame of the window."""
+        if not self.busy or not isinstance(made, Made):
+            return
+        self._drawing += 1
+        self._serial += 1
+        epoch, serial, key = self._epoch, self._serial, LETTERS[index]
+        job = Background(self)
+
+        def arrived(answer: object) -> None:
+            job.deleteLater()
+            if epoch != self._epoch:
+                return
+            self._drawing -= 1
+            if serial > self._shown.get(key, 0) and not self.errors[index]:
+                self._shown[key] = serial
+                self._show(index, made, answer)
+            self._measure_when_ready()
+
+        def failed(found: object) -> None:
+            job.deleteLater()
+            if epoch == self._epoch and isinstance(found, tuple):
+                self._drawing -= 1
+                self._on_failed(index, placed_text(found[0]))
+                self._measure_when_ready()
+
+        job.done.connect(arrived)
+        job.failed.connect(failed)
+        job.start(partial(coloured, made.picture))
+
+    def _show(self, index: int, made: Made, answer: object) -> None:
+        assert isinstance(answer, tuple)
+        key = LETTERS[index]
+        self.made[key] = made
+        self.colours[key], broken = answer
+        if isfinite(made.milliseconds):
+            wrong = tr("{share} % of its values are no numbers", share=f"{100 * broken:.3g}") if broken else ""
+            self.status[index] = "; ".join(text for text in (made.note, wrong) if text)
+        self.status_changed.emit(index)
+        self.pictures_changed.emit()
+
+    def _on_failed(self, index: int, why: str) -> None:
+        if self.busy:
+            self.made.pop(LETTERS[index], None)
+            self._set_error(index, why)
+
+    def _set_error(self, index: int, why: str) -> None:
+        self.errors[index], self.status[index] = why, ""
+        self.status_changed.emit(index)
+
+    def _on_finished(self) -> None:
+        if self.busy:
+            self._ran = True
+            self._measure_when_ready()
+
+    def _measure_when_ready(self) -> None:
+        if not self._ran or self._drawing:
+            return
+        self._ran = False
+        if not self.made:
+            self._end()
+            return
+        reference = self.pixels(self.reference)
+        assert reference is not None
+        assert self.noisy is not None
+        self._work(
+            partial(measure_all, self.reference, reference, self.noisy, dict(self.made)),
+            self._on_measured,
+        )
+
+    def _on_measured(self, answer: object) -> None:
+        assert isinstance(answer, Measured)
+        self.measured = answer
+        self.measured_changed.emit()
+        self._end()
+
+    def _end(self) -> None:
+        self.busy = False
+        self.finished.emit()
+
+
+def prepared(path: Path, channels: int, noise: Noise | None) -> tuple[Picture, Picture]:
+    """The clean and the noisy picture (work for a thread)."""
+    from designer.files.settings import PATTERN
+    from designer.runtime.images import read_image
+    from designer.runtime.patterns import make_pattern
+
+    text = str(path)
+    if text.startswith(PATTERN):
+        clean = make_pattern(text.removeprefix(PATTERN), channels, 512, 512)
+    else:
+        clean = read_image(path, channels)
+    return clean, disturbed(clean, noise)
+
+
+def _drawn(
+    path: Path, channels: int, noise: Noise | None, beside: Path | None
+) -> tuple[Picture, Picture, Pixels, Pixels]:
+    clean, noisy = prepared(path, channels, noise)
+    if beside is not None:
+        clean = prepared(beside, channels, None)[0]
+        if clean.shape != noisy.shape:
+            sizes = [f"{picture.shape[3]} x {picture.shape[2]}" for picture in (clean, noisy)]
+            raise DiagnosticError(
+                Diagnostic(
+                    "not-comparable",
+                    tr("the clean picture is {mine} pixels, the noisy one {other}", mine=sizes[0], other=sizes[1]),
+                    file=beside.name,
+                    remedy=tr("choose the clean version of the same picture"),
+                )
+            )
+    return clean, noisy, picture_pixels(clean[0]), picture_pixels(noisy[0])
+
+
+def coloured(picture: Picture) -> tuple[Pixels, float]:
+    """A picture as it is shown, and the share of values that are no numbers (work for a thread)."""
+    return picture_pixels(picture[0]), 1 - float(np.mean(np.isfinite(picture)))
+
+
+def measure_all(key: str, reference: Picture, noisy: Picture, made: dict[str, Made]) -> Measured:
+    """Figures and worst regions (work for a thread)."""
+    from designer.runtime.metrics import worst_regions
+
+    found = {INPUT: figures(reference, noisy)} if key == CLEAN else {}
+    for name, item in made.items():
+        found[name] = figures(reference, item.picture, item.milliseconds)
+    errors: dict[str, np.ndarray] = {k: squared_error(reference, [m.picture]) for k, m in made.items() if k != key}
+    regions = {k: tuple((x, y) for y, x in worst_regions(e, CROP, REGIONS)) for k, e in errors.items()}
+    if errors:
+        total = np.sum(list(errors.values()), axis=0)
+        regions[""] = tuple((x, y) for y, x in worst_regions(total, CROP, REGIONS))
+    return Measured(key, found, regions)
+
+
+def region_psnr(reference: Picture, made: Picture, corner: tuple[int, int]) -> float:
+    """PSNR in the square that begins at (left, top)."""
+    from designer.runtime.metrics import psnr
+
+    x, y = corner
+    cut = (..., slice(y, y + CROP), slice(x, x + CROP))
+    return psnr(reference[cut], made[cut])

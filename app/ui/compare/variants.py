@@ -1,0 +1,108 @@
+"""What is compared: a network, weights and the way it is run, ready to be sent to an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from app.ui.document.document import Document
+from app.ui.engine.inputs import layers_of
+from app.ui.engine.requests import open_params
+from app.ui.widgets.run_choices import ENGINE_TITLES
+from app.ui.widgets.texts import tr
+from designer.files.document import read_document, write_document
+from designer.files.settings import Settings, find_settings, read_settings
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.types import Size3D
+from designer.operators.api import Role
+from designer.operators.deploy import deploy
+from designer.operators.registry import Registry
+
+RANDOM = "random"  # as `weights` of a choice: seeded random numbers
+
+
+@dataclass(frozen=True, slots=True)
+class VariantChoice:
+    """What a person chose for one variant. Empty texts: as the document's settings say."""
+
+    source: Document | Path
+    weights: str = ""  # a folder or file, or RANDOM
+    engine: str = ""
+    precision: str = ""
+
+    @property
+    def title(self) -> str:
+        """The document's name without its ending."""
+        path = self.source if isinstance(self.source, Path) else self.source.path
+        if path is not None:
+            return path.name.removesuffix(".xml").removesuffix(".nv-neural-model")
+        return self.source.graph.name if isinstance(self.source, Document) else ""
+
+    @property
+    def full_title(self) -> str:
+        """With what is chosen otherwise than the settings say."""
+        weights = Path(self.weights).name if self.weights else ""
+        engine = ENGINE_TITLES.get(self.engine, self.engine)
+        detail = ", ".join(text for text in (weights, engine, self.precision) if text)
+        return f"{self.title} ({detail})" if detail else self.title
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A network ready to be opened in an engine; `opened_with` are the parameters of the worker's `open`."""
+
+    name: str
+    opened_with: dict[str, Any]
+    input: str
+    output: str
+    channels: int
+
+
+def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Variant:
+    """Raises DiagnosticError when there is no such network, or one that has not one input and an output."""
+    graph, settings = _source(choice.source)
+    settings = _chosen(settings, choice)
+    graph = deploy(graph, registry)
+    inference = Inference(graph, registry)
+    inputs, outputs = layers_of(graph, registry, Role.INPUT), layers_of(graph, registry, Role.OUTPUT)
+    found = errors(inference.diagnostics())
+    if found:
+        raise DiagnosticError(found)
+    if len(inputs) != 1 or not outputs:
+        raise DiagnosticError(
+            Diagnostic(
+                "not-comparable",
+                tr(
+                    "{title} has {inputs} inputs and {outputs} outputs",
+                    title=choice.title,
+                    inputs=len(inputs),
+                    outputs=len(outputs),
+                ),
+                remedy=tr("compare networks with one input and an output"),
+            )
+        )
+    dims = getattr(inference.read(inputs[0]).operator, "dims", None)
+    channels = dims.channels if isinstance(dims, Size3D) else 3
+    text = write_document(graph).decode()
+    return Variant(f"{letter} {choice.full_title}", open_params(settings, text), inputs[0], outputs[0], channels)
+
+
+def _source(source: Document | Path) -> tuple[Graph, Settings]:
+    if isinstance(source, Document):
+        return source.graph, source.settings
+    reading = read_document(source)
+    if reading.graph is None:
+        raise DiagnosticError(reading.diagnostics)
+    beside = find_settings(source)
+    return reading.graph, read_settings(beside).settings if beside is not None else Settings()
+
+
+def _chosen(settings: Settings, choice: VariantChoice) -> Settings:
+    if choice.weights == RANDOM:
+        settings = replace(settings, weights="", random_seed=0)
+    elif choice.weights:
+        settings = replace(settings, weights=choice.weights, random_seed=None)
+    return replace(settings, engine=choice.engine or settings.engine, precision=choice.precision or settings.precision)

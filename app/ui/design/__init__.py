@@ -1,0 +1,1 @@
+"""Designing: layer palette, layer editor, code view, type checking, network settings."""

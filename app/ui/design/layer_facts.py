@@ -1,0 +1,153 @@
+"""What inference knows of the selected layers: shapes in and out, learned values, work, and the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import cast
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from app.ui.document.document import Document
+from app.ui.widgets import theme
+from app.ui.widgets.message import Message
+from app.ui.widgets.numbers import binary, si
+from app.ui.widgets.sentences import finding_text
+from app.ui.widgets.texts import mark, tr, tr_data, trn
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.inference import LayerState
+from designer.graph.model import Layer
+from designer.operators.api import Operator
+from designer.operators.live_cost import LiveCost
+from designer.operators.registry import Read
+from designer.profiling.units import MODELLED_SIGN
+
+UNKNOWN = mark("unknown")
+FINDINGS = 20  # that are shown: thousands of selected layers have thousands
+
+
+class LayerFacts(QWidget):
+    """A small table of facts, and findings under it. `link_activated` carries the layer a finding points at."""
+
+    link_activated = Signal(str)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(1, 1)
+        self._rows: list[tuple[QLabel, QLabel]] = []
+        self._because = QLabel()
+        self._because.setObjectName(f"{name}.because")
+        self._because.setWordWrap(True)
+        self._because.setTextFormat(Qt.TextFormat.RichText)
+        self._because.linkActivated.connect(self.link_activated)
+        self._findings: list[Message] = []
+        self._more = QLabel()
+        self._more.setObjectName(f"{name}.more")
+        self._more.hide()
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(4)
+        self._layout.addLayout(self._grid)
+        self._layout.addWidget(self._because)
+        self._layout.addWidget(self._more)
+
+    def facts(self) -> dict[str, str]:
+        """What is shown, label to text."""
+        return {label.text(): value.text() for label, value in self._rows if not value.isHidden()}
+
+    def show_layers(self, document: Document, names: Sequence[str], told: Collection[str] = ()) -> None:
+        """Show one layer in full, of several the sums. Findings about the parameters `told` stand at their fields already."""
+        states = {n: document.inference.states.get(n, LayerState()) for n in names}
+        work = LiveCost(document.inference)
+        facts: list[tuple[str, str]] = []
+        training = [n for n in names if n in document.training]
+        if training:
+            where = tr("part of the training branch: left out of inference")
+            if len(training) != len(names):
+                where = tr("{count} of {total} {where}", count=len(training), total=len(names), where=where)
+            facts.append((tr("Training"), where))
+        if len(names) == 1:
+            layer, state = document.graph[names[0]], states[names[0]]
+            facts += _shapes(cast(Read, document.inference.read(names[0])).operator, layer, state)
+        if all(work.of(n) is not None for n in names):
+            total = work.total(names=names)
+            facts.append((tr("Learned values"), si(total.learned)))
+            facts.append((tr("Work, batch of 1"), MODELLED_SIGN + si(total.flops, "FLOP")))
+            memory = tr(
+                "{weights} weights, {outputs} outputs",
+                weights=MODELLED_SIGN + binary(total.weights),
+                outputs=MODELLED_SIGN + binary(total.outputs),
+            )
+            facts.append((tr("Memory, FP32"), memory))
+        else:
+            facts += [(tr("Learned values"), tr_data(UNKNOWN)), (tr("Work, batch of 1"), tr_data(UNKNOWN))]
+        self._show(facts)
+        cause = next((s.because_of for s in states.values() if s.because_of is not None), None)
+        self._because.setVisible(cause is not None)
+        if cause is not None:
+            shown = cause.replace("&", "&amp;").replace("<", "&lt;")
+            href = shown.replace('"', "&quot;")
+            self._because.setText(
+                tr('Unknown because of <a href="{href}">{shown}</a>, which has a problem.', href=href, shown=shown)
+            )
+        found = [d for s in states.values() for d in s.diagnostics if d.code != "unknown-operator"]
+        self._tell([d for d in found if not (d.code == "bad-parameter" and d.parameter in told)])
+
+    def _show(self, facts: Sequence[tuple[str, str]]) -> None:
+        while len(self._rows) < len(facts):
+            label, value = QLabel(), QLabel()
+            value.setFont(theme.mono_font())
+            value.setTextFormat(Qt.TextFormat.PlainText)
+            higher = value.fontMetrics().ascent() - label.fontMetrics().ascent()
+            label.setContentsMargins(0, max(0, higher), 0, 0)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            value.setWordWrap(True)
+            value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            row = len(self._rows)
+            self._grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
+            self._grid.addWidget(value, row, 1)
+            self._rows.append((label, value))
+        for index, (label, value) in enumerate(self._rows):
+            on = index < len(facts)
+            if on:
+                label.setText(facts[index][0])
+                value.setText(facts[index][1])
+                value.setAccessibleName(": ".join(facts[index]))
+            label.setVisible(on)
+            value.setVisible(on)
+
+    def _tell(self, found: Sequence[Diagnostic]) -> None:
+        while len(self._findings) < min(len(found), FINDINGS):
+            message = Message(f"{self._name}.finding_{len(self._findings)}")
+            self._layout.insertWidget(self._layout.count() - 1, message)
+            self._findings.append(message)
+        for index, message in enumerate(self._findings):
+            if index >= len(found):
+                message.tell("")
+                continue
+            message.tell(finding_text(found[index]), found[index].severity.value)
+        left = len(found) - FINDINGS
+        more = trn("{count} more problem: see Type Checking.", "{count} more problems: see Type Checking.", left)
+        self._more.setText(more if left > 0 else "")
+        self._more.setVisible(left > 0)
+
+
+def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[tuple[str, str]]:
+    ports = operator.input_ports() if operator is not None else ()
+    facts = []
+    connected = [i for i, source in enumerate(layer.inputs) if source is not None]
+    for position, index in enumerate(connected):
+        port = ports[min(index, len(ports) - 1)].name if ports else str(index)
+        label = tr("Input {port}", port=port) if len(connected) > 1 or len(ports) > 1 else tr("Input")
+        shape = str(state.inputs[position]) if position < len(state.inputs) else tr_data(UNKNOWN)
+        facts.append((label, tr("{shape}\nfrom {source}", shape=shape, source=layer.inputs[index])))
+    outputs = operator.output_ports() if operator is not None else ()
+    for index, out in enumerate(outputs):
+        label = tr("Output {name}", name=out.name) if len(outputs) > 1 else tr("Output")
+        known = state.outputs is not None and index < len(state.outputs)
+        facts.append((label, str(state.outputs[index]) if known and state.outputs is not None else tr_data(UNKNOWN)))
+    return facts

@@ -1,0 +1,287 @@
+"""The palette: every operator by category, found as one types, dragged onto the canvas."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+from PySide6.QtCore import QMimeData, QPoint, QSize, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QLineEdit,
+    QMenu,
+    QStackedWidget,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.document.document import Document
+from app.ui.document.template_view import PREFIX
+from app.ui.engine.context import Context
+from app.ui.widgets import theme
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.operator_search import search
+from app.ui.widgets.texts import tr
+from designer.graph.edits import ChangeSet
+from designer.graph.template import INSTANCE, instances, would_recur
+from designer.graph.template_commands import remove_template
+from designer.operators.api import Category, Operator
+
+MIME_TYPE = "application/x-layerwright-operator"
+_TYPE_ROLE = Qt.ItemDataRole.UserRole
+_RECENT = 6
+
+
+class OperatorTree(QTreeWidget):
+    """The list; a dragged item carries the operator's type name as UTF-8."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("palette.operators")
+        self.setAccessibleName(tr("Operators"))
+        self.setHeaderHidden(True)
+        self.setDragEnabled(True)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.DragOnly)
+        self.setIndentation(12)
+        self.setUniformRowHeights(True)
+        self.setFrameShape(QTreeWidget.Shape.NoFrame)
+
+    def mimeTypes(self) -> list[str]:
+        return [MIME_TYPE]
+
+    def mimeData(self, items: Iterable[QTreeWidgetItem]) -> QMimeData:
+        data = QMimeData()
+        types = [t for t in (item.data(0, _TYPE_ROLE) for item in items) if t]
+        if types:
+            data.setData(MIME_TYPE, types[0].encode("utf-8"))
+        return data
+
+
+class PalettePanel(QWidget):
+    panel_id = "palette"
+    title = "Palette"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("palette")
+        self._context = context
+        self._recent: list[str] = []
+        self._document: Document | None = None
+        self._closed: set[str] = set()
+        self._counted: dict[str, int] = {}  # how many instances each template of the document has, as it is shown
+
+        self._search = _SearchField()
+        self._search.setObjectName("palette.search")
+        self._search.setAccessibleName(tr("Search operators"))
+        self._search.setPlaceholderText(tr("Search: conv2d, relu, maxpool ..."))
+        self._search.setClearButtonEnabled(True)
+        self._search.textChanged.connect(self._fill)
+        self._search.returnPressed.connect(self._add_current)
+        self._tree = OperatorTree()
+        self._search.below = self._tree
+        metrics = self._tree.fontMetrics()
+        self._row = QSize(0, max(16, metrics.height()) + 4)
+        widest = max((metrics.horizontalAdvance(cls.title) for cls in context.registry), default=0)
+        beside = 2 * self._tree.indentation() + self._tree.verticalScrollBar().sizeHint().width() + 32
+        self._tree.setMinimumWidth(min(widest + beside, 320))  # no name is cut
+        self._tree.itemActivated.connect(self._activate)
+        self._tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self._tree.customContextMenuRequested.connect(self._show_menu)
+        self._tree.itemCollapsed.connect(lambda item: self._closed.add(item.text(0)))
+        self._tree.itemExpanded.connect(lambda item: self._closed.discard(item.text(0)))
+        self._empty = EmptyState("palette", "magnify", "")
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._tree)
+        self._stack.addWidget(self._empty)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 8, 8, 8)
+        layout.setSpacing(8)
+        layout.addWidget(self._search)
+        layout.addWidget(self._stack, 1)
+
+        context.document_changed.connect(self._watch)
+        if context.has_document:
+            self._watch(context.document)
+        self._fill()
+
+    def recent(self) -> tuple[str, ...]:
+        """Types that were added last, newest first."""
+        return tuple(self._recent)
+
+    def _watch(self, document: object) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+        if isinstance(document, Document):
+            self._document = document
+            document.changed.connect(self._on_change)
+            self._fill()
+
+    def _on_change(self, change: object) -> None:
+        if isinstance(change, ChangeSet) and (change.templates or self._counts() != self._counted):
+            self._fill()
+        if not isinstance(change, ChangeSet) or not change.added or self._document is None:
+            return
+        new = change.added - set(change.renamed.values())
+        types = {self._document.graph[name].type for name in new if name in self._document.graph} - {INSTANCE}
+        if len(types) == 1:  # one gesture added it; a paste or an import says nothing about what is used often
+            self._remember(types.pop())
+
+    def _remember(self, type_name: str) -> None:
+        if self._recent[:1] != [type_name]:
+            self._recent = [type_name, *(t for t in self._recent if t != type_name)][:_RECENT]
+            self._fill()
+
+    def _fill(self) -> None:
+        query = self._search.text().strip()
+        registry = self._context.registry
+        self._tree.clear()
+        self._counted = self._counts()
+        templates = self._templates(query.casefold().split())
+        if query:
+            found = search(registry, query, self._recent)
+            self._tree.setRootIsDecorated(False)
+            self._tree.addTopLevelItems(templates)
+            self._tree.addTopLevelItems([_item(cls, self._row) for cls in found])
+            first = self._tree.topLevelItem(0)
+            if first is not None:
+                self._tree.setCurrentItem(first)
+            self._empty.show_text(
+                tr("No operator matches “{query}”. Try another word, such as conv, pool or add.", query=query)
+            )
+        else:
+            found = list(registry)
+            self._tree.setRootIsDecorated(True)
+            recent = [cls for cls in (registry.get(t) for t in self._recent) if cls is not None]
+            if templates:
+                head = self._head(tr("Templates of This Document"), "group")
+                head.addChildren(templates)
+                self._tree.addTopLevelItem(head)
+                head.setExpanded(head.text(0) not in self._closed)
+            if recent:
+                self._group(tr("Recent"), recent)
+            for category in Category:
+                members = sorted((c for c in found if c.category is category), key=lambda c: c.title.casefold())
+                if members:
+                    self._group(category.value, members, category)
+            self._empty.show_text(tr("No operators are installed. Reinstall the program to get its library back."))
+        self._stack.setCurrentWidget(self._tree if found or templates else self._empty)
+
+    def _group(self, title: str, members: Iterable[type[Operator]], category: Category | None = None) -> None:
+        head = self._head(title, "history" if category is None else "")
+        head.addChildren([_item(cls, self._row) for cls in members])
+        self._tree.addTopLevelItem(head)
+        head.setExpanded(title not in self._closed)
+
+    def _head(self, title: str, icon: str) -> QTreeWidgetItem:
+        """The line above a group."""
+        head = QTreeWidgetItem([title])
+        head.setSizeHint(0, self._row)
+        head.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        font = self.font()
+        font.setBold(True)
+        head.setFont(0, font)
+        if icon:
+            head.setIcon(0, theme.icon(icon, "muted"))
+        return head
+
+    # --- templates of the document -----------------------------------------------------------------------------
+
+    def _counts(self) -> dict[str, int]:
+        graph = self._document.root.graph if self._document is not None else None
+        if graph is None or not graph.templates:
+            return {}
+        counts = instances(graph)
+        return {name: counts[name] for name in sorted(graph.templates)}
+
+    def _templates(self, words: Iterable[str]) -> list[QTreeWidgetItem]:
+        """A line for each template of the document whose name holds the words."""
+        around = [step.template for step in self._context.scope] if self._document is not None else []
+        made = []
+        for name, count in self._counted.items():
+            if self._document is None or not all(word in f"{name.casefold()} template instance" for word in words):
+                continue
+            clash = would_recur(self._document.graph.templates, around, name)
+            why = tr("the template '{name}' would use itself", name=clash) if clash else ""
+            item = QTreeWidgetItem([name])
+            item.setSizeHint(0, self._row)
+            item.setIcon(0, theme.category_icon(Category.DEVELOPMENT))
+            item.setData(0, _TYPE_ROLE, f"{PREFIX}{name}")
+            shared = tr("{count} instances", count=count) if count != 1 else tr("1 instance")
+            item.setData(
+                0, Qt.ItemDataRole.AccessibleTextRole, tr("{name}, a template, {shared}", name=name, shared=shared)
+            )
+            tip = tr("Not here: {why}", why=why) if why else tr("Drag it or press Enter to add another instance.")
+            item.setToolTip(0, f"<b>{html.escape(name)}</b> ({shared})<p>{html.escape(tip)}</p>")
+            item.setDisabled(bool(why))
+            made.append(item)
+        return made
+
+    def _show_menu(self, place: QPoint) -> None:
+        """What can be done with a template: open it, or take it out of the document."""
+        item = self._tree.itemAt(place)
+        kind = str(item.data(0, _TYPE_ROLE) or "") if item is not None else ""
+        if not kind.startswith(PREFIX) or self._document is None:
+            return
+        name, root = kind.removeprefix(PREFIX), self._document.root
+        menu = QMenu(self)
+        menu.setObjectName("palette.menu")
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.setToolTipsVisible(True)
+        menu.addAction(tr("Open Template")).triggered.connect(
+            lambda: self._context.set_scope(self._context.way_to(name))
+        )
+        remove = menu.addAction(tr("Delete Template"))
+        remove.triggered.connect(lambda: root.do(lambda g: remove_template(g, name)))
+        if self._counted.get(name):
+            remove.setEnabled(False)
+            remove.setToolTip(tr("Not now: {count} instances use it", count=self._counted[name]))
+        menu.popup(self._tree.viewport().mapToGlobal(place))
+
+    def _add_current(self) -> None:
+        item = self._tree.currentItem()
+        if item is not None:
+            self._activate(item)
+
+    def _activate(self, item: QTreeWidgetItem) -> None:
+        type_name = item.data(0, _TYPE_ROLE)
+        if type_name:
+            self._context.add_requested.emit(type_name)
+
+
+class _SearchField(QLineEdit):
+    """A line whose arrow keys move in the list below, so that one hand stays on the keyboard."""
+
+    below: QTreeWidget | None = None
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if (
+            event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Up)
+            and self.below is not None
+            and self.below.topLevelItemCount()
+        ):
+            self.below.setFocus()
+            self.below.keyPressEvent(event)
+        elif event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+        else:
+            super().keyPressEvent(event)
+
+
+def _item(cls: type[Operator], size: QSize) -> QTreeWidgetItem:
+    item = QTreeWidgetItem([cls.title])
+    item.setSizeHint(0, size)
+    item.setIcon(0, theme.category_icon(cls.category))
+    item.setData(0, _TYPE_ROLE, cls.type)
+    item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{cls.title}, {cls.category.value}")
+    item.setToolTip(0, tooltip(cls))
+    item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsDragEnabled)
+    return item
+
+
+def tooltip(cls: type[Operator]) -> str:
+    """Title, type and description as rich text."""
+    paragraphs = "".join(f"<p>{html.escape(part)}</p>" for part in cls.help().split("\n\n") if part)
+    return f"<b>{html.escape(cls.title)}</b> <code>{html.escape(cls.type)}</code>{paragraphs}"

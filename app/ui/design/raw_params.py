@@ -1,0 +1,31 @@
+"""The parameters of a layer whose type is not known here, as they stand in the file."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QTableWidget, QTableWidgetItem, QWidget
+
+from app.ui.widgets.texts import tr
+from designer.graph.model import Layer
+
+
+class RawParams(QTableWidget):
+    """Names and texts; nothing can be edited."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(0, 2, parent)
+        self.setObjectName(name)
+        self.setAccessibleName(tr("Parameters as text"))
+        self.setHorizontalHeaderLabels([tr("Parameter"), tr("Text")])
+        self.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        self.setMaximumHeight(200)
+        self.verticalHeader().setVisible(False)
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 8)
+        self.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        self.horizontalHeader().setStretchLastSection(True)
+
+    def show_layer(self, layer: Layer) -> None:
+        self.setRowCount(len(layer.params))
+        for row, (name, text) in enumerate(sorted(layer.params.items())):
+            self.setItem(row, 0, QTableWidgetItem(name))
+            self.setItem(row, 1, QTableWidgetItem(text))

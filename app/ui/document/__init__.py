@@ -1,0 +1,1 @@
+"""The open document: its edits, files, template views and comparison."""

@@ -1,0 +1,214 @@
+"""The inside of a template, shown and edited like a document. What it commits is a step of the open file's history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from PySide6.QtCore import QObject
+
+from app.ui.document.document import Document
+from app.ui.widgets.texts import tr
+from designer.files.settings import Settings
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import ChangeSet, Edit
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
+from designer.graph.template import INSTANCE, PARAMETER, Template, made_of
+from designer.graph.template_commands import edit_template
+from designer.graph.types import TensorType
+from designer.operators.inside import InsideInference, feeds_of
+from designer.operators.training_branch import training_branch
+
+T = TypeVar("T")
+PREFIX = f"{INSTANCE}:"  # begins what palette and search call an operator and is an instance of a template
+
+
+class Step(NamedTuple):
+    """One step inwards: the instance that was entered, empty when the template was opened by its name, and the template."""
+
+    instance: str
+    template: str
+
+
+class TemplateView(Document):
+    """A template of the open file. Undo, path, settings and clean state are the file's.
+
+    The graph follows the file's ChangeSets by `follow`, which `Context` calls from the root inwards. Types are those of the
+    instance through which one came; they are unknown where the template was opened by its name.
+    """
+
+    def __init__(self, outer: Document, step: Step, parent: QObject | None = None) -> None:
+        QObject.__init__(self, parent)
+        self.outer = outer
+        self.instance, self.template = step
+        self._file = outer.root
+        self.registry = outer.registry
+        self.history = self._file.history
+        self._shown: Template = self._file.graph.templates[self.template]
+        self.graph = self._file.graph.inside(self.template)
+        self.renamed: Mapping[str, str] = {}  # by the last change
+        self._inside = InsideInference(self.graph, self.registry, self._feeds())
+        self.inference = self._inside
+        self.training = self._training()
+        self._counted = self._file.instances
+        self.reading = ()
+        self._file.clean_changed.connect(self.clean_changed)
+        self._file.path_changed.connect(self.path_changed)
+        self._file.settings_changed.connect(self.settings_changed)
+
+    @staticmethod
+    def leads(outer: Document, step: Step) -> bool:
+        """Whether one can go this way from a document."""
+        layer = outer.graph.get(step.instance)
+        is_of = layer is not None and layer.type == INSTANCE and layer.params.get(PARAMETER) == step.template
+        return step.template in outer.root.graph.templates and (is_of or not step.instance)
+
+    # --- what belongs to the file ----------------------------------------------------------------------------
+
+    @property
+    def root(self) -> Document:
+        return self._file
+
+    @property
+    def path(self) -> Path | None:
+        return self._file.path
+
+    @path.setter
+    def path(self, path: Path | None) -> None:
+        raise AttributeError("the path belongs to the open file")
+
+    @property
+    def settings(self) -> Settings:
+        return self._file.settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        raise AttributeError("the settings belong to the open file")
+
+    @property
+    def instances(self) -> Counter[str]:
+        return self._file.instances
+
+    def do(self, wish: Edit | Callable[[Graph], Edit]) -> bool:
+        """As in a document; the wish is about the layers of the template."""
+        try:
+            edit = wish if isinstance(wish, Edit) else wish(self.graph)
+            step = edit_template(self._file.graph, self.template, edit) if edit else edit
+        except DiagnosticError as error:
+            self.refused.emit(error.diagnostics)
+            return False
+        return self._file.do(step)
+
+    def mark_saved(self, path: Path) -> None:
+        self._file.mark_saved(path)
+
+    def undo(self) -> ChangeSet | None:
+        return self._file.undo()
+
+    def redo(self) -> ChangeSet | None:
+        return self._file.redo()
+
+    def keep(self, key: str, text: str | None) -> None:
+        self._file.keep(key, text)
+
+    def change_settings(self, **changes: Any) -> None:
+        self._file.change_settings(**changes)
+
+    @property
+    def title(self) -> str:
+        return self._file.title
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Findings about the layers of the template."""
+        return self.inference.diagnostics()
+
+    # --- following the file ----------------------------------------------------------------------------------
+
+    def follow(self, change: ChangeSet) -> bool:
+        """Take over what the file's change means here, once what is around is true; False when the way in is gone."""
+        if change.templates:
+            self._rename()
+        layer = self.outer.graph.get(self.instance)
+        if self.instance and (layer is None or layer.params.get(PARAMETER) != self.template):
+            self.instance = self._renamed_instance(change)
+        if not TemplateView.leads(self.outer, Step(self.instance, self.template)):
+            return False
+        self.renamed = {}
+        edit = self._difference() if change.templates else Edit(tr("Follow"))
+        self._shown = self._file.graph.templates[self.template]
+        mine = self.graph.apply(edit) if edit else ChangeSet()
+        self._inside.inside.feed(self._feeds())
+        states = self.inference.update(mine)
+        if mine.templates:
+            mine = replace(mine, reconfigured=mine.reconfigured | made_of(self.graph, mine.templates) - mine.added)
+        before, self.training = self.training, self._training()
+        states |= (before ^ self.training) & self.graph.layers.keys()
+        before_count, self._counted = self._counted, self._file.instances
+        if self._counted is not before_count:
+            states |= {layer.name for layer in self.graph if layer.type == INSTANCE}
+        if mine:
+            self.changed.emit(mine)
+        if states or mine.removed:
+            self.states_changed.emit(states)
+        return True
+
+    def _feeds(self) -> dict[str, TensorType]:
+        if not self.instance:
+            return {}
+        return feeds_of(self.outer.inference, self.instance, self._file.graph.templates[self.template].inputs)
+
+    def _training(self) -> frozenset[str]:
+        """All layers where the instance belongs to the training branch, else what does inside."""
+        if self.instance in self.outer.training:
+            return frozenset(self.graph.layers)
+        return training_branch(self.graph, self.registry)
+
+    def _rename(self) -> None:
+        """Where the template has another name now, take that."""
+        templates = self._file.graph.templates
+        if self.template in templates:
+            return
+        same = [
+            t.name for t in templates.values() if t.layers == self._shown.layers and t.name not in self.graph.templates
+        ]
+        if len(same) == 1:
+            self.template = same[0]
+
+    def _renamed_instance(self, change: ChangeSet) -> str:
+        outer = self.outer
+        names = outer.renamed if isinstance(outer, TemplateView) else change.renamed
+        return names.get(self.instance, self.instance)
+
+    def _difference(self) -> Edit:
+        """From the graph as it is shown to what the file has now."""
+        new = self._file.graph.inside(self.template)
+        layers = _changed(self.graph.layers, new.layers)
+        self.renamed = _renamed(layers)
+        return Edit(
+            tr("Follow"),
+            layers,
+            _changed(self.graph.properties, new.properties),
+            _changed(self.graph.frames, new.frames),
+            renamed=self.renamed,
+            templates=_changed(self.graph.templates, new.templates),
+        )
+
+
+def _changed(before: Mapping[str, T], after: Mapping[str, T]) -> dict[str, tuple[T | None, T | None]]:
+    names = [*before, *(name for name in after if name not in before)]
+    return {n: (before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)}
+
+
+def _renamed(layers: Mapping[str, tuple[Layer | None, Layer | None]]) -> dict[str, str]:
+    """Layers that went and came with another name and are the same otherwise: undo and redo do not say who was renamed."""
+    gone = [old for old, new in layers.values() if old is not None and new is None]
+    come = {_but_name(new): new.name for old, new in layers.values() if old is None and new is not None}
+    return {old.name: come[key] for old in gone if (key := _but_name(old)) in come}
+
+
+def _but_name(layer: Layer) -> tuple[object, ...]:
+    return layer.type, layer.position, tuple(layer.params.items()), len(layer.inputs)

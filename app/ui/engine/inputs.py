@@ -1,0 +1,128 @@
+"""Which picture feeds which input layer: the person's choice, else a sample photograph."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QImage, QImageIOHandler, QImageReader
+
+from app.ui.widgets.render import picture_pixels, to_image
+from app.ui.widgets.texts import tr
+from designer.files.settings import CAMERA, PATTERN
+from designer.graph.graph import Graph
+from designer.operators.api import Role
+from designer.operators.registry import Registry
+from designer.operators.training_branch import training_branch
+from designer.runtime.patterns import PATTERNS, make_pattern
+from designer.runtime.video import SUFFIXES as VIDEOS
+
+PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
+ENDINGS = (*PICTURES, ".exr", ".npy", *VIDEOS)
+AT_ONCE = 1 << 17  # pixels of a picture that is decoded in the window's own thread
+THUMBNAIL = QSize(96, 72)
+Pixels = NDArray[np.uint8]
+
+
+def layers_of(graph: Graph, registry: Registry, role: Role) -> tuple[str, ...]:
+    """Names of the layers of a role that inference has, in the document's order."""
+    found = []
+    for layer in graph:
+        cls = registry.get(layer.type)
+        if cls is not None and cls.role is role:
+            found.append(layer.name)
+    training = training_branch(graph, registry)
+    return tuple(name for name in found if name not in training)
+
+
+@lru_cache(maxsize=1)
+def photographs() -> tuple[Path, ...]:
+    """The sample photographs that come with the program, by name."""
+    import samples
+
+    folder = Path(next(iter(samples.__path__))) / "photographs"
+    return tuple(sorted(p for p in folder.glob("*") if p.suffix.lower() in PICTURES))
+
+
+def default_picture(graph: Graph, layer: str) -> Path | None:
+    """A photograph for an input of one or three channels that nothing was chosen for."""
+    dims = graph[layer].params.get("dims", "").split("x")
+    if len(dims) == 3 and dims[2] in ("1", "3"):
+        return next(iter(photographs()), None)
+    return None
+
+
+def file_filter() -> str:
+    """The kinds of files for a file dialog."""
+    return (
+        f"{tr('Pictures, tensors and videos')} ({' '.join(f'*{e}' for e in ENDINGS)});;"
+        f"{tr('Videos')} ({' '.join(f'*{e}' for e in VIDEOS)});;{tr('All files')} (*)"
+    )
+
+
+def title_of(path: Path) -> str:
+    """A file's name, or the pattern or the camera in words."""
+    text = str(path)
+    if text.startswith(CAMERA):
+        return tr("camera {name}", name=text.removeprefix(CAMERA))
+    return text.removeprefix(PATTERN).replace("_", " ") if text.startswith(PATTERN) else path.name
+
+
+@lru_cache(maxsize=8)
+def pattern_thumbnail(name: str) -> QImage:
+    """A test picture, small."""
+    drawn = make_pattern(name, 3, THUMBNAIL.height(), THUMBNAIL.width())
+    return to_image(picture_pixels(drawn[0]))
+
+
+def image_of(pixels: Pixels | None) -> QImage | None:
+    """A picture that owns its memory, of H x W x 3 bytes."""
+    if pixels is None:
+        return None
+    rows = np.ascontiguousarray(pixels)
+    height, width = rows.shape[:2]
+    return QImage(rows.data, width, height, width * 3, QImage.Format.Format_RGB888).copy()
+
+
+def cameras() -> tuple[str, ...]:
+    """Numbers of the cameras that the system shows; elsewhere than on Linux the first two are guessed."""
+    if sys.platform.startswith("linux"):
+        found = (p.name.removeprefix("video") for p in Path("/dev").glob("video*"))
+        return tuple(sorted((n for n in found if n.isdecimal()), key=int))
+    return ("0", "1")
+
+
+def slow_to_read(path: Path) -> bool:
+    """Whether decoding a picture would hold up the window; only the file's head is read for that."""
+    if str(path).startswith(PATTERN) or path.suffix.lower() == ".npy":
+        return False
+    reader = QImageReader(str(path))
+    reader.setDecideFormatFromContent(True)
+    size = reader.size()
+    return size.isValid() and size.width() * size.height() > AT_ONCE
+
+
+def thumbnail(path: Path) -> tuple[QImage | None, str]:
+    """A small picture of a file and its size as text; without a picture the text says why there is none."""
+    if str(path).startswith(PATTERN):
+        name = str(path).removeprefix(PATTERN)
+        if name not in PATTERNS:
+            return None, tr("no such pattern")
+        return pattern_thumbnail(name), tr("at the size of dims")
+    if path.suffix.lower() == ".npy":
+        return None, "tensor"
+    reader = QImageReader(str(path))
+    reader.setAutoTransform(True)
+    reader.setDecideFormatFromContent(True)
+    size = reader.size()
+    if not size.isValid():
+        return None, tr("no preview")
+    turned = bool(reader.transformation() & QImageIOHandler.Transformation.TransformationRotate90)
+    reader.setScaledSize(size.scaled(THUMBNAIL * 2, Qt.AspectRatioMode.KeepAspectRatio))
+    image = reader.read()
+    shown = size.transposed() if turned else size
+    return (None if image.isNull() else image), f"{shown.width()} x {shown.height()}"

@@ -1,0 +1,59 @@
+"""Edits of the document that the engine has not been told yet, as few requests as they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.ui.document.document import Document
+from designer.files.document import write_document
+from designer.graph.edits import ChangeSet
+from designer.operators.api import Role
+
+
+class Changes:
+    """New values of analysis layers go as `set_param`; any other change as the whole document, `update`."""
+
+    def __init__(self) -> None:
+        self._update = False
+        self._params: dict[tuple[str, str], str] = {}
+        self._sent: dict[str, dict[str, str]] = {}  # parameters as the engine knows them
+
+    def opened(self, document: Document) -> str:
+        """The document's text, which is told now: nothing waits any more."""
+        self._sent = {layer.name: dict(layer.params) for layer in document.graph}
+        self._update = False
+        self._params.clear()
+        return write_document(document.graph).decode()
+
+    def note(self, change: ChangeSet, document: Document) -> bool:
+        """Remember a change that was made; True when it and all that waits are values of analysis layers."""
+        structural = change.added or change.removed or change.rewired
+        if structural or self._update or not all(self._values(document, name) for name in change.reconfigured):
+            self._update = True
+        return not self._update
+
+    def requests(self, document: Document) -> list[tuple[str, dict[str, Any]]]:
+        """(method, parameters) of what waits, in order; it counts as told."""
+        if self._update:
+            return [("update", {"document": self.opened(document)})]
+        found: list[tuple[str, dict[str, Any]]] = []
+        for (layer, name), text in self._params.items():
+            self._sent[layer][name] = text
+            found.append(("set_param", {"layer": layer, "param": name, "text": text}))
+        self._params.clear()
+        return found
+
+    def _values(self, document: Document, name: str) -> bool:
+        """Remember the new values of an analysis layer; False where values do not tell the whole change."""
+        layer, sent = document.graph[name], self._sent.get(name)
+        cls = document.registry.get(layer.type)
+        if cls is None or cls.role is not Role.ANALYSIS or layer.activation is not None:
+            return False
+        if sent is None or sent.keys() != layer.params.keys():
+            return False
+        for param, text in layer.params.items():
+            if sent[param] != text:
+                self._params[name, param] = text
+            else:
+                self._params.pop((name, param), None)
+        return True

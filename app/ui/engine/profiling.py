@@ -1,0 +1,224 @@
+"""Launches profiled inference in the engine process and keeps the records of this session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.client import EngineClient, diagnostics_of
+from app.ui.engine.context import Context
+from app.ui.engine.requests import open_params
+from app.ui.engine.weights import weights_wanted
+from app.ui.widgets.sentences import placed_text
+from app.ui.widgets.texts import tr
+from designer.files.atomic import write_atomic
+from designer.files.document import write_document
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
+from designer.profiling.report import Record, load_records, record_from_dict, save_records, to_csv
+
+DEFAULT_ITERATIONS = 10
+
+
+class State(StrEnum):
+    IDLE = "idle"
+    RUNNING = "running"
+    WEIGHTS = "weights"  # the person must choose weights, or agree to random ones
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One run in the logger: its record and, where it was opened, the file."""
+
+    number: int
+    record: Record
+    path: Path | None = None
+
+
+class ProfilingController(QObject):
+    """Holds the runs of this session, which of them is shown, and the one in flight."""
+
+    entries_changed = Signal()
+    current_changed = Signal(object)  # Entry or None
+    state_changed = Signal(str, str)  # State, and a sentence where there is something to say
+
+    def __init__(self, context: Context, parent: QObject | None = None) -> None:
+        super().__init__(parent if parent is not None else context)
+        self.context = context
+        self.entries: list[Entry] = []
+        self.current: Entry | None = None
+        self.state = State.IDLE
+        self.message = ""
+        self._count = 0
+        self._launch = 0  # number of the launch in flight: replies of another are dropped
+        context.inference_requested.connect(self.launch)
+        context.root_changed.connect(self._on_document)
+
+    # --- running -----------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return self.state is State.RUNNING
+
+    def iterations(self) -> int:
+        """How often the network runs: the document's setting."""
+        return self.context.root.settings.iterations if self.context.has_document else DEFAULT_ITERATIONS
+
+    def set_iterations(self, count: int) -> None:
+        """Remember in the document's settings how often the network runs."""
+        if self.context.has_document:
+            self.context.root.change_settings(iterations=count)
+
+    def launch(self) -> None:
+        """Time the open network as it is now. Where weights are missing and no seed is set, the person is asked first."""
+        if not self.context.has_document or self.running:
+            return
+        engine = self._engine()
+        self._launch += 1
+        number = self._launch
+        document = self.context.root
+
+        def failed(found: tuple[Diagnostic, ...]) -> None:
+            self._failed(number, found)
+
+        def opened(reply: Mapping[str, Any]) -> None:
+            if not errors(diagnostics_of(reply.get("diagnostics") or [])):  # else the run will say what is wrong first
+                self._ask_weights(number, weights_wanted(reply))
+
+        self._set_state(State.RUNNING, tr("Timing the network …"))
+        # One after the other in the engine's queue: nothing of another panel comes between.
+        engine.request("open", open_params(document.settings, write_document(document.graph).decode()), opened, failed)
+        analysis = analysis_of(self.context)
+        for layer in analysis.input_layers():
+            path = analysis.input_path(layer)
+            if path is not None and path.is_file():
+                engine.request("set_input", {"layer": layer, "path": str(path)}, None, failed)
+        count = self.iterations()
+        engine.request("profile", {"iterations": count}, lambda reply: self._finished(number, reply), failed)
+
+    def launch_random(self, seed: int = 0) -> None:
+        """Launch with seeded random weights where there are none; the record says so, and so do the settings."""
+        self.context.root.change_settings(random_seed=seed)
+        self.launch()
+
+    def choose_weights(self, path: Path) -> None:
+        """Launch with another folder or file of weights."""
+        self.context.root.change_settings(weights=str(path), random_seed=None)
+        self.launch()
+
+    def stop(self) -> None:
+        """Give up the run in flight."""
+        if self.running:
+            self._launch += 1
+            self._set_state(State.IDLE, tr("Stopped."))
+            self._engine().cancel()
+
+    def _engine(self) -> EngineClient:
+        return analysis_of(self.context).engine
+
+    def _finished(self, launch: int, reply: Mapping[str, Any]) -> None:
+        if launch != self._launch:
+            return
+        try:
+            record = record_from_dict(dict(reply), where="the engine's record")
+        except DiagnosticError as error:
+            self._failed(launch, error.diagnostics)
+            return
+        self._set_state(State.IDLE, "")
+        self.add(record)
+
+    def _failed(self, launch: int, found: tuple[Diagnostic, ...]) -> None:
+        if launch != self._launch:
+            return
+        self._launch += 1  # what else this launch asked for fails too, for the same reason
+        first = next((d for d in found if d.severity is Severity.ERROR), found[0])
+        if first.code == "cancelled":
+            self._set_state(State.IDLE, tr("Stopped."))
+            return
+        if "weight" in first.code:
+            self._ask_weights(self._launch, placed_text(first))
+            return
+        self._set_state(State.FAILED, placed_text(first))
+        self.context.message.emit("error", self.message)
+        if first.code == "not-agreed":
+            self.context.agreement_wanted.emit(self.launch)
+
+    def _ask_weights(self, launch: int, why: str) -> None:
+        if why and launch == self._launch:
+            self._launch += 1  # what was asked for after `open` comes to nothing
+            self._set_state(State.WEIGHTS, why)
+
+    def _on_document(self) -> None:
+        """What was said of another document's weights is over."""
+        if self.state is State.WEIGHTS:
+            self._set_state(State.IDLE, "")
+
+    def _set_state(self, state: State, message: str) -> None:
+        self.state, self.message = state, message
+        self.state_changed.emit(str(state), message)
+
+    # --- records -----------------------------------------------------------------------------------------------
+
+    def add(self, record: Record, path: Path | None = None) -> None:
+        """Put a record into the logger and show it."""
+        self._count += 1
+        entry = Entry(self._count, record, path)
+        self.entries.append(entry)
+        self.entries_changed.emit()
+        self.show(entry)
+
+    def show(self, entry: Entry | None) -> None:
+        """Show a run in the table and the bars."""
+        if entry is not self.current:
+            self.current = entry
+            self.current_changed.emit(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Drop a run from the logger; its file stays."""
+        self.entries.remove(entry)
+        self.entries_changed.emit()
+        if entry is self.current:
+            self.show(self.entries[-1] if self.entries else None)
+
+    def open_file(self, path: Path) -> bool:
+        """Add the records of a file; False, and a message, when it holds none."""
+        try:
+            records = load_records(path)
+        except DiagnosticError as error:
+            self._tell(error)
+            return False
+        for record in records:
+            self.add(record, path)
+        return True
+
+    def save_file(self, path: Path, entry: Entry) -> bool:
+        """Write one run: `.csv` as a table, anything else as a record that can be opened again."""
+        try:
+            if path.suffix.lower() == ".csv":
+                write_atomic(path, to_csv(entry.record).encode())
+            else:
+                save_records(path, [entry.record])
+        except DiagnosticError as error:
+            self._tell(error)
+            return False
+        self.context.message.emit("info", tr("Saved {name}", name=path.name))
+        return True
+
+    def _tell(self, error: DiagnosticError) -> None:
+        text = placed_text(error.diagnostics[0])
+        if not self.running:
+            self._set_state(State.FAILED, text)
+        self.context.message.emit("error", text)
+
+
+def profiling_of(context: Context) -> ProfilingController:
+    """The one controller of a window."""
+    if context.profiling is None:
+        context.profiling = ProfilingController(context)
+    return context.profiling

@@ -1,0 +1,397 @@
+"""Channel Inspector: any tensor of a layer, channel by channel, in colours for its values, while sliders move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.ui.document.document import Document
+from app.ui.document.labels import labels_of
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.context import Context
+from app.ui.engine.result import Phase
+from app.ui.inspector.channel_grid import ChannelGrid
+from app.ui.inspector.colour_bar import InspectorBar
+from app.ui.inspector.enlarged import EnlargedPage
+from app.ui.inspector.export import Exporter
+from app.ui.inspector.figures import Figures
+from app.ui.inspector.histogram_strip import HistogramStrip
+from app.ui.inspector.legend import Legend
+from app.ui.inspector.look import Look
+from app.ui.inspector.matrix_view import MatrixView
+from app.ui.inspector.order import Sorter
+from app.ui.inspector.pages import Form, Page, page_of
+from app.ui.inspector.probe import InspectorProbe
+from app.ui.inspector.subject import Kind, Subject
+from app.ui.inspector.subject_bar import SubjectBar
+from app.ui.inspector.value_range import Ranges
+from app.ui.widgets import theme
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.features import FeatureView
+from app.ui.widgets.render import Floats, number
+from app.ui.widgets.texts import tr
+from designer.graph.edits import ChangeSet
+from designer.graph.model import Source
+
+
+class ChannelInspectorPanel(QWidget):
+    """Asks the analysis to bring one tensor with every run, as long as it can be seen."""
+
+    panel_id = "channel_inspector"
+    title = "Channel Inspector"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("channel_inspector")
+        self.setAccessibleName(tr("Channel Inspector"))
+        self._context = context
+        self._analysis = analysis_of(context)
+        self._document: Document | None = None
+        self.subject = Subject(self._analysis, self)
+        self.page: Page | None = None
+        self._tensor: Any = None  # that `page` is made of
+        self._shown = ""  # what `page` is of, in words
+        self._item = 0
+        self._large: int | None = None
+        self._look = Look()
+        self._build()
+        context.root_changed.connect(self._on_document)
+        context.inspect_requested.connect(self.inspect)
+        context.selection_changed.connect(self._follow)
+        self.subject.changed.connect(self._show_subject)
+        self._analysis.inputs_changed.connect(self.ranges.other_picture)
+        self._analysis.stale_changed.connect(self._show_stale)
+        self._analysis.phase_changed.connect(self._show_page)
+        if context.has_document:
+            self._on_document(context.root)
+        self._show_page()
+
+    def _build(self) -> None:
+        self.subjects = SubjectBar()
+        self.subjects.source_chosen.connect(self.inspect)
+        self.subjects.kind_chosen.connect(self.look_at)
+        self.subjects.tensor_chosen.connect(self.subject.choose_tensor)
+        self.subjects.item_chosen.connect(self._choose_item)
+        self.subjects.order_chosen.connect(self._sort)
+        self.subjects.follow.toggled.connect(lambda: self._follow(self._context.selection))
+        self.bar = InspectorBar()
+        self.bar.look_changed.connect(self._set_look)
+        self.ranges = Ranges(self.bar, lambda: self.subject.title, self._values, self)
+        self.figures = Figures(self)
+        self.figures.changed.connect(self._show_figures)
+        self.grid = ChannelGrid("channel_inspector.grid", tr("Channels"))
+        self.grid.activated.connect(self.enlarge)
+        self.grid.set_flags(self.figures.flag)
+        self.grid.side_changed.connect(self.bar.set_side)
+        self.bar.side_changed.connect(self.grid.set_side)
+        self.sorter = Sorter(self)
+        self.sorter.sorted.connect(self._set_order)
+        self.enlarged = EnlargedPage()
+        self.enlarged.left.connect(self.shrink)
+        self.enlarged.walked.connect(self._walk)
+        self.view = self.enlarged.view
+        self.features = FeatureView("channel_inspector.features", tr("Values of the layer"))
+        self.matrix = MatrixView("channel_inspector.matrix", tr("Map of the values"))
+        self._empty = EmptyState("channel_inspector", "layers-triple-outline", "", tr("Launch Analysis"))
+        self._empty.triggered.connect(self._analysis.launch)
+        self._stack = QStackedWidget()
+        for page in (self._empty, self.grid, self.enlarged, self.features, self.matrix):
+            self._stack.addWidget(page)
+        self.probe = InspectorProbe(self._analysis, self)
+        self.probe.changed.connect(self._show_figures)
+        self.subjects.add_buttons(self.probe.unpin_button, self.probe.show_input)
+        self._histogram = HistogramStrip()
+        self.legend = Legend()
+        self.exporter = Exporter(self)
+        self.subjects.export_requested.connect(self.exporter.export)
+        middle = QSplitter(Qt.Orientation.Horizontal)
+        middle.setObjectName("channel_inspector.split")
+        middle.setChildrenCollapsible(False)
+        middle.addWidget(self._stack)
+        middle.addWidget(self.probe.pane)
+        middle.setSizes([700, 300])  # shares, until the person moves the line between them
+        line = QHBoxLayout()
+        line.addWidget(self._histogram)
+        line.addLayout(self.probe.lines(theme.mono_font()), 1)
+        line.addWidget(self.legend)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 8, 8, 8)
+        column.setSpacing(4)
+        for widget in (self.subjects, self.bar, middle):
+            column.addWidget(widget, int(widget is middle))
+        column.addLayout(line)
+
+    # --- what is inspected -------------------------------------------------------------------------------------
+
+    @property
+    def source(self) -> str:
+        return self.subject.source
+
+    @property
+    def status_text(self) -> str:
+        return self.probe.status.text()
+
+    @property
+    def large(self) -> int | None:
+        """The channel that is shown alone."""
+        return self._large
+
+    @property
+    def item(self) -> int:
+        """The item of the batch that is shown."""
+        return self._item
+
+    def inspect(self, source: str) -> None:
+        """Show another layer's tensor (`layer` or `layer:port`)."""
+        if source == self.source:
+            return
+        self._drop()
+        self.probe.unpin()
+        self.subjects.show_source(source)
+        self.subject.choose(source)
+        self._ask()
+        self._context.inspected.emit(self.subject.layer)
+
+    def look_at(self, kind: Any) -> None:
+        """The layer's output, its weights or a gradient."""
+        if kind is self.subject.kind:
+            return
+        self._drop()
+        self.subjects.show_kind(kind)
+        self.subject.choose(self.source, kind)
+        self.subject.choose_at(self.probe.pinned_at() if kind is Kind.GRADIENT else None)
+        self._ask()
+
+    def _drop(self) -> None:
+        self.page = self._tensor = None
+        self._large = None
+        self._item = 0
+
+    def _choose_item(self, item: int) -> None:
+        self._item = item
+        self._tensor = None
+        self._show_subject()
+
+    def _follow(self, names: Any) -> None:
+        if self.subjects.follow.isChecked() and len(names) == 1:
+            path = self._context.path_of(names[0])
+            if path:
+                self.inspect(path)
+
+    def _ask(self) -> None:
+        """The tensor is brought only while it can be seen: a capture costs time and memory."""
+        seen = self.isVisible() and bool(self.source)
+        self.subject.set_active(seen)
+        if not seen:
+            return
+        inputs = self._analysis.input_layers()
+        if self.subject.kind is Kind.OUTPUT:
+            self._analysis.set_capture(self.source, inputs)
+        else:
+            self._analysis.set_capture(inputs[0] if inputs else "", inputs[1:])
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._ask()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.subject.set_active(False)
+        self._analysis.set_capture("")
+
+    def _on_document(self, document: Document) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+        self._document = document
+        document.changed.connect(self._on_change)
+        self._drop()
+        self.probe.unpin()
+        self.ranges.forget()
+        self.subjects.show_document(document)
+        self.subject.choose("")
+
+    def _on_change(self, change: ChangeSet) -> None:
+        assert self._document is not None
+        if not (change.added or change.removed or change.reconfigured):
+            return
+        layer, port = Source.parse(self.source)
+        self.subjects.show_document(self._document)
+        if layer in change.renamed:
+            before = self.source
+            self.subject.rename(str(Source(change.renamed[layer], port)))
+            self.ranges.rename(before, self.source)
+        elif layer in change.removed:
+            self._drop()
+            self.subject.choose("")
+        if change.renamed:
+            self._ask()
+        self.subjects.show_source(self.source)
+
+    def _values(self) -> Floats | None:
+        return self.page.values if self.page is not None else None
+
+    # --- showing -----------------------------------------------------------------------------------------------
+
+    def _show_subject(self) -> None:
+        """What the subject brought; unless it is what is shown, or nobody looks: showing the panel asks again."""
+        value = self.subject.value
+        self.probe.show_result(self.subject, self._item)
+        if value is None and self.subject.message:
+            self._drop()
+        if value is None or value is self._tensor or (self._tensor is not None and not self.isVisible()):
+            if value is None and not self._waits():
+                self._drop()
+            self._show_page()
+            return
+        first, self._shown = self.page is None or self._shown != self.subject.title, self.subject.title
+        self._tensor = value
+        pixel = self.subject.kind is Kind.GRADIENT and self.subject.at is not None
+        self.page = page = page_of(value, self.subject.kind, self._item, cut=pixel)
+        self._item = min(self._item, page.items - 1)
+        grid = page.data if page.form is Form.CHANNELS else None
+        self.figures.show_data(None if page.form is Form.VALUES else page.values)
+        if self._large is not None and (grid is None or self._large >= len(grid)):
+            self._large = None
+        self.ranges.values_came(first)
+        self.grid.set_names(self._channel_name if page.filters is not None else str)
+        self.grid.show_data(grid, page.gaps)
+        if grid is not None and first:
+            self._sort(self.subjects.chosen_order)
+        self.matrix.show_values(page.data[0] if page.form is Form.MATRIX else None, page.axes)
+        if page.form is Form.VALUES:
+            document = self._document
+            self.features.set_labels(labels_of(document, self.subject.source) if document is not None else ())
+            self.features.show_values(page.values.reshape(1, -1))
+        for view in (self.grid, self.view, self.features, self.matrix):
+            view.set_note(self.subject.note)
+        self._show_large()
+        self._show_page()
+        self.probe.show_page(page)
+        self._show_figures()
+        self.exporter.record()
+
+    def _waits(self) -> bool:
+        """Whether the tensor that is shown stays until another one comes."""
+        return self._analysis.result is not None and bool(self.source)
+
+    def _show_page(self) -> None:
+        page = self.page
+        self.subjects.export.setEnabled(page is not None)
+        self._histogram.setVisible(page is not None and page.form is not Form.VALUES)
+        self.legend.setVisible(page is not None and page.form is not Form.VALUES)
+        self.bar.setEnabled(page is None or page.form is not Form.VALUES)
+        self.subjects.order.setVisible(page is None or page.form is Form.CHANNELS)
+        self.subjects.show_items(page.items if page is not None else 1, self._item)
+        self.subjects.show_tensors(self.subject.choices(), self.subject.tensor)
+        if page is None:
+            self._empty.show_text(self.subject.reason())
+            ready = self._analysis.phase in (Phase.READY, Phase.RUNNING)
+            self._empty.findChild(QWidget, "channel_inspector.empty.action").setVisible(not ready)
+            self._stack.setCurrentWidget(self._empty)
+        elif page.form is Form.VALUES:
+            self._stack.setCurrentWidget(self.features)
+        elif page.form is Form.MATRIX:
+            self._stack.setCurrentWidget(self.matrix)
+        else:
+            self._stack.setCurrentWidget(self.grid if self._large is None else self.enlarged)
+        self.probe.show_large(self._large)
+
+    def _show_stale(self, stale: bool) -> None:
+        for view in (self.grid, self.view, self.matrix):
+            view.set_dimmed(stale)
+
+    def _set_order(self, order: Any) -> None:
+        self.grid.set_order(order)
+
+    def _sort(self, order: Any) -> None:
+        if self.page is not None and self.page.form is Form.CHANNELS:
+            self.sorter.sort(self.page.values, order)
+
+    def _channel_name(self, channel: int) -> str:
+        filters = self.page is not None and self.page.filters is not None
+        return tr("filter {number}", number=channel) if filters else str(channel)
+
+    # --- colours -----------------------------------------------------------------------------------------------
+
+    def _set_look(self, look: Look) -> None:
+        self._look = look
+        self.grid.set_look(look)
+        self.matrix.set_look(look)
+        units = {Kind.WEIGHTS: tr("weight"), Kind.GRADIENT: tr("gradient")}
+        self.legend.show_look(look, units.get(self.subject.kind, tr("value")))
+        self._show_large()
+
+    # --- one channel alone -------------------------------------------------------------------------------------
+
+    def enlarge(self, channel: int) -> None:
+        """Show one channel alone."""
+        if self.page is None or self.page.form is not Form.CHANNELS or not 0 <= channel < len(self.page.data):
+            return
+        self._large = channel
+        self._show_large()
+        self._show_page()
+        self.view.setFocus()
+
+    def shrink(self) -> None:
+        """Back to the grid, at the channel that was enlarged."""
+        if self._large is not None:
+            channel, self._large = self._large, None
+            self._show_page()
+            self.grid.set_current(channel)
+            self.grid.setFocus()
+
+    def _walk(self, step: int) -> None:
+        if self._large is not None:
+            self._large = self.grid.neighbour(self._large, step)
+            self.probe.show_large(self._large)
+            self._show_large()
+
+    def _show_large(self) -> None:
+        if self._large is None or self.page is None:
+            return
+        own = self.grid.fit_of(self._large) if self._look.each else None
+        result = self._analysis.result
+        coarse = self.subject.kind is Kind.OUTPUT and result is not None and bool(result.coarse)
+        self.enlarged.show_plane(self.page.data[self._large], self._look, own, coarse)
+        count = len(self.page.data)
+        channel = self._channel_name(self._large)
+        self.enlarged.title.setText(
+            tr("{tensor}  ·  channel {channel} of {count}", tensor=self.subject.title, channel=channel, count=count)
+        )
+        self._show_figures()
+
+    # --- figures and probe -------------------------------------------------------------------------------------
+
+    def _show_figures(self) -> None:
+        """The histogram is of the channel under the cursor, the one shown alone, or the grid's current one."""
+        page = self.page
+        if page is None or page.form is Form.VALUES:
+            self._histogram.show_figures(None)
+            self.probe.say(self._summary())
+            return
+        if self._large is None:
+            self.grid.viewport().update()
+        place = self.probe.hover
+        channel = place[0] if place is not None else self._large
+        channel = self.grid.current if channel is None else channel
+        if channel < len(page.values) and (self.figures.complete or place is not None or self._large is not None):
+            self._histogram.show_figures(self.figures.of(channel))
+        self.probe.say(self._summary())
+
+    def _summary(self) -> str:
+        """What is told while the cursor is nowhere."""
+        if self.page is None or self._tensor is None:
+            return ""
+        if self._large is not None:
+            figures = self.figures.of(self._large)
+            return tr("channel {channel}   {figures}", channel=self._large, figures=figures.text())
+        flags = "".join(f"   {text}" for text in self.figures.flagged_texts())
+        shape = " x ".join(str(d) for d in self._tensor.shape) or number(float(self._tensor))
+        return f"{self.subject.title}   {shape}{flags}"
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.probe.leave()

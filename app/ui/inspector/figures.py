@@ -1,0 +1,138 @@
+"""What a channel's values are like: spread, zeros, and whether it is dead or saturated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.ui.widgets.render import Floats, number
+from app.ui.widgets.texts import mark, tr, tr_data
+
+BINS = 64
+SATURATED = 0.5  # from this share of the values at one end of the range on
+SLICE = 0.008  # seconds of work at a time: the window stays fluid
+NAMED = 12  # channels that are named of those with a flag
+REST = 120  # ms without new values before the work begins
+
+
+@dataclass(frozen=True)
+class ChannelFigures:
+    """`counts` are BINS numbers of values between `low` and `high`. Not-a-number and infinity are counted apart."""
+
+    low: float
+    high: float
+    mean: float
+    deviation: float
+    zeros: float  # share of values that are exactly 0
+    broken: int  # values that are not finite
+    flag: str  # "", "not finite", "dead" (all values equal) or "saturated"
+    counts: NDArray[np.int64]
+
+    def text(self) -> str:
+        parts = [
+            f"{number(self.low)} … {number(self.high)}",
+            tr("mean {mean}", mean=number(self.mean)),
+            tr("deviation {deviation}", deviation=number(self.deviation)),
+            tr("zeros {zeros:.3g} %", zeros=self.zeros * 100),
+        ]
+        return "   ".join([*parts, tr_data(self.flag)] if self.flag else parts)
+
+
+def channel_figures(plane: Floats) -> ChannelFigures:
+    """The figures of one channel; exact, over all its values.
+
+    Saturated: half the values or more are the largest or the smallest one, which is not 0 (zeros are what ReLU makes).
+    """
+    values = plane.reshape(-1)
+    finite = values if np.isfinite(values.sum(dtype=np.float64)) else values[np.isfinite(values)]
+    broken = values.size - finite.size
+    if not finite.size:
+        return ChannelFigures(0.0, 0.0, 0.0, 0.0, 0.0, broken, mark("not finite"), np.zeros(BINS, np.int64))
+    low, high = float(finite.min()), float(finite.max())
+    mean = float(finite.mean(dtype=np.float64))
+    deviation = float(finite.std(dtype=np.float64))
+    zeros = 1.0 - np.count_nonzero(finite) / finite.size
+    if high > low:
+        scaled = (finite - np.float32(low)) * np.float32(BINS / (high - low))
+        counts = np.bincount(np.clip(scaled, 0, BINS - 1).astype(np.intp), minlength=BINS)
+    else:
+        counts = np.zeros(BINS, np.int64)
+        counts[BINS // 2] = finite.size
+    ends = max((np.count_nonzero(finite == end) for end in (low, high) if end), default=0)
+    flag = mark("dead") if low == high else mark("saturated") if ends >= SATURATED * finite.size else ""
+    return ChannelFigures(low, high, mean, deviation, zeros, broken, mark("not finite") if broken else flag, counts)
+
+
+class Figures(QObject):
+    """The figures of all channels of a tensor, computed in small slices once the values rest."""
+
+    changed = Signal()  # more of them are known
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._data: Floats | None = None
+        self._known: dict[int, ChannelFigures] = {}
+        self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self._work)
+        self._next = QTimer(self, singleShot=True, interval=0, timeout=self._work)
+
+    def show_data(self, data: Floats | None) -> None:
+        """Forget the last tensor; None: there is none."""
+        self._data = data
+        self._known.clear()
+        self._next.stop()
+        if data is None:
+            self._rest.stop()
+        else:
+            self._rest.start()
+
+    def of(self, channel: int) -> ChannelFigures:
+        """The figures of one channel, computed now if they are not known."""
+        assert self._data is not None
+        if channel not in self._known:
+            self._known[channel] = channel_figures(self._data[channel])
+        return self._known[channel]
+
+    def flag(self, channel: int) -> str:
+        """Why a channel stands out, in words for people, as far as it is known by now."""
+        known = self._known.get(channel)
+        return tr_data(known.flag) if known is not None else ""
+
+    @property
+    def complete(self) -> bool:
+        return self._data is not None and len(self._known) == len(self._data)
+
+    def flagged(self) -> dict[str, int]:
+        """How many channels have each flag."""
+        found: dict[str, int] = {}
+        for figures in self._known.values():
+            if figures.flag:
+                found[figures.flag] = found.get(figures.flag, 0) + 1
+        return found
+
+    def flagged_texts(self) -> list[str]:
+        """How many channels have each flag, and which."""
+        found: dict[str, list[int]] = {}
+        for channel in sorted(self._known):
+            if self._known[channel].flag:
+                found.setdefault(self._known[channel].flag, []).append(channel)
+        return [
+            f"{len(c)} {tr_data(flag)} ({', '.join(map(str, c[:NAMED]))}{' …' if len(c) > NAMED else ''})"
+            for flag, c in sorted(found.items())
+        ]
+
+    def _work(self) -> None:
+        if self._data is None:
+            return
+        until = perf_counter() + SLICE
+        for channel in range(len(self._data)):
+            if channel not in self._known:
+                self.of(channel)
+                if perf_counter() > until:
+                    break
+        self.changed.emit()
+        if not self.complete:
+            self._next.start()

@@ -1,0 +1,50 @@
+"""A small histogram of one channel."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from app.ui.inspector.figures import BINS, ChannelFigures
+from app.ui.widgets import theme
+from app.ui.widgets.render import number
+from app.ui.widgets.texts import tr
+
+
+class HistogramStrip(QWidget):
+    """Bars from the smallest to the largest value, heights by square root so that rare values are seen; a line at zero."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("channel_inspector.histogram")
+        self.setAccessibleName(tr("Histogram of the channel"))
+        self.setFixedSize(2 * BINS + 2, 36)
+        self.figures: ChannelFigures | None = None
+
+    def show_figures(self, figures: ChannelFigures | None) -> None:
+        if figures is not self.figures:
+            self.figures = figures
+            self.setToolTip(
+                tr("Values from {low} to {high}", low=number(figures.low), high=number(figures.high))
+                if figures is not None
+                else ""
+            )
+            self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), theme.color("sunken"))
+        figures = self.figures
+        if figures is None or not figures.counts.any():
+            return
+        heights = np.sqrt(figures.counts / figures.counts.max()) * (self.height() - 2)
+        ink = theme.color("accent")
+        for column in map(int, np.flatnonzero(heights)):
+            height = max(1.0, float(heights[column]))
+            painter.fillRect(QRectF(1 + 2 * column, self.height() - height, 2, height), ink)
+        if figures.low < 0 < figures.high:
+            x = 1 + 2 * BINS * -figures.low / (figures.high - figures.low)
+            painter.setPen(theme.color("outline"))
+            painter.drawLine(QPointF(x, 0), QPointF(x, self.height()))

@@ -1,1 +1,0 @@
-"""Work outside the window thread: threads and the engine process."""

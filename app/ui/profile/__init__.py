@@ -1,0 +1,1 @@
+"""Profiling: runs, their operators and utilisation."""

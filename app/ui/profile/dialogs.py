@@ -1,0 +1,49 @@
+"""File dialogs of the profiling panels. They do not block: the window stays alive behind them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from app.ui.engine.profiling import Entry, ProfilingController
+from app.ui.widgets.texts import mark, tr, tr_data
+
+RECORDS = mark("Profiling records (*.json)")
+TABLES = mark("Table (*.csv)")
+
+
+def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
+    """Ask for a record and add it to the logger."""
+    dialog = QFileDialog(parent, tr("Open Record"), "", f"{tr_data(RECORDS)};;{tr('All files (*)')}")
+    dialog.setObjectName("run_logger.open_dialog")
+    dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.fileSelected.connect(lambda path: profiling.open_file(Path(path)))
+    dialog.open()
+    return dialog
+
+
+def save_record(parent: QWidget, profiling: ProfilingController, entry: Entry) -> QFileDialog:
+    """Ask where to save a run; the ending `.csv` makes a table, `.json` a record."""
+    dialog = QFileDialog(parent, tr("Save Record"), "", f"{tr_data(RECORDS)};;{tr_data(TABLES)}")
+    dialog.setObjectName("run_logger.save_dialog")
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix("json")
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.filterSelected.connect(
+        lambda chosen: dialog.setDefaultSuffix("csv" if chosen == tr_data(TABLES) else "json")
+    )
+    dialog.selectFile(file_stem(entry))
+    dialog.fileSelected.connect(lambda path: profiling.save_file(Path(path), entry))
+    dialog.open()
+    return dialog
+
+
+def file_stem(entry: Entry) -> str:
+    """A name for the file of a run: network, engine, precision and date."""
+    record = entry.record
+    parts = [record.network, record.options.get("engine", ""), record.options.get("precision", ""), record.date[:10]]
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join(p for p in parts if p)).strip("._") or "run"

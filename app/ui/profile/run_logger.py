@@ -1,0 +1,302 @@
+"""Inference Run Logger: launches profiled runs, lists them, opens and saves their records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QItemSelectionModel, QSignalBlocker, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFileDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QStackedWidget,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.engine.profiling import Entry, State, profiling_of
+from app.ui.profile.dialogs import open_record, save_record
+from app.ui.profile.run_model import RunModel
+from app.ui.widgets import theme
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.message import Message
+from app.ui.widgets.notice import Notice
+from app.ui.widgets.texts import tr
+from designer.files.settings import MAX_ITERATIONS
+from designer.profiling.report import Record
+from designer.profiling.units import quantity, text
+
+
+class RunLoggerPanel(QWidget):
+    """The list of runs; the chosen one is shown in the other profiling panels, two chosen ones are compared."""
+
+    panel_id = "run_logger"
+    title = "Inference Run Logger"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("run_logger")
+        self.setAccessibleName(tr("Inference Run Logger"))
+        self._context = context
+        self._profiling = profiling_of(context)
+        self._document: Document | None = None
+        self.launch = QPushButton(tr("Launch Inference"))
+        self.launch.setObjectName("run_logger.launch")
+        self.launch.setAccessibleName(tr("Launch Inference"))
+        self.launch.clicked.connect(self._launch_or_stop)
+        self.iterations = QSpinBox()
+        self.iterations.setObjectName("run_logger.iterations")
+        self.iterations.setAccessibleName(tr("Iterations"))
+        self.iterations.setToolTip(tr("How often the network runs; the median is shown"))
+        self.iterations.setRange(1, MAX_ITERATIONS)
+        self.iterations.setSuffix(tr(" runs"))
+        self.iterations.valueChanged.connect(self._profiling.set_iterations)
+        self._open = self._button(
+            "open",
+            "folder-open-outline",
+            tr("Open …"),
+            tr("Open record"),
+            tr("Open a saved record, also one of make gpu-check"),
+        )
+        self._open.clicked.connect(lambda: open_record(self, self._profiling))
+        self._save = self._button(
+            "save",
+            "content-save-outline",
+            tr("Save …"),
+            tr("Save record"),
+            tr("Save the chosen run as a record or a table"),
+        )
+        self._save.clicked.connect(self._save_chosen)
+        self._remove = self._button(
+            "remove",
+            "delete-outline",
+            tr("Remove"),
+            tr("Remove record"),
+            tr("Take the chosen runs off the list; files stay"),
+        )
+        self._remove.clicked.connect(self._remove_chosen)
+        self.status = Message("run_logger.status")
+        self._notice = Notice("run_logger.notice", tr("Weights for the run"))
+        self._notice.add_button(
+            "weights", tr("Choose weights…"), tr("A folder with npy or bin files"), self._choose_weights
+        )
+        self._notice.add_button(
+            "random",
+            tr("Run with random weights"),
+            tr("Seeded random weights where there are none; times hardly depend on them, and the record says so"),
+            self._profiling.launch_random,
+        )
+        self.model = RunModel(self)
+        self.table = self._make_table()
+        self.details = QLabel()
+        self.details.setObjectName("run_logger.details")
+        self.details.setAccessibleName(tr("Details of the chosen run"))
+        self.details.setWordWrap(True)
+        self.details.setTextFormat(Qt.TextFormat.PlainText)
+        self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._empty = EmptyState("run_logger", "timer-outline", tr("Profiled runs of this session are listed here."))
+        listing = QWidget()
+        column = QVBoxLayout(listing)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table, 1)
+        column.addWidget(self.details)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(listing)
+        first, second = QHBoxLayout(), QHBoxLayout()
+        first.addWidget(self.launch, 1)
+        first.addWidget(self.iterations)
+        for button in (self._open, self._save, self._remove):
+            second.addWidget(button)
+        second.addStretch(1)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addLayout(first)
+        main.addLayout(second)
+        main.addWidget(self.status)
+        main.addWidget(self._notice)
+        main.addWidget(self._stack, 1)
+        self._profiling.entries_changed.connect(self._list)
+        self._profiling.current_changed.connect(self._on_current)
+        self._profiling.state_changed.connect(self._on_state)
+        context.root_changed.connect(self._on_document)
+        self._on_document()
+        self._list()
+        self._choose(self._profiling.current)
+        self._on_state(str(self._profiling.state), self._profiling.message)
+
+    def _button(self, name: str, icon: str, title: str, spoken: str, tip: str) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName(f"run_logger.{name}")
+        button.setText(title)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setAccessibleName(spoken)
+        button.setToolTip(tip)
+        theme.set_icon(button, icon)
+        return button
+
+    def _make_table(self) -> QTableView:
+        table = QTableView()
+        table.setObjectName("run_logger.table")
+        table.setAccessibleName(tr("Runs"))
+        table.setModel(self.model)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        table.setAlternatingRowColors(True)
+        table.setShowGrid(False)
+        table.setWordWrap(False)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 8)
+        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        table.selectionModel().selectionChanged.connect(self._on_selection)
+        return table
+
+    def chosen(self) -> list[Entry]:
+        """The selected runs, from top to bottom."""
+        rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
+        return [self.model.entries[row] for row in rows]
+
+    def _launch_or_stop(self) -> None:
+        if self._profiling.running:
+            self._profiling.stop()
+        else:
+            self._profiling.launch()
+
+    def _choose_weights(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder of weights"))
+        if folder:
+            self._profiling.choose_weights(Path(folder))
+
+    def _save_chosen(self) -> None:
+        for entry in self.chosen()[:1]:
+            save_record(self, self._profiling, entry)
+
+    def _remove_chosen(self) -> None:
+        for entry in self.chosen():
+            self._profiling.remove(entry)
+
+    def _on_document(self, *_: object) -> None:
+        if self._document is not None:
+            self._document.settings_changed.disconnect(self._on_settings)
+        self._document = self._context.root if self._context.has_document else None
+        if self._document is not None:
+            self._document.settings_changed.connect(self._on_settings)
+        self._on_settings()
+        self._enable()
+
+    def _on_settings(self) -> None:
+        with QSignalBlocker(self.iterations):
+            self.iterations.setValue(self._profiling.iterations())
+
+    def _on_state(self, state: str, message: str) -> None:
+        asked = state == State.WEIGHTS
+        self.status.tell("" if asked else message, "error" if state == State.FAILED else "info")
+        wish = tr("{message} Choose weights, or time the network with random ones.", message=message)
+        self._notice.say(wish if asked else "", "warning", ("weights", "random"))
+        self._enable()
+
+    def _enable(self) -> None:
+        running = self._profiling.running
+        self.launch.setText(tr("Stop") if running else tr("Launch Inference"))
+        theme.set_icon(self.launch, "stop" if running else "play")
+        self.launch.setEnabled(self._context.has_document)
+        self.launch.setToolTip(
+            tr("Stop the run")
+            if running
+            else tr("Run the network, time every operator, and list the run")
+            if self._context.has_document
+            else tr("Open a document first")
+        )
+        chosen = self.chosen()
+        self._save.setEnabled(len(chosen) == 1)
+        self._remove.setEnabled(bool(chosen))
+
+    def _list(self) -> None:
+        self.model.show(self._profiling.entries)
+        self._stack.setCurrentIndex(1 if self._profiling.entries else 0)
+        self.table.resizeColumnsToContents()
+        self._choose(self._profiling.current)
+
+    def _on_current(self, entry: object) -> None:
+        self._choose(self._profiling.current)
+
+    def _choose(self, entry: Entry | None) -> None:
+        if entry is None or entry not in self.model.entries or entry in self.chosen():
+            self._on_selection()
+            return
+        row = self.model.entries.index(entry)
+        flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+        self.table.selectionModel().setCurrentIndex(self.model.index(row, 0), flags)
+        self.table.scrollTo(self.model.index(row, 0))
+
+    def _on_selection(self, *_: object) -> None:
+        chosen = self.chosen()
+        self._enable()
+        if len(chosen) == 2:
+            self.details.setText(comparison(chosen[0], chosen[1]))
+            return
+        self.details.setText(described(chosen[0].record) if len(chosen) == 1 else "")
+        if len(chosen) == 1:
+            self._profiling.show(chosen[0])
+
+
+def described(record: Record) -> str:
+    """What a reader must know of a run, in lines."""
+    total = record.total
+    inputs = ", ".join(f"{name} {shape}" for name, shape in record.inputs.items())
+    lines = [
+        tr("{machine}, {threads} threads", machine=record.title, threads=record.options.get("threads", "?"))
+        if record.options.get("device") == "cpu"
+        else record.title,
+        tr(
+            "median {time} ± {spread} of {iterations} runs",
+            time=text(total["time"]),
+            spread=text(total["spread"]),
+            iterations=record.iterations,
+        ),
+        tr("input {inputs}", inputs=inputs) if inputs else "",
+        tr("at the machine's roof {roof}", roof=text(total["roof"])),
+    ]
+    if record.weights_note:
+        lines.append(tr("weights: {note}", note=record.weights_note))
+    lines += [
+        f"{name}: {figure.value:.2e} ({figure.reason})"
+        for name, figure in record.checks.items()
+        if figure.value is not None
+    ]
+    lines += [tr("note: {note}", note=note) for note in record.notes]
+    return "\n".join(line for line in lines if line)
+
+
+def comparison(one: Entry, other: Entry) -> str:
+    """Two runs beside each other: how their medians differ, and where layers differ most."""
+    first, second = one.record.total["time"].value, other.record.total["time"].value
+    if not first or not second:
+        return tr("one of the two runs has no time")
+    lines = [
+        tr(
+            "#{one} {first}, #{other} {second}: #{other} takes {factor:.2f} x of #{one}",
+            one=one.number,
+            first=quantity(first, "s"),
+            other=other.number,
+            second=quantity(second, "s"),
+            factor=second / first,
+        )
+    ]
+    before = {g.layers: g.figures["time"].value or 0.0 for g in one.record.groups}
+    after = {g.layers: g.figures["time"].value or 0.0 for g in other.record.groups}
+    both = sorted((after[k] - before[k], k) for k in before.keys() & after.keys())
+    for difference, layers in [*both[:2], *both[:1:-1][:2]]:
+        sign = "+" if difference > 0 else ""
+        lines.append(f"{' + '.join(layers)}: {sign}{quantity(difference, 's')}")
+    return "\n".join(lines)

@@ -1,1 +1,0 @@
-"""Profiling in the window: runs in the engine process, their records, tables and bars."""

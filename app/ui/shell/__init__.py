@@ -1,0 +1,1 @@
+"""Windows, tabs, docks, menus, actions and shortcuts: what holds the rooms together."""

@@ -1,0 +1,45 @@
+"""Every action by typing a few letters of its name (Ctrl+P)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from app.ui.shell.action_set import Actions
+from app.ui.widgets.search_popup import Found, SearchPopup
+from app.ui.widgets.texts import tr, tr_data
+
+
+class CommandPalette(SearchPopup):
+    """Actions that cannot be done now are shown grey, with the reason on hover."""
+
+    def __init__(self, actions: Actions, parent: QWidget) -> None:
+        self._actions = actions
+        super().__init__(
+            "commands",
+            tr("Commands"),
+            tr("What do you want to do?"),
+            tr("No command is called that."),
+            self._commands,
+            parent,
+        )
+        self.resize(440, 360)
+        self.chosen.connect(lambda name: self._actions[name].trigger())
+
+    def _commands(self, text: str) -> Iterator[Found]:
+        words = text.casefold().split()
+        found = []
+        for spec in self._actions.specs.values():
+            title = tr_data(spec.title).replace("&", "").rstrip(".")
+            if spec.id == "help.commands" or not all(
+                w in f"{title} {tr_data(spec.tip)} {spec.title} {spec.id}".casefold() for w in words
+            ):
+                continue
+            named = all(w in title.casefold() for w in words)
+            found.append((not self._actions[spec.id].isEnabled(), not named, title, spec))
+        for blocked, _, title, spec in sorted(found, key=lambda entry: entry[:3]):
+            action = self._actions[spec.id]
+            keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            yield Found(spec.id, title, keys, action.toolTip(), action.icon(), not blocked)

@@ -1,0 +1,284 @@
+"""Analysis > Export Video: every frame of the inputs through the network, into a video or a folder.
+
+An engine process of its own does the work, so the analysis goes on meanwhile; Cancel ends that process.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.client import EngineClient
+from app.ui.engine.context import Context
+from app.ui.engine.requests import open_params
+from app.ui.shell.files import start_folder
+from app.ui.widgets.findings import finding_text, without_icons
+from app.ui.widgets.growing import GrowingDialog
+from app.ui.widgets.message import Message
+from app.ui.widgets.texts import mark, tr, tr_data
+from app.ui.widgets.typed_path import taken, typed_path
+from designer.files.document import write_document
+from designer.graph.diagnostics import Diagnostic
+from designer.runtime.video_writer import part_of
+
+if TYPE_CHECKING:
+    from app.ui.shell.window import MainWindow
+
+KINDS = (  # title, ending, codec
+    (mark("FFV1, lossless (.mkv)"), ".mkv", "ffv1"),
+    (mark("MPEG-4 part 2 (.mp4)"), ".mp4", "mpeg4"),
+    (mark("VP9 (.webm)"), ".webm", "vp9"),
+    (mark("Motion JPEG (.avi)"), ".avi", "mjpeg"),
+    (mark("Folder of PNG pictures"), "", ".png"),
+    (mark("Folder of npy tensors"), "", ".npy"),
+)
+
+
+class VideoExportDialog(GrowingDialog):
+    """Asks for the place and the way, shows how far it is, and says what came of it."""
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._analysis = analysis_of(context)
+        self._engine: EngineClient | None = None
+        if parent is not None:
+            parent.installEventFilter(self)
+        self._token = ""
+        self._target = Path()
+        self.setObjectName("export_video")
+        self.setAccessibleName(tr("Export video"))
+        self.setWindowTitle(tr("Export Video"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._moving = {n: t for n, t in self._analysis.playback.tracks.items() if t.kind != "camera" and t.frames}
+        self._frames = min((t.frames for t in self._moving.values()), default=0)
+        first = next(iter(self._moving.values()), None)
+        self.kind = self._combo("kind", tr("Kind of file"))
+        for title, _, _ in KINDS:
+            self.kind.addItem(tr_data(title))
+        self.output = self._combo("output", tr("Output layer"))
+        self.output.addItems(list(self._analysis.output_layers()))
+        stem = f"{first.path.stem}_{context.root.graph.name}" if first is not None else "result"
+        home = start_folder(context.root.path)
+        self.file = QLineEdit(str(home / f"{stem}.mkv"))
+        self.file.setObjectName("export_video.file")
+        self.file.setAccessibleName(tr("File"))
+        self.file.setMinimumWidth(380)
+        browse = QPushButton(tr("Browse..."))
+        browse.setObjectName("export_video.browse")
+        browse.setAccessibleName(tr("Choose the file"))
+        browse.clicked.connect(self._browse)
+        self.start = self._number("start", tr("First frame"), 1, max(self._frames, 1), 1)
+        self.stop = self._number("stop", tr("Last frame"), 1, max(self._frames, 1), max(self._frames, 1))
+        self.fps = QDoubleSpinBox()
+        self.fps.setObjectName("export_video.fps")
+        self.fps.setAccessibleName(tr("Frames a second"))
+        self.fps.setRange(0.1, 1000)
+        self.fps.setDecimals(3)
+        rates = [track.fps for track in self._moving.values() if track.kind == "video"]
+        self.fps.setValue(rates[0] if rates else 25.0)
+        self.quality = self._number("quality", tr("Quality"), 1, 100, 90)
+        self._form = form = QFormLayout()
+        place = QHBoxLayout()
+        place.addWidget(self.file, 1)
+        place.addWidget(browse)
+        span = QHBoxLayout()
+        span.addWidget(self.start)
+        span.addWidget(QLabel(tr("to")))
+        span.addWidget(self.stop)
+        span.addStretch(1)
+        form.addRow(tr("&Output"), self.output)
+        form.addRow(tr("&Kind"), self.kind)
+        for title, buddy, row in ((tr("&File"), self.file, place), (tr("F&rames"), self.start, span)):
+            label = QLabel(title)
+            label.setBuddy(buddy)
+            form.addRow(label, row)
+        form.addRow(tr("Frames a &second"), self.fps)
+        form.addRow(tr("&Quality"), self.quality)
+        self._form.setRowVisible(self.output, self.output.count() > 1)
+        self.bar = QProgressBar()
+        self.bar.setObjectName("export_video.progress")
+        self.bar.setAccessibleName(tr("Progress"))
+        self.bar.hide()
+        self.message = Message("export_video.message")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.export = buttons.addButton(tr("&Export"), QDialogButtonBox.ButtonRole.AcceptRole)
+        self.export.setObjectName("export_video.export")
+        self.cancel = buttons.addButton(tr("&Cancel"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.cancel.setObjectName("export_video.cancel")
+        self.cancel.setEnabled(False)
+        self.cancel.clicked.connect(self._cancel)
+        buttons.accepted.connect(self._start)
+        buttons.rejected.connect(self.reject)
+        without_icons(buttons)
+        box = QVBoxLayout(self)
+        box.addLayout(form)
+        box.addWidget(self.bar)
+        box.addWidget(self.message)
+        box.addWidget(buttons)
+        self.export.setDefault(True)  # once it is in the dialog: before, Qt forgets it
+        self.kind.currentIndexChanged.connect(self._follow_kind)
+        self.file.textChanged.connect(self._follow_file)
+        self._follow_kind(0)
+        self._follow_file()
+        if not self._frames:
+            self.export.setEnabled(False)
+            self.message.tell(
+                tr("No input is a folder or a video whose frames are known. Choose one in Analysis first.")
+            )
+
+    def _combo(self, name: str, title: str) -> QComboBox:
+        combo = QComboBox()
+        combo.setObjectName(f"export_video.{name}")
+        combo.setAccessibleName(title)
+        return combo
+
+    def _number(self, name: str, title: str, low: int, high: int, value: int) -> QSpinBox:
+        box = QSpinBox()
+        box.setObjectName(f"export_video.{name}")
+        box.setAccessibleName(title)
+        box.setRange(low, high)
+        box.setValue(value)
+        return box
+
+    def _follow_kind(self, index: int) -> None:
+        """The file's ending goes with its kind; a rate and a quality only where there are such."""
+        _, ending, codec = KINDS[index]
+        path = Path(self.file.text().strip())
+        if path.name:
+            self.file.setText(str(path.with_suffix(ending)))
+        self._form.setRowVisible(self.fps, bool(ending))
+        self._form.setRowVisible(self.quality, codec == "mjpeg")
+
+    def _follow_file(self) -> None:
+        if self._engine is None and self._frames:
+            there = taken(typed_path(self.file.text()))
+            self.message.tell(tr("The file is there already; it will be replaced.") if there else "", "info")
+
+    def _browse(self) -> None:
+        title, ending, _ = KINDS[self.kind.currentIndex()]
+        if ending:
+            name, _ = QFileDialog.getSaveFileName(self, tr("Video"), self.file.text(), f"{tr_data(title)} (*{ending})")
+        else:
+            name, _ = QFileDialog.getSaveFileName(self, tr("A new folder"), self.file.text())
+        if name:
+            self.file.setText(str(Path(name).with_suffix(ending)))
+
+    # --- working -----------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self.start.value() > self.stop.value():
+            self.message.tell(tr("The first frame comes after the last one. Turn them round."))
+            return
+        document = self._context.root
+        _, ending, codec = KINDS[self.kind.currentIndex()]
+        self._target = typed_path(self.file.text()).absolute()
+        self._token = secrets.token_hex(8)
+        self._analysis.playback.pause()
+        self._engine = EngineClient(self)
+        self._engine.progress.connect(self._on_progress)
+        self.export.setEnabled(False)
+        self.cancel.setEnabled(True)
+        self.bar.setRange(0, 0)
+        self.bar.show()
+        self.message.tell(tr("Preparing the network …"), "info")
+        self._engine.request(
+            "open", open_params(document.settings, write_document(document.graph).decode()), None, self._failed
+        )
+        paths = {layer: self._analysis.input_path(layer) for layer in self._analysis.input_layers()}
+        self._engine.request(
+            "export_video",
+            {
+                "inputs": {layer: str(path) for layer, path in paths.items() if path is not None},
+                "outputs": {self.output.currentText(): str(self._target)},
+                "start": self.start.value() - 1,
+                "stop": self.stop.value(),
+                "fps": self.fps.value() if ending else 0,
+                "codec": codec if ending else "",
+                "quality": self.quality.value() if codec == "mjpeg" else 0,
+                "kind": ".png" if ending else codec,
+                "token": self._token,
+            },
+            self._done,
+            self._failed,
+        )
+
+    def _on_progress(self, event: Any) -> None:
+        total, done = int(event.get("total", 0)), int(event.get("done", 0))
+        if self._engine is not None and total:
+            self.bar.setRange(0, total)
+            self.bar.setValue(done)
+            self.message.tell(tr("{done} of {total} frames", done=done, total=total), "info")
+
+    def _done(self, reply: Mapping[str, Any]) -> None:
+        frames, seconds = int(reply.get("frames", 0)), float(reply.get("seconds", 0.0))
+        text = tr(
+            "{frames} frames in {seconds:.1f} s, written to {path}", frames=frames, seconds=seconds, path=self._target
+        )
+        self._finish()
+        self.message.tell("\n".join([text, *(str(note) for note in reply.get("notes", ()))]), "positive")
+        self._context.message.emit("info", text)
+
+    def _failed(self, found: tuple[Diagnostic, ...]) -> None:
+        if self._engine is not None:
+            self._finish()
+            self.message.tell("\n".join(finding_text(d) for d in found[:4]))
+
+    def _cancel(self) -> None:
+        self._finish()
+        self.message.tell(tr("Cancelled; nothing was written."), "info")
+
+    def _finish(self) -> None:
+        """End the process, and clear what it may have left half done."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        engine.close(kill=True)
+        part = part_of(self._target, self._token)
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+        engine.deleteLater()
+        self.bar.hide()
+        self.cancel.setEnabled(False)
+        self.export.setEnabled(True)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """A window that closes takes its dialogs with it without asking them."""
+        if watched is self.parent() and event.type() is QEvent.Type.Hide and not event.spontaneous():
+            self._finish()
+        return super().eventFilter(watched, event)
+
+    def done(self, result: int) -> None:
+        """Closing cancels."""
+        self._finish()
+        super().done(result)
+
+
+def open_export(window: MainWindow) -> VideoExportDialog:
+    """Show the dialog; it does not stop the work in the window."""
+    dialog = VideoExportDialog(window.context, window)
+    dialog.show()
+    return dialog

@@ -1,0 +1,280 @@
+"""Opening and saving: which document is open, where it stands, and what the person is asked before one goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+import samples
+from app.ui.document.document import Document
+from app.ui.document.opened import Opened
+from app.ui.document.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
+from app.ui.engine.context import Context
+from app.ui.shell.tabs import Tabs
+from app.ui.widgets.findings import show_findings
+from app.ui.widgets.texts import mark, tr, tr_data, trn
+from designer.files import limits
+from designer.files.watching import digest_of
+from designer.files.xml_tree import XmlError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from designer.graph.graph import Graph
+
+ENDINGS = (".xml", ".nv-neural-model")
+OPEN_FILTER = mark("Networks (*.xml *.nv-neural-model);;All files (*)")
+SAVE_FILTER = mark("Network (*.xml);;Network of the 2022 tool (*.nv-neural-model)")
+RECENT = 10
+CLOSED = 20  # documents that can be opened again
+
+
+def sample_files() -> tuple[Path, ...]:
+    """The sample documents that come with the program, the one to begin with in front."""
+    return tuple(samples.documents())
+
+
+def is_sample(path: Path) -> bool:
+    """Whether a document came with the program; nothing is written beside it."""
+    return path.resolve() in _resolved_samples()
+
+
+@lru_cache(maxsize=1)
+def _resolved_samples() -> frozenset[Path]:
+    return frozenset(path.resolve() for path in sample_files())
+
+
+def start_folder(document: Path | None) -> Path:
+    """Where a dialog begins that asks for a place: beside the document, or the person's home."""
+    return document.resolve().parent if document is not None and not is_sample(document) else Path.home()
+
+
+class Files:
+    """File operations of one window."""
+
+    def __init__(self, window: QWidget, context: Context, settings: QSettings, tabs: Tabs) -> None:
+        self._window = window
+        self._context = context
+        self._settings = settings
+        self._tabs = tabs
+        self._closed: list[Path] = []
+        self.on_recent: Callable[[], None] = lambda: None
+        self.elsewhere: Callable[[Path], bool] = lambda path: False  # show it in the window that has it, if one has
+
+    # --- opening ---------------------------------------------------------------------------------------------
+
+    def new(self) -> None:
+        """Show an empty network."""
+        self._tabs.add(Opened(Document(Graph(), self._context.registry), ""))
+
+    def open_first(self, path: Path | None) -> None:
+        """What the window shows when it starts: `path`, else the analysed sample, else an empty network."""
+        if not self.open(path if path is not None else sample_files()[0]) and not self._tabs.all:
+            self.new()
+
+    def ask_open(self) -> None:
+        """File > Open."""
+        names, _ = QFileDialog.getOpenFileNames(
+            self._window, tr("Open Networks"), str(self._folder()), tr_data(OPEN_FILTER)
+        )
+        self.open_all([Path(name) for name in names])
+
+    def open_all(self, paths: Sequence[Path]) -> None:
+        """Open several documents; the first one of them that could be is shown."""
+        shown = False
+        for path in paths:
+            shown |= self.open(path, show=not shown)
+
+    def open(self, path: Path, *, show: bool = True) -> bool:
+        """Open a document in a tab, its own if it is open already, and show it. False when it could not be read."""
+        known = self._tabs.find(path)
+        if known is not None:
+            if show:
+                self._tabs.show(known)
+            return True
+        if self.elsewhere(path):
+            return True
+        try:
+            opened = self.read(path)
+        except DiagnosticError as error:
+            self.forget(path)
+            show_findings(
+                tr("Not Opened"),
+                tr("{name} could not be opened. What is open stays as it is.", name=path.name),
+                error.diagnostics,
+                self._window,
+            )
+            return False
+        self._tabs.add(opened, show=show)
+        if not is_sample(path):
+            self.remember(path)
+        worst = [d for d in opened.document.reading if d.severity is not Severity.INFO]
+        if worst:
+            self._context.message.emit(
+                "warning",
+                trn(
+                    "Opened {name} with {count} finding: see Type Checking",
+                    "Opened {name} with {count} findings: see Type Checking",
+                    len(worst),
+                    name=path.name,
+                ),
+            )
+        else:
+            self._context.message.emit("info", tr("Opened {name}", name=path.name))
+        return True
+
+    def read(self, path: Path) -> Opened:
+        """The document in a file, not in a tab yet. Raises DiagnosticError."""
+        from designer.files.document import parse_document, read_bounded
+
+        try:
+            data = read_bounded(path, limits.MAX_DOCUMENT_BYTES)
+        except XmlError as error:
+            raise DiagnosticError(Diagnostic(error.code, error.message, file=str(path), remedy=error.remedy)) from None
+        reading = parse_document(data, str(path))
+        if reading.graph is None:
+            raise DiagnosticError(reading.diagnostics)
+        return Opened(Document(reading.graph, self._context.registry, path, reading.diagnostics), digest_of(data))
+
+    # --- closing ---------------------------------------------------------------------------------------------
+
+    def close(self, opened: Opened | None = None) -> bool:
+        """Close a tab, by default the one that is shown; False when the person stayed."""
+        opened = opened if opened is not None else self._tabs.shown
+        if opened is None or not self._may_close([opened]):
+            return False
+        path = opened.document.path
+        if path is not None:
+            self._closed = [*(p for p in self._closed if p != path), path][-CLOSED:]
+        if len(self._tabs) == 1:
+            if opened.is_blank:
+                return False
+            self._tabs.add(Opened(Document(Graph(), self._context.registry), ""))
+        self._tabs.remove(opened)
+        return True
+
+    def close_others(self, opened: Opened) -> None:
+        """Close all tabs but one."""
+        self._tabs.show(opened)
+        others = [o for o in self._tabs.all if o is not opened]
+        if self._may_close(others):
+            for other in others:
+                if other.document.path is not None:
+                    self._closed.append(other.document.path)
+                self._tabs.remove(other)
+
+    @property
+    def closed(self) -> int:
+        """How many closed documents can be opened again."""
+        return len(self._closed)
+
+    def reopen(self) -> None:
+        """Open the document again that was closed last."""
+        while self._closed:
+            if self.open(self._closed.pop()):
+                return
+
+    def may_leave(self) -> bool:
+        """Whether the window may go away: all is saved, or the person decided."""
+        return self._may_close(self._tabs.all)
+
+    def _may_close(self, wanted: Sequence[Opened]) -> bool:
+        unsaved = [o for o in wanted if not o.is_clean]
+        if not unsaved:
+            return True
+        if len(unsaved) == 1:
+            self._tabs.show(unsaved[0])
+            answer = ask_unsaved(unsaved[0].document.title, self._window)
+            return self.save() if answer == "save" else answer == "discard"
+        chosen = ask_unsaved_many([o.document.title for o in unsaved], self._window)
+        if chosen is None:
+            return False
+        for number in chosen:
+            self._tabs.show(unsaved[number])
+            if not self.save():
+                return False
+        return True
+
+    # --- saving ----------------------------------------------------------------------------------------------
+
+    def save(self) -> bool:
+        """Save where the document stands; a new one or a sample asks for a place. False when it was not saved."""
+        path = self._context.root.path
+        return self.save_to(path) if path is not None and not is_sample(path) else self.save_as()
+
+    def save_as(self) -> bool:
+        """Ask for a place and save there."""
+        document = self._context.root
+        base = document.path.name if document.path is not None else f"{document.graph.name}.xml"
+        name, _ = QFileDialog.getSaveFileName(
+            self._window, tr("Save Network"), str(self._folder() / base), tr_data(SAVE_FILTER)
+        )
+        if not name:
+            return False
+        path = Path(name)
+        return self.save_to(path if path.suffix in ENDINGS else path.with_name(path.name + ".xml"))
+
+    def save_to(self, path: Path) -> bool:
+        """Save to `path`; a file there that somebody else changed meanwhile is asked about.
+
+        When it fails the document stays as it is and a dialog says why.
+        """
+        opened = self._tabs.shown
+        if opened is None:
+            return False
+        if path == opened.document.path and opened.look() == "changed":
+            answer = ask_changed(path.name, self._window)
+            if answer != "overwrite":
+                return self.save_as() if answer == "elsewhere" else False
+        try:
+            found = opened.save(path)
+        except DiagnosticError as error:
+            show_findings(
+                tr("Not Saved"),
+                tr(
+                    "The network was not saved to {path}. It is whole in the window; the old file is untouched.",
+                    path=path,
+                ),
+                error.diagnostics,
+                self._window,
+            )
+            return False
+        self.remember(path)
+        if found:
+            self._context.message.emit(
+                "warning", tr("The settings were not saved: {message}", message=found[0].message)
+            )
+        else:
+            self._context.message.emit("info", tr("Saved {name}", name=path.name))
+        return True
+
+    # --- places ----------------------------------------------------------------------------------------------
+
+    def _folder(self) -> Path:
+        path = self._context.root.path if self._context.has_document else None
+        if path is not None and not is_sample(path):
+            return path.parent
+        recent = self.recent()
+        return recent[0].parent if recent else Path.home()
+
+    def recent(self) -> list[Path]:
+        """Documents that were open before and are still there, newest first."""
+        stored = self._settings.value("recent")
+        names = [stored] if isinstance(stored, str) else stored if isinstance(stored, list) else []
+        return [p for p in (Path(str(n)) for n in names) if p.is_file()]
+
+    def remember(self, path: Path) -> None:
+        path = path.resolve()
+        self._store([path, *(p for p in self.recent() if p != path)])
+
+    def forget(self, path: Path) -> None:
+        path = path.resolve()
+        self._store([p for p in self.recent() if p != path])
+
+    def clear_recent(self) -> None:
+        self._store([])
+
+    def _store(self, paths: list[Path]) -> None:
+        self._settings.setValue("recent", [str(p) for p in paths[:RECENT]])
+        self.on_recent()

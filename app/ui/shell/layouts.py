@@ -1,0 +1,107 @@
+"""Arrangements of the windows that the person gave a name: kept, brought back, replaced and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from PySide6.QtCore import QByteArray, QObject, Qt
+from PySide6.QtWidgets import QComboBox, QDialogButtonBox, QInputDialog, QLineEdit, QMenu
+
+from app.ui.shell.docks import Arrangement
+from app.ui.widgets.findings import without_icons
+from app.ui.widgets.texts import tr
+
+if TYPE_CHECKING:
+    from app.ui.shell.window import MainWindow
+
+_GROUP = "layouts"
+
+
+class Layouts(QObject):
+    """The named arrangements of the person's settings, for one window. A name is a key there, so it is quoted."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._settings = window.settings
+
+    def names(self) -> list[str]:
+        self._settings.beginGroup(_GROUP)
+        found = [unquote(key) for key in self._settings.childGroups()]
+        self._settings.endGroup()
+        return sorted(found, key=str.casefold)
+
+    def save(self, name: str) -> None:
+        """Keep the present arrangement under this name; one of the same name is replaced."""
+        if not name:
+            self._window.context.message.emit("error", tr("The layout was not kept: it needs a name"))
+            return
+        now = self._window.docks.arrangement()
+        for key, value in (("workspace", now.workspace), ("state", now.state), ("panels", now.panels)):
+            self._settings.setValue(f"{_GROUP}/{quote(name, safe='')}/{key}", value)
+        self._window.context.message.emit("info", tr("Layout “{name}” is kept", name=name))
+
+    def show(self, name: str) -> None:
+        """Bring an arrangement back, in the workspace where it was kept."""
+        key = f"{_GROUP}/{quote(name, safe='')}"
+        state, panels = self._settings.value(f"{key}/state"), self._settings.value(f"{key}/panels")
+        kept = Arrangement(
+            str(self._settings.value(f"{key}/workspace")),
+            state if isinstance(state, QByteArray) else QByteArray(),
+            panels if isinstance(panels, str) else "",
+        )
+        if not self._window.docks.restore(kept):
+            self._window.context.message.emit(
+                "error", tr("Layout “{name}” cannot be read: delete it and keep it again", name=name)
+            )
+
+    def delete(self, name: str) -> None:
+        self._settings.remove(f"{_GROUP}/{quote(name, safe='')}")
+        self._window.context.message.emit("info", tr("Layout “{name}” is deleted", name=name))
+
+    def ask_name(self) -> None:
+        """Ask for the name of the present arrangement; those that exist are offered, to be replaced."""
+        dialog = QInputDialog(self._window)
+        dialog.setObjectName("layout_name")
+        dialog.setWindowTitle(tr("Save Layout"))
+        dialog.setLabelText(tr("Name of the layout. One of the same name is replaced."))
+        dialog.setComboBoxEditable(True)
+        dialog.setComboBoxItems(self.names())
+        dialog.setTextValue("")
+        dialog.setOkButtonText(tr("Save"))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.textValueSelected.connect(lambda typed: self.save(typed.strip()))
+        for kind, name in ((QLineEdit, "layout_name.line"), (QComboBox, "layout_name.text")):
+            for field in dialog.findChildren(kind):
+                field.setObjectName(name)
+                field.setAccessibleName(tr("Name of the layout"))
+        for buttons in dialog.findChildren(QDialogButtonBox):
+            without_icons(buttons)
+        dialog.open()
+
+    def fill(self, menu: QMenu) -> None:
+        """The kept layouts, and those to delete in a menu of their own."""
+        menu.clear()
+        names = self.names()
+        for number, name in enumerate(names):
+            entry = menu.addAction(name.replace("&", "&&"))
+            entry.setObjectName(f"layout.show_{number}")
+            entry.setToolTip(tr("Arrange the windows like this"))
+            entry.triggered.connect(partial(self._do, self.show, name))
+        if not names:
+            menu.addAction(tr("No layout was saved yet")).setEnabled(False)
+            return
+        menu.addSeparator()
+        less = menu.addMenu(tr("&Delete"))
+        less.setObjectName("menu.delete_layout")
+        for number, name in enumerate(names):
+            entry = less.addAction(name.replace("&", "&&"))
+            entry.setObjectName(f"layout.delete_{number}")
+            entry.triggered.connect(partial(self._do, self.delete, name))
+
+    @staticmethod
+    def _do(wish: Callable[[str], None], name: str, _on: bool = False) -> None:
+        wish(name)

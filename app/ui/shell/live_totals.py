@@ -1,0 +1,111 @@
+"""The figures of the whole network in the status bar, kept true while it is edited."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
+
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.widgets.texts import tr
+from designer.graph.edits import ChangeSet
+from designer.operators.live_cost import LiveCost, Total
+from designer.profiling.units import MODELLED_SIGN, binary, si
+
+SLICE_MS = 8  # for which layers are counted at a time
+AT_ONCE = 32
+
+
+class LiveTotals(QObject):
+    """Follows the open document. `changed` carries a text and its explanation; both empty while there is nothing to tell.
+
+    Layers are counted in slices between events, so that neither opening nor typing waits for it.
+    """
+
+    changed = Signal(str, str)
+
+    def __init__(self, context: Context, parent: QObject | None = None) -> None:
+        super().__init__(parent or context)
+        self._document: Document | None = None
+        self._live: LiveCost | None = None
+        self._timer = QTimer(self, interval=0, timeout=self._count)
+        context.root_changed.connect(self._watch)
+        if context.has_document:
+            self._watch(context.root)
+
+    @property
+    def total(self) -> Total | None:
+        """The present sums; None while layers wait to be counted."""
+        if self._live is None or self._document is None or self._live.waiting:
+            return None
+        return self._live.total(self._document.training)
+
+    def _watch(self, document: Document) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_change)
+            self._document.states_changed.disconnect(self._on_states)
+        self._document, self._live = document, LiveCost(document.inference)
+        document.changed.connect(self._on_change)
+        document.states_changed.connect(self._on_states)
+        self._timer.start()
+
+    def _on_change(self, change: object) -> None:
+        if self._live is not None and isinstance(change, ChangeSet):
+            self._live.note(change.computed | change.removed)
+            self._timer.start()
+
+    def _on_states(self, names: object) -> None:
+        if self._live is not None and isinstance(names, frozenset):
+            self._live.note(names)
+            self._timer.start()
+
+    def _count(self) -> None:
+        if self._live is None or self._document is None:
+            return
+        clock = QElapsedTimer()
+        clock.start()
+        while self._live.count(AT_ONCE):
+            if clock.elapsed() >= SLICE_MS:
+                return  # the rest at the next turn
+        self._timer.stop()
+        total = self._live.total(self._document.training)
+        self.changed.emit(short_text(total), explanation(total, len(self._document.training)))
+
+
+def short_text(total: Total) -> str:
+    """`~12.7 GFLOP · 260 k parameters · ~41.3 MiB`; empty for a network without layers."""
+    if total.layers == 0:
+        return ""
+    return tr(
+        "{flops} · {learned} parameters · {memory}",
+        flops=MODELLED_SIGN + si(total.flops, "FLOP"),
+        learned=si(total.learned, "").strip(),
+        memory=MODELLED_SIGN + binary(total.memory),
+    )
+
+
+def explanation(total: Total, training: int) -> str:
+    """What is counted, and how."""
+    lines = [
+        tr(
+            "{flops}: work for a batch of one at the sizes of the input layers. Two for each multiply-add of "
+            "convolutions and matrix products, nothing for element-wise work, as torch's counter does.",
+            flops=MODELLED_SIGN + si(total.flops, "FLOP"),
+        ),
+        tr(
+            "{learned} parameters: numbers that training learns. Weights that instances of a template share count once.",
+            learned=f"{total.learned:,}".replace(",", " "),
+        ),
+        tr(
+            "{memory}: {weights} of weights and {outputs} for the outputs of all layers, in FP32. An engine that frees "
+            "what is no longer read needs less.",
+            memory=MODELLED_SIGN + binary(total.memory),
+            weights=binary(total.weights),
+            outputs=binary(total.outputs),
+        ),
+        tr("{sign} means computed from the declarations, not measured: see Profile for measured figures.", sign="~"),
+    ]
+    if training:
+        lines.append(tr("The training branch ({count} layers) is left out.", count=training))
+    if total.unknown:
+        lines.append(tr("Without {count} layers whose shapes are not known.", count=total.unknown))
+    return "\n".join(lines)

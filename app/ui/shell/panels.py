@@ -1,0 +1,52 @@
+"""The table of dock windows. The window reads it and imports the module of a panel when the panel is first shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DESIGN, ANALYSIS, PROFILE, TRAIN = "Design", "Analysis", "Profile", "Train"
+WORKSPACES = (DESIGN, ANALYSIS, PROFILE, TRAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class PanelSpec:
+    """A panel, in `module` of `app.ui`: docked at `area` ("left", "right", "bottom"), open by default in its `workspaces`."""
+
+    id: str
+    title: str
+    module: str
+    class_name: str
+    area: str
+    workspaces: tuple[str, ...]
+
+
+PANELS = (
+    PanelSpec("palette", "Palette", "design.palette", "PalettePanel", "left", (DESIGN,)),
+    PanelSpec(
+        "network_overview", "Network Overview", "analysis.network_overview", "NetworkOverviewPanel", "left", (ANALYSIS,)
+    ),
+    PanelSpec("parameters", "Layer Editor", "design.layer_editor", "ParametersPanel", "right", (DESIGN, TRAIN)),
+    PanelSpec(
+        "network_settings",
+        "Network Settings",
+        "design.network_settings",
+        "NetworkSettingsPanel",
+        "right",
+        (DESIGN, TRAIN),
+    ),
+    PanelSpec("analysis", "Analysis", "analysis.analysis_panel", "AnalysisPanel", "right", (ANALYSIS,)),
+    PanelSpec(
+        "channel_inspector",
+        "Channel Inspector",
+        "inspector.channel_inspector",
+        "ChannelInspectorPanel",
+        "bottom",
+        (ANALYSIS,),
+    ),
+    PanelSpec("type_checking", "Type Checking", "design.type_checking", "TypeCheckingPanel", "bottom", (DESIGN, TRAIN)),
+    PanelSpec("code_view", "Code View", "design.code_view", "CodeViewPanel", "bottom", (DESIGN, TRAIN)),
+    PanelSpec("differences", "Differences", "design.differences", "DifferencesPanel", "bottom", ()),
+    PanelSpec("run_logger", "Inference Run Logger", "profile.run_logger", "RunLoggerPanel", "left", (PROFILE,)),
+    PanelSpec("operator_table", "Operators", "profile.operator_table", "OperatorTablePanel", "bottom", (PROFILE,)),
+    PanelSpec("utilisation", "Utilisation", "profile.utilisation", "UtilisationPanel", "right", (PROFILE,)),
+)

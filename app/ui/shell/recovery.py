@@ -1,0 +1,83 @@
+"""After a crash: offers the documents that were left with unsaved changes. Nothing on disk is touched until they are saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
+
+from app.ui.document.document import Document
+from app.ui.document.opened import Opened
+from app.ui.document.recovery_dialog import RecoverDialog
+from app.ui.document.unsaved import ask_discard
+from app.ui.engine.context import Context
+from app.ui.shell.tabs import Tabs
+from app.ui.widgets.background import Background
+from app.ui.widgets.texts import tr
+from designer.files.recovering import Unfinished, unfinished
+
+
+class Recovery(QObject):
+    """Looks once, when the program starts, in a thread; then shows a dialog that blocks nothing."""
+
+    def __init__(self, window: QWidget, context: Context, tabs: Tabs) -> None:
+        super().__init__(window)
+        self._window = window
+        self._context = context
+        self._tabs = tabs
+        self.left: list[Unfinished] = []
+        self.dialog: RecoverDialog | None = None
+        self._looking = Background(self)
+        self._looking.done.connect(self._on_found)
+
+    def look(self) -> None:
+        """Look for what a crash left behind."""
+        self._looking.start(unfinished)
+
+    def _on_found(self, found: Any) -> None:
+        self.left = list(found)
+        if self.left:
+            self.dialog = RecoverDialog(self.left, self._window)
+            self.dialog.recover_asked.connect(self.recover)
+            self.dialog.discard_asked.connect(self.discard)
+            self.dialog.finished.connect(self.later)
+            self.dialog.show()
+
+    def recover(self, left: Unfinished) -> None:
+        """Open what could be saved as an unsaved document; it takes the place of an unchanged tab of the same file."""
+        if left.graph is None:
+            return
+        known = self._tabs.find(left.path) if left.path is not None else None
+        document = Document(left.graph, self._context.registry, left.path, left.findings)
+        if left.settings:
+            document.restore_settings(**left.settings)
+        opened = Opened(document, left.digest)
+        opened.keep_unsaved(dict(left.settings))
+        if known is not None and known.is_clean:
+            self._tabs.replace(known, opened)
+            self._tabs.show(opened)
+        else:
+            self._tabs.add(opened)
+        opened.look()
+        left.discard()
+        self._take(left)
+        self._context.message.emit("info", tr("Recovered {name}. Save it to keep it.", name=left.title))
+
+    def discard(self, left: Unfinished) -> None:
+        """Give up what was left, after a question."""
+        if ask_discard(left.title, self.dialog or self._window):
+            left.discard()
+            self._take(left)
+
+    def later(self) -> None:
+        """Leave the rest for the next start."""
+        for left in self.left:
+            left.release()
+        self.left = []
+        self.dialog = None
+
+    def _take(self, left: Unfinished) -> None:
+        self.left.remove(left)
+        if self.dialog is not None:
+            self.dialog.take(left)

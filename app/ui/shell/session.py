@@ -1,0 +1,27 @@
+"""Which documents were open the last time: kept with the person's settings, in the order of the tabs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QSettings
+
+from app.ui.shell.tabs import Tabs
+
+MOST = 50
+
+
+def store_tabs(settings: QSettings, tabs: Tabs) -> None:
+    """Remember the files of all tabs, and which one is shown."""
+    shown = tabs.shown.document.path if tabs.shown is not None else None
+    paths = [o.document.path for o in tabs.all if o.document.path is not None]
+    settings.setValue("tabs", [str(path.absolute()) for path in paths[:MOST]])
+    settings.setValue("tab", str(shown.absolute()) if shown is not None else "")
+
+
+def stored_tabs(settings: QSettings) -> list[tuple[Path, bool]]:
+    """The files that were open and are still there, and whether each was shown."""
+    stored = settings.value("tabs")
+    names = [stored] if isinstance(stored, str) and stored else stored if isinstance(stored, list) else []
+    shown = settings.value("tab")
+    return [(Path(str(n)), str(n) == shown) for n in names[:MOST] if Path(str(n)).is_file()]

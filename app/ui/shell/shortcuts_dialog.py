@@ -1,0 +1,260 @@
+"""Help > Shortcuts: every action with its keys, which can be changed here, and the gestures of the canvas."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QHeaderView,
+    QKeySequenceEdit,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTabWidget,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.shell.shortcuts import PRESETS, Shortcuts, native
+from app.ui.widgets.findings import without_icons
+from app.ui.widgets.texts import tr, tr_data
+
+ID = Qt.ItemDataRole.UserRole
+
+
+def gestures() -> tuple[tuple[str, str], ...]:
+    """What the pointer does on the canvas."""
+    return (
+        (tr("Drag from the palette"), tr("Add an operator; on a link: insert it there")),
+        (tr("Double-click the empty canvas"), tr("Search an operator and add it")),
+        (tr("Drag from port to port"), tr("Connect; ports that cannot take the link are crossed out")),
+        (tr("Drag a link's end away"), tr("Disconnect, or connect elsewhere")),
+        (tr("Drag an unconnected layer onto a link"), tr("Insert it there")),
+        (tr("Alt and double-click a link"), tr("Add a point that it runs through; on a point: remove it")),
+        (tr("Drag to the edge of the canvas"), tr("Scroll")),
+        (tr("Drop a link on the empty canvas"), tr("Search an operator and connect it")),
+        (tr("Drag a layer"), tr("Move the selected layers on the grid")),
+        (tr("Drag the empty canvas"), tr("Select by a rubber band (Shift: add)")),
+        (tr("Shift or Ctrl and click"), tr("Add to the selection, or take away")),
+        (tr("Double-click a layer"), tr("Inspect its channels")),
+        (tr("Double-click an instance of a template"), tr("Show the inside of the template")),
+        (tr("Wheel"), tr("Zoom at the pointer")),
+        (tr("Drag the title of a frame"), tr("Move it with the layers in it; its edges resize it")),
+        (tr("Double-click the title of a frame"), tr("Change it")),
+        (tr("Double-click a collapsed frame"), tr("Show what is in it")),
+        (tr("Middle button, or Alt and drag"), tr("Move the view")),
+        (tr("Esc while dragging"), tr("Leave everything as it was")),
+    )
+
+
+class ShortcutsDialog(QDialog):
+    """Two pages: keys, and gestures. Changes hold at once, in every window."""
+
+    def __init__(self, shortcuts: Shortcuts, parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self.setObjectName("shortcuts")
+        self.setAccessibleName(tr("Shortcuts and Gestures"))
+        self.setWindowTitle(tr("Shortcuts and Gestures"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._shortcuts = shortcuts
+        pages = QTabWidget()
+        pages.setObjectName("shortcuts.pages")
+        pages.setAccessibleName(tr("Pages"))
+        pages.addTab(self._keys_page(), tr("Keys"))
+        pages.addTab(_gestures_page(), tr("Gestures"))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        without_icons(buttons)
+        box = QVBoxLayout(self)
+        box.addWidget(pages)
+        box.addWidget(buttons)
+        self.resize(820, 620)
+        self._fill()
+        self.select(next(iter(shortcuts.specs)))
+        self.search.setFocus()
+
+    # --- building --------------------------------------------------------------------------------------------
+
+    def _keys_page(self) -> QWidget:
+        page = QWidget()
+        self.search = QLineEdit()
+        self.search.setPlaceholderText(tr("Search an action or a key"))
+        self.search.setClearButtonEnabled(True)
+        self.search.textChanged.connect(self._filter)
+        self.preset = QComboBox()
+        self.preset.setToolTip(tr("Keys as people know them from another program. What you changed by hand goes."))
+        for preset in PRESETS:
+            self.preset.addItem(preset.title, preset.id)
+        self.preset.activated.connect(self._choose_preset)
+        self.list = QTreeWidget()
+        self.list.setColumnCount(3)
+        self.list.setHeaderLabels([tr("Action"), tr("Keys"), tr("Does")])
+        self.list.setRootIsDecorated(False)
+        self.list.setUniformRowHeights(True)
+        self.list.setAlternatingRowColors(True)
+        self.list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.list.currentItemChanged.connect(self._show)
+        self.editor = QKeySequenceEdit()
+        self.editor.setMaximumSequenceLength(1)
+        self.editor.keySequenceChanged.connect(self._judge)
+        self.add = QPushButton(tr("&Add"))
+        self.add.clicked.connect(self._add)
+        self.clear = QPushButton(tr("&Remove Keys"))
+        self.clear.clicked.connect(lambda: self._set(()))
+        self.reset = QPushButton(tr("R&eset"))
+        self.reset.setToolTip(tr("The keys that the preset gives this action"))
+        self.reset.clicked.connect(self._reset)
+        self.note = QLabel()
+        self.note.setWordWrap(True)
+        names = {
+            "search": (self.search, tr("Search")),
+            "preset": (self.preset, tr("Preset")),
+            "list": (self.list, tr("Shortcuts")),
+            "editor": (self.editor, tr("Another key: press it")),
+            "add": (self.add, tr("Add the key")),
+            "clear": (self.clear, tr("Remove all keys of the action")),
+            "reset": (self.reset, tr("Reset the action")),
+            "note": (self.note, tr("What the key means now")),
+        }
+        for name, (widget, title) in names.items():
+            widget.setObjectName(f"shortcuts.{name}")
+            widget.setAccessibleName(title)
+        for field in self.editor.findChildren(QLineEdit):
+            field.setObjectName("shortcuts.editor.text")
+            field.setAccessibleName(tr("Another key: press it"))
+            field.setPlaceholderText(tr("Press a key"))
+        top = QHBoxLayout()
+        top.addWidget(self.search, 1)
+        label = QLabel(tr("&Preset"))
+        label.setBuddy(self.preset)
+        top.addWidget(label)
+        top.addWidget(self.preset)
+        row = QHBoxLayout()
+        self.chosen = QLabel()
+        self.chosen.setObjectName("shortcuts.chosen")
+        row.addWidget(self.chosen)
+        row.addWidget(self.editor, 1)
+        for button in (self.add, self.clear, self.reset):
+            button.setAutoDefault(False)
+            row.addWidget(button)
+        box = QVBoxLayout(page)
+        box.addLayout(top)
+        box.addWidget(self.list, 1)
+        box.addLayout(row)
+        box.addWidget(self.note)
+        return page
+
+    def _fill(self) -> None:
+        current = self._action()
+        self.list.clear()
+        for spec in self._shortcuts.specs.values():
+            keys = native(self._shortcuts.keys(spec.id))
+            title = tr_data(spec.title).replace("&", "").rstrip(".")
+            item = QTreeWidgetItem(
+                [title, f"{keys} *" if self._shortcuts.is_changed(spec.id) else keys, tr_data(spec.tip)]
+            )
+            item.setData(0, ID, spec.id)
+            if self._shortcuts.is_changed(spec.id):
+                item.setToolTip(1, tr("* changed by you"))
+            self.list.addTopLevelItem(item)
+            if spec.id == current:
+                self.list.setCurrentItem(item)
+        self.preset.setCurrentIndex(self.preset.findData(self._shortcuts.preset.id))
+        self._filter(self.search.text())
+        self._show()
+
+    # --- what is chosen --------------------------------------------------------------------------------------
+
+    def _action(self) -> str:
+        item = self.list.currentItem()
+        return str(item.data(0, ID)) if item is not None else ""
+
+    def select(self, action: str) -> None:
+        """Choose the line of an action."""
+        for number in range(self.list.topLevelItemCount()):
+            item = self.list.topLevelItem(number)
+            if item is not None and item.data(0, ID) == action:
+                self.list.setCurrentItem(item)
+
+    def _filter(self, text: str) -> None:
+        words = text.casefold().split()
+        for number in range(self.list.topLevelItemCount()):
+            item = self.list.topLevelItem(number)
+            if item is not None:
+                line = " ".join(item.text(column) for column in range(3)).casefold()
+                item.setHidden(not all(word in line for word in words))
+
+    def _show(self, *_items: object) -> None:
+        action = self._action()
+        spec = self._shortcuts.specs.get(action)
+        self.chosen.setText(tr_data(spec.title).replace("&", "").rstrip(".") if spec is not None else "")
+        self.editor.clear()
+        self.clear.setEnabled(bool(spec) and bool(self._shortcuts.keys(action)))
+        self.reset.setEnabled(bool(spec) and self._shortcuts.is_changed(action))
+        self._judge()
+
+    def _key(self) -> str:
+        return self.editor.keySequence().toString(QKeySequence.SequenceFormat.PortableText)
+
+    def _judge(self, *_keys: object) -> None:
+        """Say what the key in the field would do before it is added."""
+        key, action = self._key(), self._action()
+        refused = self._shortcuts.refused(action, key) if key and action else ""
+        self.add.setEnabled(bool(key) and not refused)
+        if not key:
+            self.note.setText(tr("Press the key that shall do this, then Add. An action may have several."))
+        elif refused:
+            self.note.setText(refused)
+        else:
+            taken = [
+                tr_data(self._shortcuts.specs[n].title).replace("&", "").rstrip(".")
+                for n in self._shortcuts.using(key, action)
+            ]
+            self.note.setText(
+                tr(
+                    "{key} means {others} now: adding it here takes it from there.",
+                    key=native((key,)),
+                    others=", ".join(taken),
+                )
+                if taken
+                else tr("{key} is free.", key=native((key,)))
+            )
+
+    # --- changing --------------------------------------------------------------------------------------------
+
+    def _add(self) -> None:
+        keys = self._shortcuts.keys(self._action())
+        if self._key() not in keys:
+            self._set((*keys, self._key()))
+
+    def _set(self, keys: tuple[str, ...]) -> None:
+        self._shortcuts.change(self._action(), keys)
+        self._fill()
+
+    def _reset(self) -> None:
+        self._shortcuts.reset(self._action())
+        self._fill()
+
+    def _choose_preset(self) -> None:
+        self._shortcuts.choose(str(self.preset.currentData()))
+        self._fill()
+
+
+def _gestures_page() -> QWidget:
+    tree = QTreeWidget()
+    tree.setObjectName("shortcuts.gestures")
+    tree.setAccessibleName(tr("Gestures"))
+    tree.setColumnCount(2)
+    tree.setHeaderLabels([tr("Gesture"), tr("Does")])
+    tree.setRootIsDecorated(False)
+    tree.setAlternatingRowColors(True)
+    for gesture, effect in gestures():
+        tree.addTopLevelItem(QTreeWidgetItem([gesture, effect]))
+    tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    return tree

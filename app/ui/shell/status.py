@@ -1,0 +1,145 @@
+"""The status bar: the last message, problems, what the engine does, and progress with a way to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
+
+from app.ui.widgets import theme
+from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.texts import tr, trn
+from designer.graph.diagnostics import Diagnostic, Severity
+
+INFO_MS, WARNING_MS = 6_000, 20_000
+BUSY_AFTER = 100  # ms
+
+
+class StatusBar(QStatusBar):
+    """`problems_clicked` asks for the Type Checking window, `stop_clicked` for the end of what runs.
+
+    Work that is done within `BUSY_AFTER` is not shown: nothing flickers under a moving slider.
+    """
+
+    problems_clicked = Signal()
+    stop_clicked = Signal()
+    busy_shown = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("status")
+        self.setAccessibleName(tr("Status"))
+        self.messageChanged.connect(self._on_message)
+        self._progress = QProgressBar()
+        self._progress.setObjectName("status.progress")
+        self._progress.setAccessibleName(tr("Progress"))
+        self._progress.setMaximumWidth(160)
+        self._progress.setTextVisible(False)
+        self._progress.hide()
+        self._stop = QToolButton()
+        self._stop.setObjectName("status.stop")
+        self._stop.setAccessibleName(tr("Stop"))
+        self._stop.setAutoRaise(True)
+        self._stop.setIcon(theme.icon("stop"))
+        self._stop.setToolTip(tr("Stop (Shift+F5)"))
+        self._stop.clicked.connect(self.stop_clicked)
+        self._stop.hide()
+        self.problems = QToolButton()
+        self.problems.setObjectName("status.problems")
+        self.problems.setAccessibleName(tr("Problems"))
+        self.problems.setAutoRaise(True)
+        self.problems.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.problems.setToolTip(tr("Show the problems (Type Checking)"))
+        self.problems.clicked.connect(self.problems_clicked)
+        self._engine = QLabel(tr("Engine idle"))
+        self._engine.setObjectName("status.engine")
+        self._engine.setAccessibleName(tr("Engine"))
+        self._totals = QLabel()
+        self._totals.setObjectName("status.totals")
+        self._totals.setAccessibleName(tr("Work, parameters and memory"))
+        self._totals.hide()
+        for widget in (self._progress, self._stop, self._totals, self._engine, self.problems):
+            self.addPermanentWidget(widget)
+        self.busy = False  # as it is shown
+        self._crash = ""  # what was said of the engine that ended last
+        self._working = QTimer(self, singleShot=True, interval=BUSY_AFTER, timeout=lambda: self._show_busy(True))
+        self.show_problems(())
+
+    def say(self, severity: str, text: str) -> None:
+        """Show a message; warnings and errors stay longer."""
+        self.showMessage(text, INFO_MS if severity == "info" else WARNING_MS)
+        ink = theme.color("text")
+        if severity == "error":
+            ink = theme.color("error")
+        elif severity == "warning":
+            ink = theme.color("warning")
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.WindowText, ink)
+        self.setPalette(palette)
+        self.setToolTip(plain_tip(text))
+
+    def _on_message(self, text: str) -> None:
+        """Tips of menus come here too: they are not errors."""
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.WindowText, theme.color("text"))
+        self.setPalette(palette)
+
+    def show_problems(self, found: Sequence[Diagnostic]) -> None:
+        """Count the document's findings."""
+        errors = sum(1 for d in found if d.severity is Severity.ERROR)
+        warnings = sum(1 for d in found if d.severity is Severity.WARNING)
+        parts = [trn("{count} error", "{count} errors", errors)] if errors else []
+        parts += [trn("{count} warning", "{count} warnings", warnings)] if warnings else []
+        self.problems.setText(", ".join(parts) or tr("No problems"))
+        if errors:
+            self.problems.setIcon(theme.icon("close-octagon", "error"))
+        elif warnings:
+            self.problems.setIcon(theme.icon("alert", "warning"))
+        else:
+            self.problems.setIcon(theme.icon("check-circle-outline", "positive"))
+
+    def show_totals(self, text: str, explanation: str) -> None:
+        """The figures of the whole network; empty: none."""
+        self._totals.setText(text)
+        self._totals.setToolTip(f"<p>{escape(explanation).replace(chr(10), '</p><p>')}</p>" if explanation else "")
+        self._totals.setAccessibleDescription(explanation)
+        self._totals.setVisible(bool(text))
+
+    def show_busy(self, busy: bool) -> None:
+        """The engine works, or waits."""
+        if busy:
+            self._working.start()
+            return
+        self._working.stop()
+        if self.busy:
+            self._show_busy(False)
+
+    def _show_busy(self, busy: bool) -> None:
+        self.busy = busy
+        if busy and self._crash and self.currentMessage() == self._crash:
+            self.clearMessage()  # another engine works
+        self._engine.setText(tr("Engine working") if busy else tr("Engine idle"))
+        self._stop.setVisible(busy)
+        self._progress.setVisible(busy)
+        if busy:
+            self._progress.setRange(0, 0)
+        self.busy_shown.emit(busy)
+
+    def show_progress(self, progress: object) -> None:
+        """A progress event of the engine: done, total, text."""
+        event: Mapping[str, Any] = progress if isinstance(progress, dict) else {}
+        total = int(event.get("total") or 0)
+        self._progress.setRange(0, total)
+        self._progress.setValue(int(event.get("done") or 0))
+        text = str(event.get("text") or "")
+        self._engine.setText(tr("Engine: {text}", text=text) if text else tr("Engine working"))
+
+    def show_crash(self, what: str) -> None:
+        self.show_busy(False)
+        self._engine.setText(tr("Engine stopped"))
+        self._crash = what
+        self.say("error", what)

@@ -1,0 +1,128 @@
+"""The row of tabs over the canvas: one for each open document, with a mark for what is not saved."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QTabBar, QToolButton, QWidget
+
+from app.ui.widgets import theme
+from app.ui.widgets.texts import tr
+
+UNSAVED = "● "
+CLOSE_SIDE = 16
+LEAST, MOST = 160, 240  # pixels of a tab's width; where the names do not fit there are buttons to scroll
+
+
+class TabBar(QTabBar):
+    """Tells what was asked for; each tab is known by the number that `add` gave it, wherever it is dragged."""
+
+    shown = Signal(int)
+    close_asked = Signal(int)
+    menu_asked = Signal(int, QPoint)  # global place
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("tabs")
+        self.setAccessibleName(tr("Open documents"))
+        self.setDocumentMode(True)
+        self.setDrawBase(False)
+        self.setExpanding(False)
+        self.setMovable(True)
+        self.setUsesScrollButtons(True)
+        self.setElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setSelectionBehaviorOnRemove(QTabBar.SelectionBehavior.SelectRightTab)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._count = 0
+        self._pressed = -1
+        self.currentChanged.connect(self._on_current)
+        self.customContextMenuRequested.connect(self._on_menu)
+
+    def add(self, text: str) -> int:
+        """A tab at the end; its number."""
+        self._count += 1
+        blocked = self.blockSignals(True)
+        index = self.addTab(text)
+        self.setTabData(index, self._count)
+        self.blockSignals(blocked)
+        button = QToolButton(self)
+        button.setObjectName(f"tabs.close_{self._count}")
+        button.setAutoRaise(True)
+        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        button.setIconSize(QSize(12, 12))
+        button.setFixedSize(CLOSE_SIDE + 4, CLOSE_SIDE + 4)
+        button.setToolTip(tr("Close"))
+        theme.set_icon(button, "close", "muted")
+        number = self._count
+        button.clicked.connect(lambda: self.close_asked.emit(number))
+        self.setTabButton(index, QTabBar.ButtonPosition.RightSide, button)
+        return number
+
+    def label(self, number: int, name: str, tip: str, *, unsaved: bool) -> None:
+        """What a tab says."""
+        index = self.index(number)
+        text = f"{UNSAVED if unsaved else ''}{name}".replace("&", "&&")
+        if self.tabText(index) != text:
+            self.setTabText(index, text)
+        self.setTabToolTip(index, tip)
+        self.setAccessibleTabName(index, tr("{name}, not saved", name=name) if unsaved else name)
+        button = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
+        button.setAccessibleName(tr("Close {name}", name=name))
+
+    def remove(self, number: int) -> None:
+        index = self.index(number)
+        if index >= 0:
+            button = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
+            blocked = self.blockSignals(True)
+            self.removeTab(index)
+            self.blockSignals(blocked)
+            button.deleteLater()
+
+    def choose(self, number: int) -> None:
+        """Bring a tab to the front without telling."""
+        blocked = self.blockSignals(True)
+        self.setCurrentIndex(self.index(number))
+        self.blockSignals(blocked)
+
+    def index(self, number: int) -> int:
+        """Where the tab stands now; -1: nowhere."""
+        return next((i for i in range(self.count()) if self.tabData(i) == number), -1)
+
+    def numbers(self) -> list[int]:
+        """From left to right."""
+        return [int(self.tabData(i)) for i in range(self.count())]
+
+    def tabSizeHint(self, index: int) -> QSize:
+        size = super().tabSizeHint(index)
+        return QSize(min(size.width(), MOST), size.height())
+
+    def minimumTabSizeHint(self, index: int) -> QSize:
+        size = self.tabSizeHint(index)
+        return QSize(min(size.width(), LEAST), size.height())
+
+    def _on_current(self, index: int) -> None:
+        if index >= 0 and self.tabData(index) is not None:
+            self.shown.emit(self.tabData(index))
+
+    def _on_menu(self, place: QPoint) -> None:
+        index = self.tabAt(place)
+        if index < 0:  # by the key
+            index = self.currentIndex()
+            place = self.tabRect(index).center()
+        if index >= 0:
+            self.menu_asked.emit(self.tabData(index), self.mapToGlobal(place))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.MiddleButton:
+            self._pressed = self.tabAt(event.position().toPoint())
+            return
+        super().mousePressEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.MiddleButton:
+            index = self.tabAt(event.position().toPoint())
+            if index >= 0 and index == self._pressed:
+                self.close_asked.emit(self.tabData(index))
+            return
+        super().mouseReleaseEvent(event)

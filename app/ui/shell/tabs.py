@@ -1,0 +1,176 @@
+"""The open documents of a window, and which of them is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QPoint, Signal
+
+from app.ui.canvas.canvas import Canvas
+from app.ui.document.document import Document
+from app.ui.document.opened import Opened
+from app.ui.engine.context import Context
+from app.ui.shell.tab_bar import TabBar
+from app.ui.widgets.texts import tr
+
+
+class Tabs(QObject):
+    """Keeps tabs and `context.root` in step. A root that others set becomes a tab too.
+
+    Switching remembers what was seen and selected of the document that is left.
+    """
+
+    changed = Signal()  # documents came, went, were dragged, or are called something else
+    close_asked = Signal(Opened)
+    menu_asked = Signal(Opened, QPoint)  # and the global place
+
+    def __init__(self, context: Context, canvas: Canvas, parent: QObject) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._canvas = canvas
+        self._files: dict[int, Opened] = {}
+        self._shown: Opened | None = None
+        self.bar = TabBar()
+        self.bar.shown.connect(lambda number: self.show(self._files[number]))
+        self.bar.close_asked.connect(lambda number: self.close_asked.emit(self._files[number]))
+        self.bar.menu_asked.connect(lambda number, place: self.menu_asked.emit(self._files[number], place))
+        self.bar.tabMoved.connect(lambda _from, _to: self.changed.emit())
+        context.root_changed.connect(self._on_root)
+        context.comparison.open_documents = lambda: [opened.document for opened in self.all]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @property
+    def all(self) -> list[Opened]:
+        """From left to right."""
+        return [self._files[number] for number in self.bar.numbers()]
+
+    @property
+    def shown(self) -> Opened | None:
+        return self._shown
+
+    def find(self, path: Path) -> Opened | None:
+        """The tab of a file, by whatever way its path leads there."""
+        wanted = path.resolve()
+        return next((o for o in self.all if o.document.path is not None and o.document.path.resolve() == wanted), None)
+
+    def of(self, document: Document) -> Opened | None:
+        return next((o for o in self._files.values() if o.document is document), None)
+
+    def add(self, opened: Opened, *, show: bool = True) -> None:
+        """A tab for a document that was opened; it takes the place of a blank one that is shown."""
+        blank = self._shown if self._shown is not None and self._shown.is_blank else None
+        opened.document.setParent(self._context)
+        number = self.bar.add("")
+        self._files[number] = opened
+        opened.document.clean_changed.connect(self._label)
+        opened.document.path_changed.connect(self._label)
+        opened.document.changed.connect(self._on_change)
+        opened.disk_changed.connect(self._label)
+        if show or self._shown is None:
+            self.show(opened)
+            if blank is not None:
+                self.remove(blank)
+        self._label()
+
+    def show(self, opened: Opened) -> None:
+        """Bring a document to the front, seen and selected as it was left."""
+        if opened is self._shown:
+            return
+        self._leave()
+        self._bring(opened)
+        self._context.set_document(opened.document)
+        if opened.view is not None:
+            centre, zoom = opened.view
+            self._canvas.viewer.zoom_by(zoom / self._canvas.viewer.zoom)
+            self._canvas.viewer.go(centre)
+        graph = self._context.document.graph
+        self._context.select(tuple(n for n in opened.selection if n in graph))
+
+    def step(self, by: int) -> None:
+        """Show the next tab, or the one before; after the last comes the first."""
+        files = self.all
+        if self._shown is not None and len(files) > 1:
+            self.show(files[(files.index(self._shown) + by) % len(files)])
+
+    def remove(self, opened: Opened) -> None:
+        """Take a document away for good. Another one is shown then; there must be another one."""
+        number = next(n for n, o in self._files.items() if o is opened)
+        if opened is self._shown:
+            files = self.all
+            place = files.index(opened)
+            self.show(files[place + 1] if place + 1 < len(files) else files[place - 1])
+        self.bar.remove(number)
+        del self._files[number]
+        opened.close()
+        self._label()
+
+    def replace(self, opened: Opened, other: Opened) -> None:
+        """Put another document into the tab."""
+        number = next(n for n, o in self._files.items() if o is opened)
+        place = self.bar.index(number)
+        other.view = opened.view
+        self.add(other, show=opened is self._shown)
+        self.bar.moveTab(self.bar.count() - 1, place)
+        if opened in self._files.values():
+            self.remove(opened)
+
+    def end(self) -> None:
+        """The window goes, and takes its documents along."""
+        for opened in self.all:
+            opened.end()
+
+    # --- following -------------------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        if self._shown is not None:
+            self._shown.view = (self._canvas.viewer.visible_centre(), self._canvas.viewer.zoom)
+            self._shown.selection = self._context.selection
+
+    def _bring(self, opened: Opened) -> None:
+        self._shown = opened
+        self.bar.choose(next(n for n, o in self._files.items() if o is opened))
+
+    def _on_root(self, root: Document) -> None:
+        """Somebody else opened a document: the canvas still shows the one before."""
+        if self._shown is not None and root is self._shown.document:
+            return
+        self._leave()
+        known = self.of(root)
+        blank = self._shown if self._shown is not None and self._shown.is_blank else None
+        if known is None:
+            known = self._shown = Opened(root)  # shown before it is added: the root is set already
+            self.add(known, show=False)
+        self._bring(known)
+        if blank is not None:
+            self.remove(blank)
+
+    def _on_change(self, change: object) -> None:
+        if getattr(change, "properties", None):
+            self._label()
+
+    def _label(self) -> None:
+        """Write names, marks and tooltips anew. Of several with one name the folder, or a number, is shown too."""
+        names = [_name(o.document) for o in self._files.values()]
+        seen: list[str] = []
+        for number, opened in self._files.items():
+            document = opened.document
+            name, path = _name(document), document.path
+            if path is not None and names.count(name) > 1:
+                name = f"{path.resolve().parent.name}/{name}"
+            elif path is None:
+                seen.append(name)
+                name = name if seen.count(name) == 1 else f"{name} ({seen.count(name)})"
+            tip = str(path) if path is not None else tr("Never saved")
+            if not opened.is_clean:
+                tip = tr("{path}\nNot saved", path=tip)
+            if opened.disk != "same":
+                changed = opened.disk == "changed"
+                tip = f"{tip}\n{tr('Changed by another program') if changed else tr('The file is gone')}"
+            self.bar.label(number, name, tip, unsaved=not opened.is_clean)
+        self.changed.emit()
+
+
+def _name(document: Document) -> str:
+    return document.path.name if document.path is not None else document.graph.name

@@ -1,0 +1,88 @@
+"""What went wrong, as a list of findings that can be copied; and the question about unsaved work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QIcon
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.widgets import theme
+from app.ui.widgets.growing import GrowingDialog
+from app.ui.widgets.message import ICONS
+from app.ui.widgets.texts import tr
+from designer.graph.diagnostics import Diagnostic
+
+
+class FindingsDialog(GrowingDialog):
+    """One sentence of what could not be done, then each finding with its place, rule and remedy."""
+
+    def __init__(self, title: str, sentence: str, findings: Sequence[Diagnostic], parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self.setObjectName("findings")
+        self.setAccessibleName(title)
+        self.setWindowTitle(title)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._findings = tuple(findings)
+        head = QLabel(sentence)
+        head.setObjectName("findings.sentence")
+        head.setWordWrap(True)
+        self.list = QListWidget()
+        self.list.setObjectName("findings.list")
+        self.list.setAccessibleName(tr("Findings"))
+        self.list.setWordWrap(True)
+        self.list.setAlternatingRowColors(True)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        for finding in findings:
+            role: theme.RoleName = finding.severity.value
+            item = QListWidgetItem(theme.icon(ICONS[role], role), finding_text(finding))
+            item.setToolTip(tr("code: {code}", code=finding.code))
+            self.list.addItem(item)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        copy = buttons.addButton(tr("&Copy"), QDialogButtonBox.ButtonRole.ActionRole)
+        copy.setObjectName("findings.copy")
+        copy.setToolTip(tr("Copy the findings as text"))
+        copy.clicked.connect(self.copy)
+        without_icons(buttons)
+        box = QVBoxLayout(self)
+        box.addWidget(head)
+        box.addWidget(self.list)
+        box.addWidget(buttons)
+        self.resize(560, 280)
+
+    def copy(self) -> None:
+        QGuiApplication.clipboard().setText("\n".join(str(f) for f in self._findings))
+
+
+def finding_text(finding: Diagnostic) -> str:
+    """A finding for people: where, what, and what to do."""
+    place = []
+    if finding.line is not None:
+        place.append(tr("line {line}", line=finding.line))
+    if finding.layer is not None:
+        place.append(tr("layer '{layer}'", layer=finding.layer))
+    where = f"{', '.join(place)}: " if place else ""
+    remedy = "\n" + tr("What to do: {remedy}", remedy=finding.remedy) if finding.remedy else ""
+    return f"{where}{finding.message}{remedy}"
+
+
+def without_icons(buttons: QDialogButtonBox) -> None:
+    """The style's own icons are dark on dark."""
+    for button in buttons.buttons():
+        button.setIcon(QIcon())
+
+
+def show_findings(title: str, sentence: str, findings: Sequence[Diagnostic], parent: QWidget | None) -> FindingsDialog:
+    """Open the dialog without blocking."""
+    dialog = FindingsDialog(title, sentence, findings, parent)
+    dialog.open()
+    return dialog

@@ -1,0 +1,119 @@
+"""A slider with its number beside it: drag for a feeling, type for a figure."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QHBoxLayout, QSlider, QSpinBox, QWidget
+
+from app.ui.widgets.texts import tr
+
+REST = 500  # ms without a change after which wheel and key steps count as finished
+
+
+class NumberSlider(QWidget):
+    """Values from `low` to `high` in steps; `released` ends one gesture (one undo step), however it was made."""
+
+    changed = Signal(float)
+    released = Signal()
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        low: float,
+        high: float,
+        step: float | None = None,
+        *,
+        whole: bool = False,
+        logarithmic: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._low, self._high = low, high
+        self._log = logarithmic
+        self._step = step or (1.0 if whole else 10.0 ** math.floor(math.log10(max(high - low, 1e-9) / 100)))
+        self._ticks = 1000 if logarithmic else max(1, min(10000, round((high - low) / self._step)))
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, self._ticks)
+        self.slider.setPageStep(max(1, self._ticks // 10))
+        self.slider.setObjectName(name)
+        self.slider.setAccessibleName(title)
+        self.slider.setMinimumWidth(64)
+        self.box: QSpinBox | QDoubleSpinBox = _box(low, high, self._step, whole)
+        self.box.setObjectName(f"{name}.number")
+        self.box.setAccessibleName(tr("{title}, number", title=title))
+        self.setFocusProxy(self.slider)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.slider, 1)
+        row.addWidget(self.box)
+        self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self.released.emit)
+        self.slider.valueChanged.connect(self._from_slider)
+        self.slider.sliderReleased.connect(self._finish)
+        self.box.valueChanged.connect(self._from_box)
+        self.box.editingFinished.connect(self._finish)
+
+    @property
+    def value(self) -> float:
+        return float(self.box.value())
+
+    def set_value(self, value: float) -> None:
+        """Show a value without telling anyone. One beyond the slider's end widens the number's range only."""
+        with QSignalBlocker(self.box), QSignalBlocker(self.slider):
+            if not self.box.hasFocus() or float(self.box.value()) != value:
+                self.box.setRange(min(self._low, value), max(self._high, value))  # type: ignore[arg-type]
+                self.box.setValue(value)  # type: ignore[arg-type]
+            if not self.slider.isSliderDown():
+                self.slider.setValue(self._tick(value))
+
+    def _tick(self, value: float) -> int:
+        value = min(max(value, self._low), self._high)
+        if self._log:
+            share = math.log(value / self._low) / math.log(self._high / self._low)
+        else:
+            share = (value - self._low) / ((self._high - self._low) or 1.0)
+        return round(share * self._ticks)
+
+    def _from_slider(self, tick: int) -> None:
+        share = tick / self._ticks
+        if self._log:
+            value = self._low * (self._high / self._low) ** share
+        else:
+            value = min(self._low + round(share * (self._high - self._low) / self._step) * self._step, self._high)
+        with QSignalBlocker(self.box):
+            self.box.setValue(round(value) if isinstance(self.box, QSpinBox) else value)
+        self._tell()
+
+    def _from_box(self, value: float) -> None:
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(self._tick(float(value)))
+        self._tell()
+
+    def _tell(self) -> None:
+        self.changed.emit(self.value)
+        if not self.slider.isSliderDown():
+            self._rest.start()
+
+    def _finish(self) -> None:
+        self._rest.stop()
+        self.released.emit()
+
+
+def _box(low: float, high: float, step: float, whole: bool) -> QSpinBox | QDoubleSpinBox:
+    box: QSpinBox | QDoubleSpinBox
+    if whole:
+        box = QSpinBox()
+        box.setRange(round(low), round(high))
+        box.setSingleStep(max(1, round(step)))
+    else:
+        box = QDoubleSpinBox()
+        box.setDecimals(max(2, min(6, 1 - math.floor(math.log10(step)))))
+        box.setRange(low, high)
+        box.setSingleStep(step)
+    box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+    box.setAlignment(Qt.AlignmentFlag.AlignRight)
+    box.setKeyboardTracking(False)
+    box.setFixedWidth(box.fontMetrics().horizontalAdvance("00000.000") + 12)
+    return box
