@@ -32,6 +32,17 @@ def identifier(name: str) -> str:
     return text
 
 
+def free_identifier(name: str, taken: set[str], reserved: Set[str] = frozenset()) -> str:
+    """`identifier(name)`, or with `_2`, `_3`, ... behind it: neither taken nor reserved. It is added to `taken`."""
+    base = candidate = identifier(name)
+    number = 2
+    while candidate in taken or candidate in reserved:
+        candidate = f"{base}_{number}"
+        number += 1
+    taken.add(candidate)
+    return candidate
+
+
 def identifiers(names: Iterable[str]) -> dict[str, str]:
     """Layer name -> identifier, deterministic and without collisions.
 
@@ -43,13 +54,7 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
     for name in ordered:
         if name in result:
             continue
-        base = candidate = identifier(name)
-        number = 2
-        while candidate in taken:
-            candidate = f"{base}_{number}"
-            number += 1
-        taken.add(candidate)
-        result[name] = candidate
+        result[name] = free_identifier(name, taken)
     return result
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.graph.naming import identifier, identifiers
+from designer.graph.naming import free_identifier, identifiers
 from designer.graph.template import INSTANCE
 from designer.graph.types import TensorType
 from designer.operators.api import Operator, Weight
@@ -140,7 +140,7 @@ def layer_names(inference: Inference) -> dict[str, str]:
     taken = set(owners.values())
     for layer in sorted(inference.graph.layers):
         if layer not in names:
-            names[layer] = _unique(identifier(layer), taken)
+            names[layer] = free_identifier(layer, taken)
     return names
 
 
@@ -171,10 +171,10 @@ class _Walker:
         own = {layer: name for layer, name in sorted(self.names.items()) if not graph[layer].weights_of}
         self.layer_locals = {layer: self._local(name) for layer, name in own.items()}
         for layer in sorted(self.names.keys() - own.keys()):  # its attribute has the name of the weights
-            self.layer_locals[layer] = self._local(identifier(layer))
+            self.layer_locals[layer] = self._local(layer)
 
     def _local(self, base: str) -> str:
-        return _unique(base, self.locals, RESERVED_LOCALS)
+        return free_identifier(base, self.locals, RESERVED_LOCALS)
 
     def input(self, source: Source) -> str:
         """A local for a tensor from outside."""
@@ -235,7 +235,9 @@ class _Walker:
         if known is not None:  # another layer has the same weights: then it is the same module
             attribute = known[0]
         elif prefix:
-            attribute = _unique(attribute, self.attribute_names) if any(modules(r) for r in roots) else attribute
+            attribute = (
+                free_identifier(attribute, self.attribute_names) if any(modules(r) for r in roots) else attribute
+            )
         found = _modules(layer, roots)
         several = len(found) > 1 or bool(found and found[0].name)
         made: list[Attribute] = []
@@ -249,7 +251,7 @@ class _Walker:
                 tensors.setdefault(node.name, node)
         for name, tensor in tensors.items():
             if name not in held:
-                held[name] = _unique(f"{attribute}_{name}", self.attribute_names)
+                held[name] = free_identifier(f"{attribute}_{name}", self.attribute_names)
             made.append(Attribute(held[name], layer, tensor))
         if known is not None:
             check_shared(layer, owner, {a.name: a.content for a in made}, {a.name: a.content for a in self.attributes})
@@ -355,13 +357,3 @@ def _modules(layer: str, roots: Sequence[TorchExpr]) -> list[TorchModule]:
     if len(set(names)) != len(names) or (len(names) > 1 and "" in names):
         raise DiagnosticError(bad_data(layer, "several of its modules have the same name"))
     return found
-
-
-def _unique(base: str, taken: set[str], reserved: frozenset[str] = frozenset()) -> str:
-    """`base`, or `base_2`, ...; the result is added to `taken`."""
-    name, number = base, 2
-    while name in taken or name in reserved:
-        name = f"{base}_{number}"
-        number += 1
-    taken.add(name)
-    return name

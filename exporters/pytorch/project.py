@@ -18,8 +18,10 @@ from designer.files.weight_files import file_stems
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
+from designer.operators.code_text import visible
 from designer.operators.inlining import inlined
 from designer.operators.registry import Read, Registry
+from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of
 from exporters.pytorch.source import Module, class_name, module_source, network_module
 
@@ -69,6 +71,8 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
     for file in TEMPLATES:
         text = (folder / file).read_text("utf-8")
         texts[file] = re.sub("|".join(replacements), lambda found: replacements[found[0]], text)
+        if file.endswith(".py"):
+            check_compiles(texts[file])
     files = {file: text.encode("utf-8") for file, text in texts.items()}
     info["files"] = {file: _digest(data) for file, data in sorted(files.items())}
     files[MARKER] = (json.dumps(info, indent=2) + "\n").encode("utf-8")
@@ -136,8 +140,7 @@ def _shape(outputs: Any) -> list[int]:
 
 def _input_list(info: Mapping[str, Any]) -> str:
     def line(kind: str, entry: Mapping[str, Any], name: str) -> str:
-        shown, shape = name.replace("`", "'"), " x ".join(map(str, entry["shape"]))
-        return f"- {kind} `{shown}`: N x {shape}"
+        return f"- {kind} {_code(name)}: N x {' x '.join(map(str, entry['shape']))}"
 
     inputs = [line("input", entry, entry["argument"]) for entry in info["inputs"]]
     return "\n".join([*inputs, *(line("output", entry, entry["name"]) for entry in info["outputs"])])
@@ -153,13 +156,16 @@ def _loss_list(info: Mapping[str, Any]) -> str:
     lines = [
         "Training makes the sum of these losses smaller (`losses.py`; each counts as often as its weight says):",
         "",
-        *(f"- `{name.replace('`', chr(39))}`" for name in info["losses"]),
+        *(f"- {_code(name)}" for name in info["losses"]),
         "",
     ]
-    for entry in info["targets"]:
-        shown, shape = entry["name"].replace("`", "'"), " x ".join(map(str, entry["shape"]))
-        lines.append(f"- target `{shown}`: N x {shape}")
-    return "\n".join(lines).rstrip("\n")
+    targets = (f"- target {_code(e['name'])}: N x {' x '.join(map(str, e['shape']))}" for e in info["targets"])
+    return "\n".join([*lines, *targets]).rstrip("\n")
+
+
+def _code(name: str) -> str:
+    """A name as code in Markdown, which nothing inside of it can end."""
+    return f"`{visible(name).replace('`', chr(39))}`"
 
 
 def _digest(data: bytes) -> str:

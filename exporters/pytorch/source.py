@@ -13,11 +13,13 @@ from designer.graph.model import Source
 from designer.graph.naming import identifier
 from designer.graph.types import TensorType
 from designer.operators.api import Role
+from designer.operators.code_text import visible
 from designer.operators.deploy import without_observers
 from designer.operators.registry import Read, Registry
 from designer.operators.torch_data import TorchModule, TorchParameter
 from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program, Step, build_program
 from designer.operators.training_branch import no_output
+from exporters.pytorch.checked import check_compiles, check_source, vocabulary
 from exporters.pytorch.custom import custom_sources
 from exporters.pytorch.subnetworks import Subnetwork, prepared, with_classes
 from exporters.pytorch.text import expression, module_text, quoted, tensor_text
@@ -66,7 +68,8 @@ def generate_template(graph: Graph, registry: Registry, template: str) -> str:
     Raises DiagnosticError when the network is not valid, or where no instance is left in it.
     """
     module = network_module(graph, registry, name=class_name(graph.name))
-    found = [_class(_template(item), item.name) for item in module.classes if item.template == template]
+    classes = [item for item in module.classes if item.template == template]
+    found = [_class(_template(item), item.name) for item in classes]
     if not found:
         raise DiagnosticError(
             Diagnostic(
@@ -76,7 +79,9 @@ def generate_template(graph: Graph, registry: Registry, template: str) -> str:
                 template=template,
             )
         )
-    return "\n".join("\n".join((*lines, "", "")) for lines in found).rstrip("\n") + "\n"
+    text = "\n".join("\n".join((*lines, "", "")) for lines in found).rstrip("\n") + "\n"
+    check_source(text, vocabulary([item.program for item in classes], [item.name for item in module.classes]))
+    return text
 
 
 def network_module(
@@ -192,16 +197,19 @@ def module_source(module: Module, name: str) -> str:
     """The source of a module as one class called `name`."""
     inner = [_class(_template(item), item.name) for item in module.classes]
     body = _class(module, name)
-    attributes = [a for program in (*(c.program for c in module.classes), module.program) for a in program.attributes]
-    own = custom_sources(attributes, (name, *(item.name for item in module.classes)))
-    text = "\n".join([*own, *(line for lines in inner for line in lines), *body])
-    imports = ["import torch"]
-    if "F." in text:
-        imports.append("import torch.nn.functional as F")
-    imports.append("from torch import nn")
+    programs = [*(item.program for item in module.classes), module.program]
+    classes = (name, *(item.name for item in module.classes))
+    own = custom_sources((a for program in programs for a in program.attributes), classes)
+    imports = ["import torch", "from torch import nn"]
+    if any("F." in line for lines in (own, *inner, body) for line in lines):
+        imports.insert(1, "import torch.nn.functional as F")
+    generated = [line for lines in inner for line in (*lines, "", "")] + body
+    check_source("\n".join([*imports, *generated]), vocabulary(programs, classes))
     before = [line for source in own for line in (source.rstrip("\n"), "", "")]
-    before += [line for lines in inner for line in (*lines, "", "")]
-    return "\n".join([*imports, "", "", *before, *body]) + "\n"
+    text = "\n".join([*imports, "", "", *before, *generated]) + "\n"
+    if own:
+        check_compiles(text)
+    return text
 
 
 def _template(item: Subnetwork) -> Module:
@@ -214,7 +222,7 @@ def _template(item: Subnetwork) -> Module:
         program,
         item.inputs,
         item.outputs,
-        title=f"The template '{item.template}'.",
+        title=f"The template '{visible(item.template)}'.",
         template=True,
         given=tuple(item.needs.values()),
         shapes=not item.several,

@@ -16,7 +16,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
-from designer.graph.naming import identifier
+from designer.graph.naming import free_identifier
 from designer.graph.template import INPUT, INSTANCE, PARAMETER, Template, closure
 from designer.graph.types import TensorType
 from designer.operators.api import Role
@@ -137,7 +137,7 @@ class _Classes:
         if present is not None:
             self.made[signature] = replace(present, several=True)
         else:
-            name = _free(_class_name(template.name), self.taken)
+            name = free_identifier(_class_name(template.name), self.taken)
             self.made[signature] = Subnetwork(name, template.name, inference, program, feeds, ends, needs)
         return signature
 
@@ -165,7 +165,7 @@ class _Classes:
         if not whole:  # then they are arguments, beside the locals
             used |= {*program.inputs.values(), *(step.target for step in program.steps), *RESERVED_LOCALS}
         wanted = {*shared.values(), *(template for child in children.values() for template in child.needs)}
-        names = {template: _free(identifier(template), used) for template in sorted(wanted)}
+        names = {template: free_identifier(template, used) for template in sorted(wanted)}
         calls = {template: f"self.{name}" if whole else name for template, name in names.items()}
 
         def call(node: Submodule) -> TorchExpr:
@@ -230,19 +230,9 @@ def _what_it_does(program: Program) -> object:
 
 
 def _class_name(template: str) -> str:
-    """`residual_block` -> `ResidualBlock`."""
+    """`residual_block` -> `ResidualBlock`, not yet made legal."""
     words = re.split(r"[\W_]+", template, flags=re.ASCII)
-    return identifier("".join(word[:1].upper() + word[1:] for word in words) or "Template")
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """`name`, or `name_2`, ...; it is taken afterwards."""
-    made, number = name, 2
-    while made in taken:
-        made = f"{name}_{number}"
-        number += 1
-    taken.add(made)
-    return made
+    return "".join(word[:1].upper() + word[1:] for word in words) or "Template"
 
 
 def _mapped(value: Any, call: Callable[[Submodule], TorchExpr]) -> Any:
