@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.engine.client import EngineClient
 from app.ui.inspector.channel_grid import ChannelGrid
-from app.ui.inspector.figures import BINS, channel_figures
+from app.ui.inspector.channel_statistics import BINS, channel_statistics
 from app.ui.inspector.look import Look
 from app.ui.widgets.features import FeatureView
 from app.ui.widgets.render import as_channels, block_mean, number, palette, picture_pixels, signed_pixels, to_bytes
@@ -127,7 +127,7 @@ def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
     bench.qtbot.mouseMove(view, view.place_of(7.5, 2.5).toPoint())
     assert f"channel 3  x 7  y 2   {float(bench.captured('conv_h')[0, 3, 2, 7]):.3g}" in bench.panel.status_text
     bench.qtbot.keyClick(view, Qt.Key.Key_Right)
-    assert bench.panel.large == 4
+    assert bench.panel.shown.channel == 4
     bench.qtbot.mouseMove(view, QPoint(2, 2))  # beside the picture: what is told is about the whole channel
     values = bench.captured("conv_h")[0, 4]
     assert f"channel 4   {number(values.min())} … {number(values.max())}   mean" in bench.panel.status_text
@@ -185,7 +185,7 @@ def test_figures_of_channels() -> None:
     rng = np.random.default_rng(0)
     plane = rng.normal(0.5, 2.0, (40, 50)).astype(np.float32)
     plane[:10] = 0
-    figures = channel_figures(plane)
+    figures = channel_statistics(plane)
     assert figures.mean == pytest.approx(plane.mean(), rel=1e-5)
     assert figures.deviation == pytest.approx(plane.std(), rel=1e-5)
     assert (figures.low, figures.high) == (plane.min(), plane.max())
@@ -194,29 +194,29 @@ def test_figures_of_channels() -> None:
     expected, _ = np.histogram(plane, BINS, (plane.min(), plane.max()))
     assert figures.counts.sum() == plane.size
     assert np.abs(figures.counts - expected).max() <= 3  # values on an edge
-    assert channel_figures(np.zeros((4, 4), np.float32)).flag == "dead"
-    assert channel_figures(np.full((4, 4), 0.3, np.float32)).flag == "dead"
-    assert channel_figures(np.clip(plane, -9, -0.1)).flag == "saturated"
-    assert channel_figures(np.maximum(plane - 3, 0)).flag == ""  # what ReLU makes is no saturation
+    assert channel_statistics(np.zeros((4, 4), np.float32)).flag == "dead"
+    assert channel_statistics(np.full((4, 4), 0.3, np.float32)).flag == "dead"
+    assert channel_statistics(np.clip(plane, -9, -0.1)).flag == "saturated"
+    assert channel_statistics(np.maximum(plane - 3, 0)).flag == ""  # what ReLU makes is no saturation
     plane[0, :3] = (np.nan, np.inf, -np.inf)
-    broken = channel_figures(plane)
+    broken = channel_statistics(plane)
     assert (broken.flag, broken.broken) == ("not finite", 3)
     assert np.isfinite(broken.mean)
-    assert channel_figures(np.full((2, 2), np.nan, np.float32)).broken == 4
+    assert channel_statistics(np.full((2, 2), np.nan, np.float32)).broken == 4
 
 
 def test_dead_channels_are_flagged_in_the_grid(bench: Bench) -> None:
     bench.inspect("conv_h", 8)
-    bench.qtbot.waitUntil(lambda: bench.panel.figures.complete, timeout=kit.WAIT)
+    bench.qtbot.waitUntil(lambda: bench.panel.statistics.complete, timeout=kit.WAIT)
     assert "dead" not in bench.panel.status_text
     data = np.array(bench.captured("conv_h")[0])
     data[3] = 0
     bench.grid.show_data(data)
     before = bench.grid.grab().toImage()
-    bench.panel.figures.show_data(data)
-    bench.qtbot.waitUntil(lambda: bench.panel.figures.complete, timeout=kit.WAIT)
-    assert bench.panel.figures.flag(3) == "dead"
-    assert bench.panel.figures.flagged() == {"dead": 1}
+    bench.panel.statistics.show_data(data)
+    bench.qtbot.waitUntil(lambda: bench.panel.statistics.complete, timeout=kit.WAIT)
+    assert bench.panel.statistics.flag(3) == "dead"
+    assert bench.panel.statistics.flagged() == {"dead": 1}
     assert bench.grid.grab().toImage() != before
 
 

@@ -205,9 +205,9 @@ def test_channels_are_sorted_and_keys_follow_the_order(bench: Bench) -> None:
     assert grid.current == order[1]
     middle = grid.tile_rect(order[2]).center().toPoint()
     bench.qtbot.mouseClick(grid.viewport(), Qt.MouseButton.LeftButton, pos=middle)
-    assert bench.panel.large == order[2]
+    assert bench.panel.shown.channel == order[2]
     bench.qtbot.keyClick(bench.panel.view, Qt.Key.Key_Right)
-    assert bench.panel.large == order[3]
+    assert bench.panel.shown.channel == order[3]
 
 
 def test_many_values_are_sorted_in_a_thread(qtbot: QtBot) -> None:

@@ -195,9 +195,9 @@ def test_the_pinned_place_is_marked_on_the_output_picture(bench: Bench) -> None:
 
 
 def test_a_message_stands_until_the_cursor_moves(bench: Bench) -> None:
-    bench.qtbot.waitUntil(lambda: bench.panel.figures.complete, timeout=kit.WAIT)
+    bench.qtbot.waitUntil(lambda: bench.panel.statistics.complete, timeout=kit.WAIT)
     bench.panel.probe.tell("Saved picture.png")
-    bench.panel.figures.changed.emit()
+    bench.panel.statistics.changed.emit()
     assert bench.panel.status_text == "Saved picture.png"
     bench.qtbot.mouseMove(bench.panel.grid.viewport(), bench.place(2, 20, 4))
     assert "channel 2  x 20  y 4" in bench.panel.status_text

@@ -14,11 +14,12 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.result import Phase
 from app.ui.inspector.channel_grid import ChannelGrid
+from app.ui.inspector.channel_statistics import TensorStatistics
 from app.ui.inspector.colour_bar import InspectorBar
 from app.ui.inspector.enlarged import EnlargedPage
 from app.ui.inspector.export import Exporter
-from app.ui.inspector.figures import Figures
 from app.ui.inspector.histogram_strip import HistogramStrip
+from app.ui.inspector.inspection import Inspection, Views
 from app.ui.inspector.legend import Legend
 from app.ui.inspector.look import Look
 from app.ui.inspector.matrix_view import MatrixView
@@ -51,11 +52,8 @@ class ChannelInspectorPanel(QWidget):
         self._analysis = analysis_of(context)
         self._document: Document | None = None
         self.subject = Subject(self._analysis, self)
-        self.page: Page | None = None
-        self._tensor: Any = None  # that `page` is made of
-        self._shown = ""  # what `page` is of, in words
-        self._item = 0
-        self._large: int | None = None
+        self._tensor: Any = None  # that the page is made of
+        self._title = ""  # of the tensor that the page is made of
         self._look = Look()
         self._build()
         context.root_changed.connect(self._on_document)
@@ -80,11 +78,11 @@ class ChannelInspectorPanel(QWidget):
         self.bar = InspectorBar()
         self.bar.look_changed.connect(self._set_look)
         self.ranges = Ranges(self.bar, lambda: self.subject.title, self._values, self)
-        self.figures = Figures(self)
-        self.figures.changed.connect(self._show_figures)
+        self.statistics = TensorStatistics(self)
+        self.statistics.changed.connect(self._show_statistics)
         self.grid = ChannelGrid("channel_inspector.grid", tr("Channels"))
         self.grid.activated.connect(self.enlarge)
-        self.grid.set_flags(self.figures.flag)
+        self.grid.set_flags(self.statistics.flag)
         self.grid.side_changed.connect(self.bar.set_side)
         self.bar.side_changed.connect(self.grid.set_side)
         self.sorter = Sorter(self)
@@ -100,12 +98,14 @@ class ChannelInspectorPanel(QWidget):
         self._stack = QStackedWidget()
         for page in (self._empty, self.grid, self.enlarged, self.features, self.matrix):
             self._stack.addWidget(page)
-        self.probe = InspectorProbe(self._analysis, self)
-        self.probe.changed.connect(self._show_figures)
+        self.shown = Inspection(self.subject, Views(self.grid, self.view, self.features, self.matrix))
+        self.probe = InspectorProbe(self._analysis, self.shown, self.statistics, self)
+        self.probe.changed.connect(self._show_statistics)
         self.subjects.add_buttons(self.probe.unpin_button, self.probe.show_input)
         self._histogram = HistogramStrip()
         self.legend = Legend()
-        self.exporter = Exporter(self)
+        self.exporter = Exporter(self.shown, lambda: self._look, self.subjects.export, self)
+        self.exporter.message.connect(self.probe.tell)
         self.subjects.export_requested.connect(self.exporter.export)
         middle = QSplitter(Qt.Orientation.Horizontal)
         middle.setObjectName("channel_inspector.split")
@@ -135,14 +135,9 @@ class ChannelInspectorPanel(QWidget):
         return self.probe.status.text()
 
     @property
-    def large(self) -> int | None:
-        """The channel that is shown alone."""
-        return self._large
-
-    @property
-    def item(self) -> int:
-        """The item of the batch that is shown."""
-        return self._item
+    def page(self) -> Page | None:
+        """What is shown of the tensor."""
+        return self.shown.page
 
     def inspect(self, source: str) -> None:
         """Show another layer's tensor (`layer` or `layer:port`)."""
@@ -166,12 +161,11 @@ class ChannelInspectorPanel(QWidget):
         self._ask()
 
     def _drop(self) -> None:
-        self.page = self._tensor = None
-        self._large = None
-        self._item = 0
+        self._tensor = None
+        self.shown.clear()
 
     def _choose_item(self, item: int) -> None:
-        self._item = item
+        self.shown.item = item
         self._tensor = None
         self._show_subject()
 
@@ -238,7 +232,7 @@ class ChannelInspectorPanel(QWidget):
     def _show_subject(self) -> None:
         """What the subject brought; unless it is what is shown, or nobody looks: showing the panel asks again."""
         value = self.subject.value
-        self.probe.show_result(self.subject, self._item)
+        self.probe.show_result()
         if value is None and self.subject.message:
             self._drop()
         if value is None or value is self._tensor or (self._tensor is not None and not self.isVisible()):
@@ -246,15 +240,15 @@ class ChannelInspectorPanel(QWidget):
                 self._drop()
             self._show_page()
             return
-        first, self._shown = self.page is None or self._shown != self.subject.title, self.subject.title
+        first, self._title = self.page is None or self._title != self.subject.title, self.subject.title
         self._tensor = value
         pixel = self.subject.kind is Kind.GRADIENT and self.subject.at is not None
-        self.page = page = page_of(value, self.subject.kind, self._item, cut=pixel)
-        self._item = min(self._item, page.items - 1)
+        self.shown.page = page = page_of(value, self.subject.kind, self.shown.item, cut=pixel)
+        self.shown.item = min(self.shown.item, page.items - 1)
         grid = page.data if page.form is Form.CHANNELS else None
-        self.figures.show_data(None if page.form is Form.VALUES else page.values)
-        if self._large is not None and (grid is None or self._large >= len(grid)):
-            self._large = None
+        self.statistics.show_data(None if page.form is Form.VALUES else page.values)
+        if self.shown.channel is not None and (grid is None or self.shown.channel >= len(grid)):
+            self.shown.channel = None
         self.ranges.values_came(first)
         self.grid.set_names(self._channel_name if page.filters is not None else str)
         self.grid.show_data(grid, page.gaps)
@@ -267,10 +261,10 @@ class ChannelInspectorPanel(QWidget):
             self.features.show_values(page.values.reshape(1, -1))
         for view in (self.grid, self.view, self.features, self.matrix):
             view.set_note(self.subject.note)
-        self._show_large()
+        self._show_channel()
         self._show_page()
-        self.probe.show_page(page)
-        self._show_figures()
+        self.probe.show_page()
+        self._show_statistics()
         self.exporter.record()
 
     def _waits(self) -> bool:
@@ -284,7 +278,7 @@ class ChannelInspectorPanel(QWidget):
         self.legend.setVisible(page is not None and page.form is not Form.VALUES)
         self.bar.setEnabled(page is None or page.form is not Form.VALUES)
         self.subjects.order.setVisible(page is None or page.form is Form.CHANNELS)
-        self.subjects.show_items(page.items if page is not None else 1, self._item)
+        self.subjects.show_items(page.items if page is not None else 1, self.shown.item)
         self.subjects.show_tensors(self.subject.choices(), self.subject.tensor)
         if page is None:
             self._empty.show_text(self.subject.reason())
@@ -296,8 +290,8 @@ class ChannelInspectorPanel(QWidget):
         elif page.form is Form.MATRIX:
             self._stack.setCurrentWidget(self.matrix)
         else:
-            self._stack.setCurrentWidget(self.grid if self._large is None else self.enlarged)
-        self.probe.show_large(self._large)
+            self._stack.setCurrentWidget(self.grid if self.shown.channel is None else self.enlarged)
+        self.probe.show_channel()
 
     def _show_stale(self, stale: bool) -> None:
         for view in (self.grid, self.view, self.matrix):
@@ -322,7 +316,7 @@ class ChannelInspectorPanel(QWidget):
         self.matrix.set_look(look)
         units = {Kind.WEIGHTS: tr("weight"), Kind.GRADIENT: tr("gradient")}
         self.legend.show_look(look, units.get(self.subject.kind, tr("value")))
-        self._show_large()
+        self._show_channel()
 
     # --- one channel alone -------------------------------------------------------------------------------------
 
@@ -330,65 +324,67 @@ class ChannelInspectorPanel(QWidget):
         """Show one channel alone."""
         if self.page is None or self.page.form is not Form.CHANNELS or not 0 <= channel < len(self.page.data):
             return
-        self._large = channel
-        self._show_large()
+        self.shown.channel = channel
+        self._show_channel()
         self._show_page()
         self.view.setFocus()
 
     def shrink(self) -> None:
         """Back to the grid, at the channel that was enlarged."""
-        if self._large is not None:
-            channel, self._large = self._large, None
+        if self.shown.channel is not None:
+            channel, self.shown.channel = self.shown.channel, None
             self._show_page()
             self.grid.set_current(channel)
             self.grid.setFocus()
 
     def _walk(self, step: int) -> None:
-        if self._large is not None:
-            self._large = self.grid.neighbour(self._large, step)
-            self.probe.show_large(self._large)
-            self._show_large()
+        if self.shown.channel is not None:
+            self.shown.channel = self.grid.neighbour(self.shown.channel, step)
+            self.probe.show_channel()
+            self._show_channel()
 
-    def _show_large(self) -> None:
-        if self._large is None or self.page is None:
+    def _show_channel(self) -> None:
+        if self.shown.channel is None or self.page is None:
             return
-        own = self.grid.fit_of(self._large) if self._look.each else None
+        own = self.grid.fit_of(self.shown.channel) if self._look.each else None
         result = self._analysis.result
         coarse = self.subject.kind is Kind.OUTPUT and result is not None and bool(result.coarse)
-        self.enlarged.show_plane(self.page.data[self._large], self._look, own, coarse)
+        self.enlarged.show_plane(self.page.data[self.shown.channel], self._look, own, coarse)
         count = len(self.page.data)
-        channel = self._channel_name(self._large)
+        channel = self._channel_name(self.shown.channel)
         self.enlarged.title.setText(
             tr("{tensor}  ·  channel {channel} of {count}", tensor=self.subject.title, channel=channel, count=count)
         )
-        self._show_figures()
+        self._show_statistics()
 
     # --- figures and probe -------------------------------------------------------------------------------------
 
-    def _show_figures(self) -> None:
+    def _show_statistics(self) -> None:
         """The histogram is of the channel under the cursor, the one shown alone, or the grid's current one."""
         page = self.page
         if page is None or page.form is Form.VALUES:
-            self._histogram.show_figures(None)
+            self._histogram.show_statistics(None)
             self.probe.say(self._summary())
             return
-        if self._large is None:
+        if self.shown.channel is None:
             self.grid.viewport().update()
         place = self.probe.hover
-        channel = place[0] if place is not None else self._large
+        channel = place[0] if place is not None else self.shown.channel
         channel = self.grid.current if channel is None else channel
-        if channel < len(page.values) and (self.figures.complete or place is not None or self._large is not None):
-            self._histogram.show_figures(self.figures.of(channel))
+        if channel < len(page.values) and (
+            self.statistics.complete or place is not None or self.shown.channel is not None
+        ):
+            self._histogram.show_statistics(self.statistics.of(channel))
         self.probe.say(self._summary())
 
     def _summary(self) -> str:
         """What is told while the cursor is nowhere."""
         if self.page is None or self._tensor is None:
             return ""
-        if self._large is not None:
-            figures = self.figures.of(self._large)
-            return tr("channel {channel}   {figures}", channel=self._large, figures=figures.text())
-        flags = "".join(f"   {text}" for text in self.figures.flagged_texts())
+        if self.shown.channel is not None:
+            figures = self.statistics.of(self.shown.channel)
+            return tr("channel {channel}   {figures}", channel=self.shown.channel, figures=figures.text())
+        flags = "".join(f"   {text}" for text in self.statistics.flagged_texts())
         shape = " x ".join(str(d) for d in self._tensor.shape) or number(float(self._tensor))
         return f"{self.subject.title}   {shape}{flags}"
 

@@ -1,4 +1,4 @@
-"""What can be taken away from the Channel Inspector: pictures, numbers, figures and animations."""
+"""Export from the Channel Inspector: images, tensors, statistics and animations."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QWidget
 
 from app.ui.inspector.animation import save_animation
-from app.ui.inspector.figures import channel_figures
-from app.ui.inspector.look import pixels
+from app.ui.inspector.channel_statistics import channel_statistics
+from app.ui.inspector.inspection import Inspection
+from app.ui.inspector.look import Look, pixels
 from app.ui.inspector.pages import Form
 from app.ui.widgets.background import Background
+from app.ui.widgets.export_button import ExportButton
 from app.ui.widgets.render import Floats, block_mean, to_image
 from app.ui.widgets.saving import ANIMATION, CSV, NPY, PNG, ask_path, save_picture, save_tensor
 from app.ui.widgets.texts import tr
 from designer.files.atomic import write_atomic
-
-if TYPE_CHECKING:
-    from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 
 RECORDED = 1 << 28  # bytes of recorded runs; the oldest go first
 LARGEST = 1 << 26  # values of all channels that are animated at their full size
@@ -34,25 +34,29 @@ SMALLEST = 128  # pixels of the longer side of a channel in an animation
 
 
 class Exporter(QObject):
-    """Writes what the panel shows. `recording` keeps a picture of every run until it is saved."""
+    """Writes what the inspector shows. While `button` records, every run leaves a picture until they are saved."""
 
-    def __init__(self, panel: ChannelInspectorPanel) -> None:
-        super().__init__(panel)
-        self._panel = panel
+    message = Signal(str)  # how it went
+
+    def __init__(self, shown: Inspection, look: Callable[[], Look], button: ExportButton, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._shown = shown
+        self._look = look
+        self._button = button
+        self._window = parent
         self._frames: deque[QImage] = deque()
         self._done = ""
         self.background = Background(self)
-        self.background.done.connect(lambda _: self._say(self._done))
-        self.background.failed.connect(self._failed)
+        self.background.done.connect(lambda _: self.message.emit(self._done))
+        self.background.failed.connect(self._on_failed)
 
     def export(self, way: str) -> None:
         """One of the ways of the export button."""
-        panel = self._panel
-        if panel.page is None:
+        if self._shown.page is None:
             return
         if way == "copy":
-            QGuiApplication.clipboard().setImage(self.picture().copy())
-            self._say(tr("The picture is on the clipboard."))
+            QGuiApplication.clipboard().setImage(self._shown.picture().copy())
+            self.message.emit(tr("The picture is on the clipboard."))
         elif way == "record":
             self._frames.clear()
             self.record()
@@ -67,22 +71,22 @@ class Exporter(QObject):
             self._save(way)
 
     def _save(self, way: str) -> None:
-        panel = self._panel
-        large = panel.large if way == "picture" else None
-        name = panel.subject.key if large is None else f"{panel.subject.key}_{large}"
+        subject = self._shown.subject
+        channel = self._shown.channel if way == "picture" else None
+        name = subject.key if channel is None else f"{subject.key}_{channel}"
         ending, kind = {"picture": (".png", PNG), "tensor": (".npy", NPY)}[way]
-        path = ask_path(panel, tr("Save"), f"{name}{ending}", kind)
-        if path is None or panel.subject.value is None:
+        path = ask_path(self._window, tr("Save"), f"{name}{ending}", kind)
+        if path is None or subject.value is None:
             return
         if way == "tensor":
-            work = partial(save_tensor, path, panel.subject.value)
+            work = partial(save_tensor, path, subject.value)
         else:
-            work = partial(save_picture, path, self.picture())
+            work = partial(save_picture, path, self._shown.picture())
         self._start(work, tr("Saved {name}", name=path.name))
 
     def _save_statistics(self) -> None:
-        page, panel = self._panel.page, self._panel
-        path = ask_path(panel, tr("Save"), f"{panel.subject.key}.csv", CSV)
+        page = self._shown.page
+        path = ask_path(self._window, tr("Save"), f"{self._shown.subject.key}.csv", CSV)
         if path is not None and page is not None:
             values = page.values
             self._start(lambda: write_atomic(path, statistics(values).encode()), tr("Saved {name}", name=path.name))
@@ -90,32 +94,21 @@ class Exporter(QObject):
     def _start(self, work: Callable[[], object], done: str) -> None:
         """Do it in a thread, and tell when it is done."""
         if self.background.running:
-            self._say(tr("Another file is being written: try again when it is there."))
+            self.message.emit(tr("Another file is being written: try again when it is there."))
             return
         self._done = done
-        self._say(tr("Writing …"))
+        self.message.emit(tr("Writing …"))
         self.background.start(work)
-
-    def picture(self) -> QImage:
-        """What is shown, without its scroll bars and at its own size."""
-        panel = self._panel
-        if panel.page is None or panel.page.form is Form.VALUES:
-            return panel.features.grab().toImage()
-        if panel.page.form is Form.MATRIX:
-            return panel.matrix.grab().toImage()
-        if panel.large is not None and panel.view.image is not None:
-            return panel.view.image
-        return panel.grid.sheet()
 
     # --- animations --------------------------------------------------------------------------------------------
 
     def channels(self) -> Callable[[], list[QImage]] | None:
         """What makes a frame for each channel, in the order of the grid; it may run in a thread."""
-        panel = self._panel
-        page, look, order = panel.page, panel.bar.look, list(panel.grid.order)
+        page, look, grid = self._shown.page, self._look(), self._shown.views.grid
+        order = list(grid.order)
         if page is None or page.form is not Form.CHANNELS:
             return None
-        fits = {channel: panel.grid.fit_of(channel) for channel in order} if look.each else {}
+        fits = {channel: grid.fit_of(channel) for channel in order} if look.each else {}
         data = page.data
 
         def make() -> list[QImage]:
@@ -131,37 +124,34 @@ class Exporter(QObject):
 
     def record(self) -> None:
         """Keep a picture of the present run, if the person wants them kept."""
-        panel = self._panel
-        if panel.page is None or not panel.subjects.export.recording or not panel.isVisible():
+        shown = self._shown
+        if shown.page is None or not self._button.recording or not self._window.isVisible():
             return
-        grid = panel.page.form is Form.CHANNELS and panel.large is None
-        image = panel.grid.seen() if grid else self.picture()
+        grid = shown.page.form is Form.CHANNELS and shown.channel is None
+        image = shown.views.grid.seen() if grid else shown.picture()
         self._frames.append(image.scaledToWidth(WIDEST) if image.width() > WIDEST else image.copy())
         while sum(frame.sizeInBytes() for frame in self._frames) > RECORDED:
             self._frames.popleft()
-        panel.subjects.export.show_recorded(len(self._frames))
+        self._button.show_recorded(len(self._frames))
 
     def _animate(self, frames: Callable[[], list[QImage]] | None) -> None:
         if frames is None:
-            self._say(tr("Nothing is there to be animated: record some runs, or show a layer with channels."))
+            self.message.emit(tr("Nothing is there to be animated: record some runs, or show a layer with channels."))
             return
-        path = ask_path(self._panel, tr("Save"), f"{self._panel.subject.key}.gif", ANIMATION)
+        path = ask_path(self._window, tr("Save"), f"{self._shown.subject.key}.gif", ANIMATION)
         if path is not None:
             self._start(lambda: save_animation(path, frames(), FRAME), tr("Saved {name}", name=path.name))
 
-    def _failed(self, found: Any) -> None:
-        self._say(f"{found[0].message}. {found[0].remedy}".strip())
-
-    def _say(self, text: str) -> None:
-        self._panel.probe.tell(text)
+    def _on_failed(self, found: Any) -> None:
+        self.message.emit(f"{found[0].message}. {found[0].remedy}".strip())
 
 
 def statistics(values: Floats) -> str:
-    """Figures of all channels as text, values separated by commas."""
+    """Statistics of all channels (C x H x W) as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("channel", "minimum", "maximum", "mean", "deviation", "zeros", "not_finite", "flag"))
     for channel, plane in enumerate(values):
-        f = channel_figures(plane)
+        f = channel_statistics(plane)
         writer.writerow((channel, f.low, f.high, f.mean, f.deviation, f.zeros, f.broken, f.flag))
     return text.getvalue()

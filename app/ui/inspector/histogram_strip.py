@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from app.ui.inspector.figures import BINS, ChannelFigures
+from app.ui.inspector.channel_statistics import BINS, ChannelStatistics
 from app.ui.widgets import theme
 from app.ui.widgets.render import number
 from app.ui.widgets.texts import tr
@@ -21,14 +21,14 @@ class HistogramStrip(QWidget):
         self.setObjectName("channel_inspector.histogram")
         self.setAccessibleName(tr("Histogram of the channel"))
         self.setFixedSize(2 * BINS + 2, 36)
-        self.figures: ChannelFigures | None = None
+        self.statistics: ChannelStatistics | None = None
 
-    def show_figures(self, figures: ChannelFigures | None) -> None:
-        if figures is not self.figures:
-            self.figures = figures
+    def show_statistics(self, statistics: ChannelStatistics | None) -> None:
+        if statistics is not self.statistics:
+            self.statistics = statistics
             self.setToolTip(
-                tr("Values from {low} to {high}", low=number(figures.low), high=number(figures.high))
-                if figures is not None
+                tr("Values from {low} to {high}", low=number(statistics.low), high=number(statistics.high))
+                if statistics is not None
                 else ""
             )
             self.update()
@@ -36,15 +36,15 @@ class HistogramStrip(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), theme.color("sunken"))
-        figures = self.figures
-        if figures is None or not figures.counts.any():
+        statistics = self.statistics
+        if statistics is None or not statistics.counts.any():
             return
-        heights = np.sqrt(figures.counts / figures.counts.max()) * (self.height() - 2)
+        heights = np.sqrt(statistics.counts / statistics.counts.max()) * (self.height() - 2)
         ink = theme.color("accent")
         for column in map(int, np.flatnonzero(heights)):
             height = max(1.0, float(heights[column]))
             painter.fillRect(QRectF(1 + 2 * column, self.height() - height, 2, height), ink)
-        if figures.low < 0 < figures.high:
-            x = 1 + 2 * BINS * -figures.low / (figures.high - figures.low)
+        if statistics.low < 0 < statistics.high:
+            x = 1 + 2 * BINS * -statistics.low / (statistics.high - statistics.low)
             painter.setPen(theme.color("outline"))
             painter.drawLine(QPointF(x, 0), QPointF(x, self.height()))

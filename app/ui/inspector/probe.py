@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QFont
@@ -12,18 +12,17 @@ from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.pinned_place import marked_of
 from app.ui.engine.probing import Field, Place, readings, scaled
 from app.ui.engine.requests import outermost
+from app.ui.inspector.channel_statistics import TensorStatistics
 from app.ui.inspector.colour_bar import tool_button
 from app.ui.inspector.input_pane import InputPane
+from app.ui.inspector.inspection import Inspection
 from app.ui.inspector.pages import Form, Page
-from app.ui.inspector.subject import At, Kind, Subject
+from app.ui.inspector.subject import At, Kind
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.overlays import Cross
 from app.ui.widgets.render import number
 from app.ui.widgets.texts import tr
-
-if TYPE_CHECKING:
-    from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 
 TOLD = 6000  # ms that a message stands where values are told else
 
@@ -33,12 +32,14 @@ class InspectorProbe(QObject):
 
     changed = Signal()  # another channel is under the cursor
 
-    def __init__(self, analysis: AnalysisController, panel: ChannelInspectorPanel) -> None:
-        super().__init__(panel)
+    def __init__(
+        self, analysis: AnalysisController, shown: Inspection, statistics: TensorStatistics, parent: QObject
+    ) -> None:
+        super().__init__(parent)
         self._analysis = analysis
-        self._panel = panel
-        self._page: Page | None = None
-        self._large: int | None = None
+        self._shown = shown
+        self._subject = shown.subject
+        self._statistics = statistics
         self._summary = ""
         self._told = ""
         self._telling = QTimer(self, singleShot=True, interval=TOLD, timeout=self._told_enough)
@@ -51,7 +52,7 @@ class InspectorProbe(QObject):
         self.pane = InputPane(self.field)
         self.pane.probed.connect(self._hover_input)
         self.pane.pinned.connect(self._pin_input)
-        self.pane.view.double_clicked.connect(self._take_back)
+        self.pane.view.double_clicked.connect(self._restore_pin)
         self.pane.hide()
         self.status = ElidedLabel()
         self.status.setObjectName("channel_inspector.probe")
@@ -66,13 +67,14 @@ class InspectorProbe(QObject):
         self.show_input.toggled.connect(self._show_pane)
         self.unpin_button = tool_button("unpin", tr("Unpin"), tr("Take the pinned mark away"), action=self.unpin)
         self.unpin_button.hide()
-        panel.grid.probed.connect(self._probe)
-        panel.grid.pinned.connect(self.toggle)
-        panel.view.probed.connect(self._probe_large)
-        panel.view.clicked.connect(lambda: self._click(self.hover))
-        panel.view.double_clicked.connect(self._take_back)
-        panel.matrix.probed.connect(self._probe_matrix)
-        panel.features.probed.connect(self._probe_feature)
+        views = shown.views
+        views.grid.probed.connect(self._probe)
+        views.grid.pinned.connect(self.toggle)
+        views.channel.probed.connect(self._probe_channel)
+        views.channel.clicked.connect(lambda: self._click(self.hover))
+        views.channel.double_clicked.connect(self._restore_pin)
+        views.matrix.probed.connect(self._probe_matrix)
+        views.features.probed.connect(self._probe_feature)
 
     def lines(self, font: QFont) -> QVBoxLayout:
         """The two lines of text."""
@@ -85,32 +87,29 @@ class InspectorProbe(QObject):
 
     # --- what the panel tells ------------------------------------------------------------------------------------
 
-    def show_page(self, page: Page | None) -> None:
-        self._page = page
-        result = self._analysis.result
-        output = self._panel.subject.kind is Kind.OUTPUT and result is not None and not result.coarse
+    def show_page(self) -> None:
+        """Another page is shown."""
+        page, result = self._shown.page, self._analysis.result
+        output = self._subject.kind is Kind.OUTPUT and result is not None and not result.coarse
         if page is not None and self.pin is not None and output and page.size != self._pin_size:
             channel, x, y = self.pin  # an edit has changed the size of the tensor
             x, y = scaled((x, y), self._pin_size, page.size)
             self.pin, self._pin_size = (channel, x, y), page.size
-            self.field.ask(self._panel.subject.source, x, y, self._input())
+            self.field.ask(self._subject.source, x, y, self._input())
         self._show()
 
-    def show_large(self, channel: int | None) -> None:
-        if channel != self._large:
-            self._large = channel
-            self._show()
+    def show_channel(self) -> None:
+        """Another channel is shown alone, or all of them again."""
+        self._show()
 
-    def show_result(self, subject: Subject, item: int) -> None:
-        """Another run: the input picture may be another one, and so may all values."""
+    def show_result(self) -> None:
+        """Another run: the input picture and all values may have changed."""
         result = self._analysis.result
-        self.pane.setVisible(self.show_input.isChecked() and subject.kind is not Kind.WEIGHTS)
+        self.pane.setVisible(self.show_input.isChecked() and self._subject.kind is not Kind.WEIGHTS)
         layer = self._input()
         array = result.captures.get(layer) if result is not None else None
         if self.show_input.isChecked() and not (result is not None and result.coarse and self.pane.size_of_picture):
-            self.pane.show_input(layer, array, item)
-        if result is None:
-            self._page = None
+            self.pane.show_input(layer, array, self._shown.item)
         self._show()
 
     def say(self, summary: str) -> None:
@@ -139,15 +138,15 @@ class InspectorProbe(QObject):
 
     def toggle(self, place: Any) -> None:
         """Pin a place, or take the pin away from it."""
-        if place is None or self._page is None or self._panel.subject.kind is not Kind.OUTPUT:
+        if place is None or self._shown.page is None or self._subject.kind is not Kind.OUTPUT:
             return
-        if self._page.form is not Form.CHANNELS:
+        if self._shown.page.form is not Form.CHANNELS:
             return
         if place == self.pin:
             self.unpin()
             return
         self.pin = place
-        self._pin_size = self._page.size
+        self._pin_size = self._shown.page.size
         self.show_input.setChecked(True)
         self._pinned()
 
@@ -155,7 +154,7 @@ class InspectorProbe(QObject):
         self._before = (self.pin, self._pin_size, self.show_input.isChecked())
         self.toggle(place)
 
-    def _take_back(self) -> None:
+    def _restore_pin(self) -> None:
         """A double click zooms: the pin is where it was before the first click."""
         pin, size, shown = self._before
         if pin != self.pin:
@@ -173,38 +172,38 @@ class InspectorProbe(QObject):
         if self.pin is None:
             self.field.clear()
         else:
-            self.field.ask(self._panel.subject.source, self.pin[1], self.pin[2], self._input())
-        self._panel.subject.choose_at(self.pinned_at())
+            self.field.ask(self._subject.source, self.pin[1], self.pin[2], self._input())
+        self._subject.choose_at(self.pinned_at())
         self._show()
 
     def _pin_input(self, told: Any) -> None:
         place = self._of_input(told)
-        if place is not None and self._page is not None:
-            self._click((self._panel.grid.current if self._large is None else self._large, *place))
+        if place is not None and self._shown.page is not None:
+            self._click((self._shown.current_channel, *place))
 
     # --- the cursor ----------------------------------------------------------------------------------------------
 
     def _probe(self, place: Any) -> None:
-        across, down = self._page.offset if self._page is not None else (0, 0)
+        across, down = self._shown.page.offset if self._shown.page is not None else (0, 0)
         self._set_hover((place[0], place[1] + across, place[2] + down) if place is not None else None)
 
-    def _probe_large(self, place: Any) -> None:
-        self._probe((self._large, *place) if place is not None and self._large is not None else None)
+    def _probe_channel(self, place: Any) -> None:
+        self._probe((self._shown.channel, *place) if place is not None and self._shown.channel is not None else None)
 
     def _probe_matrix(self, place: Any) -> None:
         self._set_hover((0, place[1], place[0]) if place is not None else None)
 
     def _probe_feature(self, index: Any) -> None:
-        if index is None or self._page is None:
+        if index is None or self._shown.page is None:
             self._show_texts()
             return
-        name = self._panel.features.name_of(index)
-        value = number(float(self._page.values.reshape(-1)[index]))
+        name = self._shown.views.features.name_of(index)
+        value = number(float(self._shown.page.values.reshape(-1)[index]))
         self.status.setText(tr("feature {name}   {value}", name=name, value=value))
 
     def _hover_input(self, told: Any) -> None:
         place = self._of_input(told)
-        channel = self._panel.grid.current if self._large is None else self._large
+        channel = self._shown.current_channel
         self._set_hover((channel, *place) if place is not None else None)
 
     def _of_input(self, told: Any) -> tuple[int, int] | None:
@@ -222,7 +221,7 @@ class InspectorProbe(QObject):
     # --- showing -------------------------------------------------------------------------------------------------
 
     def _size(self) -> tuple[int, int] | None:
-        page = self._page
+        page = self._shown.page
         if page is None or page.form is not Form.CHANNELS or page.filters is not None:
             return None
         return page.size
@@ -230,17 +229,17 @@ class InspectorProbe(QObject):
     def _input(self) -> str:
         """The input layer that the inspected one depends on first."""
         inputs = self._analysis.input_layers()
-        if self._panel.subject.kind is Kind.GRADIENT and self._panel.subject.tensor in inputs:
-            return self._panel.subject.tensor
+        if self._subject.kind is Kind.GRADIENT and self._subject.tensor in inputs:
+            return self._subject.tensor
         document = self._analysis.context.root if self._analysis.context.has_document else None
-        layer = outermost(document, self._panel.subject.layer) if document is not None else ""
+        layer = outermost(document, self._subject.layer) if document is not None else ""
         above = document.graph.upstream([layer]) if document is not None and layer in document.graph else ()
         return next((name for name in inputs if name in above), inputs[0] if inputs else "")
 
     def _show_pane(self, shown: bool) -> None:
-        self.pane.setVisible(shown and self._panel.subject.kind is not Kind.WEIGHTS)
+        self.pane.setVisible(shown and self._subject.kind is not Kind.WEIGHTS)
         if shown:
-            self.show_result(self._panel.subject, 0)
+            self.show_result()
 
     def _pin_here(self) -> tuple[int, int] | None:
         """The pin in the tensor that is shown, which may be of another size: a gradient has the input's."""
@@ -249,10 +248,10 @@ class InspectorProbe(QObject):
 
     def _drawn(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
         """A pixel of the tensor as a pixel of the part that is drawn."""
-        if place is None or self._page is None:
+        if place is None or self._shown.page is None:
             return None
-        x, y = place[0] - self._page.offset[0], place[1] - self._page.offset[1]
-        return (x, y) if 0 <= x < self._page.data.shape[2] and 0 <= y < self._page.data.shape[1] else None
+        x, y = place[0] - self._shown.page.offset[0], place[1] - self._shown.page.offset[1]
+        return (x, y) if 0 <= x < self._shown.page.data.shape[2] and 0 <= y < self._shown.page.data.shape[1] else None
 
     def _show(self) -> None:
         self._marked.show((self.pin[1:], self._pin_size) if self.pin is not None else None)
@@ -260,8 +259,8 @@ class InspectorProbe(QObject):
         hover = self.hover[1:] if self.hover is not None and size is not None else None
         inside = hover is not None and size is not None and hover[0] < size[0] and hover[1] < size[1]
         drawn = self._drawn(pin)
-        self._panel.grid.set_mark(self._drawn(hover if inside else None) or drawn)
-        self._panel.view.set_overlays([Cross(*drawn)] if drawn is not None else [])
+        self._shown.views.grid.set_mark(self._drawn(hover if inside else None) or drawn)
+        self._shown.views.channel.set_overlays([Cross(*drawn)] if drawn is not None else [])
         there = self.pane.size_of_picture
         if size is not None and there is not None:
             to = [scaled(p, size, there) if p is not None else None for p in (pin, hover if inside else None)]
@@ -274,7 +273,7 @@ class InspectorProbe(QObject):
         if self._told:
             self.status.setText(self._told)
             return
-        page, place = self._page, self.hover
+        page, place = self._shown.page, self.hover
         if place is None and self.pin is not None and self._pin_here() is not None:
             x, y = self._pin_here() or (0, 0)
             place = (self.pin[0], x, y)
@@ -307,25 +306,25 @@ class InspectorProbe(QObject):
             return tr(
                 "{down} {y}  {across} {x}   {value}", down=page.axes[0], y=y, across=page.axes[1], x=x, value=value
             )
-        figures = self._panel.figures.of(channel).text()
+        statistics = self._statistics.of(channel).text()
         pinned = tr("pinned  ") if self.hover is None else ""
         return tr(
-            "{pinned}channel {c}  x {x}  y {y}   {value}   {figures}",
+            "{pinned}channel {c}  x {x}  y {y}   {value}   {statistics}",
             pinned=pinned,
             c=channel,
             x=x,
             y=y,
             value=value,
-            figures=figures,
+            statistics=statistics,
         )
 
     def _same(self, page: Page, place: tuple[int, int]) -> str:
         size, result = self._size(), self._analysis.result
         if size is None or result is None:
             return ""
-        shown = self._panel.subject.key
+        shown = self._subject.key
         known = {
             **{n: result.captures[n] for n in self._analysis.input_layers() if n in result.captures},
             **result.outputs,
         }
-        return readings([(n, a) for n, a in known.items() if n != shown], place, size, self._panel.item)
+        return readings([(n, a) for n, a in known.items() if n != shown], place, size, self._shown.item)

@@ -1,4 +1,4 @@
-"""What a channel's values are like: spread, zeros, and whether it is dead or saturated."""
+"""Statistics of channels: range, spread, share of zeros, and whether a channel is dead or saturated."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ REST = 120  # ms without new values before the work begins
 
 
 @dataclass(frozen=True)
-class ChannelFigures:
-    """`counts` are BINS numbers of values between `low` and `high`. Not-a-number and infinity are counted apart."""
+class ChannelStatistics:
+    """`counts` is a histogram with BINS bins from `low` to `high`, of finite values only; `broken` counts the others."""
 
     low: float
     high: float
@@ -42,16 +42,16 @@ class ChannelFigures:
         return "   ".join([*parts, tr_data(self.flag)] if self.flag else parts)
 
 
-def channel_figures(plane: Floats) -> ChannelFigures:
-    """The figures of one channel; exact, over all its values.
+def channel_statistics(plane: Floats) -> ChannelStatistics:
+    """Statistics over all values of one channel (H x W).
 
-    Saturated: half the values or more are the largest or the smallest one, which is not 0 (zeros are what ReLU makes).
+    Saturated: at least half of the values equal the maximum or the minimum, unless that is 0, which ReLU produces.
     """
     values = plane.reshape(-1)
     finite = values if np.isfinite(values.sum(dtype=np.float64)) else values[np.isfinite(values)]
     broken = values.size - finite.size
     if not finite.size:
-        return ChannelFigures(0.0, 0.0, 0.0, 0.0, 0.0, broken, mark("not finite"), np.zeros(BINS, np.int64))
+        return ChannelStatistics(0.0, 0.0, 0.0, 0.0, 0.0, broken, mark("not finite"), np.zeros(BINS, np.int64))
     low, high = float(finite.min()), float(finite.max())
     mean = float(finite.mean(dtype=np.float64))
     deviation = float(finite.std(dtype=np.float64))
@@ -64,18 +64,18 @@ def channel_figures(plane: Floats) -> ChannelFigures:
         counts[BINS // 2] = finite.size
     ends = max((np.count_nonzero(finite == end) for end in (low, high) if end), default=0)
     flag = mark("dead") if low == high else mark("saturated") if ends >= SATURATED * finite.size else ""
-    return ChannelFigures(low, high, mean, deviation, zeros, broken, mark("not finite") if broken else flag, counts)
+    return ChannelStatistics(low, high, mean, deviation, zeros, broken, mark("not finite") if broken else flag, counts)
 
 
-class Figures(QObject):
-    """The figures of all channels of a tensor, computed in small slices once the values rest."""
+class TensorStatistics(QObject):
+    """Statistics of all channels of a tensor, computed in small slices when no new values arrive."""
 
     changed = Signal()  # more of them are known
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._data: Floats | None = None
-        self._known: dict[int, ChannelFigures] = {}
+        self._known: dict[int, ChannelStatistics] = {}
         self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self._work)
         self._next = QTimer(self, singleShot=True, interval=0, timeout=self._work)
 
@@ -89,15 +89,15 @@ class Figures(QObject):
         else:
             self._rest.start()
 
-    def of(self, channel: int) -> ChannelFigures:
-        """The figures of one channel, computed now if they are not known."""
+    def of(self, channel: int) -> ChannelStatistics:
+        """Statistics of one channel, computed now unless they are known."""
         assert self._data is not None
         if channel not in self._known:
-            self._known[channel] = channel_figures(self._data[channel])
+            self._known[channel] = channel_statistics(self._data[channel])
         return self._known[channel]
 
     def flag(self, channel: int) -> str:
-        """Why a channel stands out, in words for people, as far as it is known by now."""
+        """Why a channel is marked, translated; empty while nothing is known."""
         known = self._known.get(channel)
         return tr_data(known.flag) if known is not None else ""
 
@@ -108,9 +108,9 @@ class Figures(QObject):
     def flagged(self) -> dict[str, int]:
         """How many channels have each flag."""
         found: dict[str, int] = {}
-        for figures in self._known.values():
-            if figures.flag:
-                found[figures.flag] = found.get(figures.flag, 0) + 1
+        for statistics in self._known.values():
+            if statistics.flag:
+                found[statistics.flag] = found.get(statistics.flag, 0) + 1
         return found
 
     def flagged_texts(self) -> list[str]:
