@@ -1,178 +1,70 @@
-"""`layerwright compare`: variants of a network on the same pictures with the same noise, as figures and as a page."""
+"""`layerwright compare`: networks on the same pictures with the same noise."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
-from app.cli.opened_network import Network, load_weights_for, open_network, weights_location
-from app.cli.run import layers_with
-from app.cli.trust import with_trust
-from app.reports.comparison import (
-    LETTERS,
-    Picture,
-    Row,
-    as_dict,
-    check_comparable,
-    disturbed,
-    measured,
-    pictures_in,
-    read_noise,
-)
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.graph.inference import Inference
-from designer.graph.types import Size3D
-from designer.operators.api import Role
-from designer.operators.deploy import deploy
-from designer.runtime.api import RunOptions
+import typer
+from rich.table import Table
+
+from app.cli.console import err, out
+from app.cli.options import SeedOption, ThreadsOption, TrustOption
 
 if TYPE_CHECKING:
-    from analysis_layers.noise import Noise
-    from designer.runtime.session import Session
-
-T = TypeVar("T")
-Each = Callable[[Row, Picture, Picture, Sequence[Picture]], None]
-
-
-@dataclass(frozen=True)
-class CompareRequest:
-    """What the command line asked for. `weights` and `engines` are for all variants (one), or one for each."""
-
-    documents: Sequence[Path]
-    images: Path
-    noises: Sequence[str] = ()  # each one is a comparison of its own; none: the pictures as they are
-    seed: int = 0
-    weights: Sequence[Path] = ()
-    random_weights: int | None = None
-    engines: Sequence[str] = ()
-    options: RunOptions = field(default_factory=RunOptions)
-    report: Path | None = None
-    trust: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A network ready to run: its name in tables, and the layers that pictures go in and out of."""
-
-    name: str
-    session: Session
-    input: str
-    output: str
-    channels: int
-    note: str
-
-    def run(self, picture: Picture) -> Picture:
-        self.session.set_input(self.input, picture, picture=True)
-        return self.session.run().outputs[self.output]
+    from app.reports.comparison import Row
 
 
 def compare(
-    request: CompareRequest, progress: Callable[[str], None], each: Each | None = None
-) -> tuple[list[str], list[Row]]:
-    """Run everything; names of the columns (what went in, then the variants), and a `Row` for each picture and noise.
+    files: Annotated[list[Path], typer.Argument(metavar="A B ...", help="Model files; one may stand twice.")],
+    images: Annotated[Path, typer.Option("--images", metavar="DIR", help="A folder of pictures, or one.")],
+    noise: Annotated[
+        list[str] | None,
+        typer.Option(help="KIND:STRENGTH, for instance gaussian:25 (of 255); may stand several times."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
+    weights: Annotated[list[Path] | None, typer.Option("--weights", help="Once for all, or once for each.")] = None,
+    random_weights: SeedOption = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Once for all, or once for each.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", metavar="OUT.html", help="Write a page.")] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", metavar="OUT.json", help="Write the figures.")] = None,
+    threads: ThreadsOption = 0,
+    trust_custom: TrustOption = None,
+) -> None:
+    """Compare networks on the same pictures with the same noise: PSNR and SSIM against the clean pictures."""
+    from app.cli import compare_request
+    from app.reports import comparison
+    from designer.files.atomic import write_atomic
+    from designer.runtime.api import RunOptions
 
-    `each` gets a row with its pictures: the clean one, the noisy one, and what each variant made of it.
-    """
-    noises = [(text, read_noise(text, request.seed)) for text in request.noises or ("",)]
-    pictures = pictures_in(request.images)
-    variants = [_variant(request, index) for index in range(len(request.documents))]
-    for variant in variants:
-        if variant.note:
-            progress(f"note: {variant.name}: {variant.note}")
-    columns = [noises[0][0] if len(noises) == 1 and noises[0][0] else "input", *(variant.name for variant in variants)]
-    rows: list[Row] = []
-    for text, noise in noises:
-        for path in pictures:
-            progress(f"{path.name} {text} …".replace("  ", " "))
-            clean, noisy, results, times = _results(path, noise, variants, first=not rows)
-            titles = [text or "input", *columns[1:]] if request.report is not None else ()
-            rows.append(measured(path.name, text, clean, noisy, results, times, titles))
-            if each is not None:
-                each(rows[-1], clean, noisy, results)
-    return columns, rows
-
-
-def to_json(request: CompareRequest, columns: Sequence[str], rows: Sequence[Row]) -> str:
-    """The figures with what they were made from."""
-    made = {
-        "documents": [path.name for path in request.documents],
-        "noise": list(request.noises),
-        "seed": request.seed,
-        "engines": list(request.engines) or [request.options.engine],
-        **as_dict(columns, rows),
-    }
-    return json.dumps(made, indent=2, allow_nan=False)
-
-
-def _results(
-    path: Path, noise: Noise | None, variants: Sequence[Variant], *, first: bool
-) -> tuple[Picture, Picture, list[Picture], list[float]]:
-    from designer.runtime.images import read_image
-
-    clean = read_image(path, variants[0].channels)
-    noisy = disturbed(clean, noise)
-    results, times = [], []
-    for variant in variants:
-        if first:
-            variant.run(noisy)  # this one also builds the network; what counts is how long the next picture takes
-        variant.session.invalidate()
-        began = perf_counter()
-        made = variant.run(noisy)
-        times.append((perf_counter() - began) * 1000)
-        check_comparable(variant.name, variant.output, made, clean)
-        results.append(made)
-    return clean, noisy, results, times
-
-
-def _variant(request: CompareRequest, index: int) -> Variant:
-    from designer.runtime.session import Session
-
-    path = request.documents[index]
-    network = without_observers(open_network(path))
-    inputs, outputs = layers_with(network, Role.INPUT), layers_with(network, Role.OUTPUT)
-    if len(inputs) != 1 or not outputs:
-        raise DiagnosticError(
-            Diagnostic(
-                "not-comparable",
-                f"{path.name} has {len(inputs)} inputs and {len(outputs)} outputs",
-                file=str(path),
-                remedy="compare networks with one input and an output",
-            )
-        )
-    given = _one_of("--weights", request.weights, index, len(request.documents))
-    engine = _one_of("--engine", request.engines, index, len(request.documents))
-    weights = load_weights_for(network, weights_location(path, given), request.random_weights)
-    options = replace(request.options, engine=engine) if engine else request.options
-    session = Session(network.graph, network.registry, weights, with_trust(network, options, request.trust))
-    dims = getattr(network.inference.read(inputs[0]).operator, "dims", None)
-    letter = LETTERS[index] if index < len(LETTERS) else str(index + 1)
-    return Variant(
-        f"{letter} {path.stem}",
-        session,
-        inputs[0],
-        outputs[0],
-        dims.channels if isinstance(dims, Size3D) else 3,
-        weights.note,
+    request = compare_request.CompareRequest(
+        files, images, noise or (), seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
+        trust_custom or (),
+    )  # fmt: skip
+    columns, rows = compare_request.compare(request, lambda text: err.print(text, markup=False, highlight=False))
+    for name in dict.fromkeys(row.noise for row in rows):
+        out.print(_table(name, columns, [row for row in rows if row.noise == name]))
+    times = zip(columns[1:], comparison.means(rows)[1:], strict=True)
+    out.print(
+        "mean time: " + ", ".join(f"{name} {comparison.ms_text(f.milliseconds)} ms" for name, f in times), markup=False
     )
+    if report is not None:
+        from app.reports.comparison_page import write_report
+
+        write_report(report, " and ".join(columns[1:]), columns, rows)
+        out.print(f"wrote {report}", markup=False, highlight=False)
+    if json_out is not None:
+        write_atomic(json_out, f"{compare_request.to_json(request, columns, rows)}\n".encode())
+        out.print(f"wrote {json_out}", markup=False, highlight=False)
 
 
-def _one_of(option: str, given: Sequence[T], index: int, count: int) -> T | None:
-    if len(given) not in (0, 1, count):
-        raise DiagnosticError(
-            Diagnostic(
-                "bad-option",
-                f"{option} is given {len(given)} times for {count} variants",
-                remedy="give it once for all, or once for each, in their order",
-            )
-        )
-    return given[index if len(given) > 1 else 0] if given else None
+def _table(noise: str, columns: Sequence[str], rows: Sequence[Row]) -> Table:
+    from app.reports import comparison
 
-
-def without_observers(network: Network) -> Network:
-    """The network as it is deployed: a Noise layer of its own would disturb one variant more than the others."""
-    graph = deploy(network.graph, network.registry)
-    return replace(network, graph=graph, inference=Inference(graph, network.registry))
+    table = Table(title=noise if noise != columns[0] else None)
+    for index, heading in enumerate(comparison.headings(columns, rows, times=False)):
+        table.add_column(heading, justify="right" if index else "left", no_wrap=index == 0)
+    for line in comparison.summary(columns, rows, times=False):
+        table.add_row(*line)
+    return table

@@ -1,19 +1,13 @@
-"""What the commands of the command line share: the two streams, how findings are printed, and the file argument."""
+"""The two streams of the command line, and how problems are printed."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
 from rich.console import Console
 
 from designer.graph.diagnostics import Diagnostic, Severity
 
 out = Console(soft_wrap=True)
 err = Console(stderr=True, soft_wrap=True)
-
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A model file (.xml or .nv-neural-model).")]
 
 
 def of_the_system(error: OSError | MemoryError) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""Commands about documents and the library themselves: convert, diff, samples, operators."""
+"""`layerwright convert` and `layerwright diff`: documents themselves."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from app.cli.console import FileArgument, out, show
+from app.cli.console import out, show
+from app.cli.options import FileArgument, JsonOption
 from designer.graph.diagnostics import DiagnosticError
 
-documents = typer.Typer()
 
-
-@documents.command()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN")], target: Annotated[Path, typer.Argument(metavar="OUT")]
 ) -> None:
-    """Open a model file and save it as another (what a person does with Save As)."""
+    """Open a model file and save it as another (what Save As does)."""
     from designer.files.document import read_document, save_document
 
     reading = read_document(source)
@@ -30,36 +27,11 @@ def convert(
     out.print(f"wrote {target}", markup=False)
 
 
-@documents.command()
-def operators(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
-    """List the operators with their parameters."""
-    from designer.operators.registry import default_registry, plugin_folder
-
-    registry = default_registry()
-    if as_json:
-        from app.checks.operator_reference import operator_dict
-
-        show(tuple(registry.diagnostics))
-        activations = sorted(registry.activations.values(), key=lambda cls: cls.type)
-        out.print_json(json.dumps([operator_dict(cls) for cls in (*registry, *activations)]))
-        return
-    table = Table()
-    for heading in ("type", "category", "parameters"):
-        table.add_column(heading)
-    for cls in registry:
-        table.add_row(cls.type, cls.category.value, ", ".join(p.name for p in cls.parameters))
-    out.print(table)
-    out.print("attached activations: " + ", ".join(sorted(registry.activations)))
-    out.print(f"plugin folder: {plugin_folder()}", markup=False, highlight=False)
-    show(tuple(registry.diagnostics))
-
-
-@documents.command()
 def diff(
     before: FileArgument,
     after: FileArgument,
-    moves: Annotated[bool, typer.Option(help="Also what only stands elsewhere.")] = True,
-    as_json: Annotated[bool, typer.Option("--json")] = False,
+    moves: Annotated[bool, typer.Option(help="Include layers that only moved.")] = True,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what was added, removed, renamed and changed between two networks; exit status 1 when something was."""
     from dataclasses import asdict
@@ -79,12 +51,3 @@ def diff(
     else:
         out.print(found.text() or "no difference", markup=False, highlight=False, end="" if found else "\n")
     raise typer.Exit(1 if found else 0)
-
-
-@documents.command()
-def samples() -> None:
-    """List the samples that come with the program."""
-    import samples as package
-
-    for path in package.documents():
-        out.print(str(path), markup=False, highlight=False)

@@ -1,167 +1,100 @@
-"""`layerwright run`: feed a network with files, run it, write its outputs and captured layers."""
+"""`layerwright run` and `layerwright video`: feed a network with files and write what comes out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from statistics import median
+from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
+import typer
 
-from app.cli.opened_network import Network, load_weights_for, open_network
-from app.cli.trust import with_trust
-from app.engine.video_job import VideoJob, moves, process
-from designer.files.settings import MAX_TILE
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.graph.model import Source
-from designer.operators.api import Operator, Role
-from designer.operators.inlining import inline
-from designer.operators.training_branch import training_only
-from designer.runtime.api import AUTO, RunOptions
-from designer.runtime.session import Session
+from app.cli.console import err, out
+from app.cli.options import (
+    DeviceOption,
+    EngineOption,
+    FileArgument,
+    LayoutOption,
+    PrecisionOption,
+    SeedOption,
+    ThreadsOption,
+    TrustOption,
+    WeightsOption,
+    pairs,
+)
 
 
-@dataclass(frozen=True)
-class RunRequest:
-    """What the command line asked for. Mappings go from a layer's name to a file."""
+def run(
+    file: FileArgument,
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+    inputs: Annotated[list[str] | None, typer.Option("--input", metavar="NAME=PATH", help="npy or picture.")] = None,
+    outputs: Annotated[list[str] | None, typer.Option("--output", metavar="NAME=PATH", help="npy or picture.")] = None,
+    capture: Annotated[list[str] | None, typer.Option("--capture", metavar="LAYER=PATH")] = None,
+    engine: EngineOption = "onnxruntime",
+    precision: PrecisionOption = "fp32",
+    layout: LayoutOption = "nchw",
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
+    iterations: Annotated[int, typer.Option(min=1, help="Run this often and report the median time.")] = 1,
+    tile: Annotated[str, typer.Option(help="auto, off, or the side of a tile in pixels, for large pictures.")] = "auto",
+    trust_custom: TrustOption = None,
+) -> None:
+    """Run a network on pictures or .npy tensors; videos and folders go through it frame by frame."""
+    from app.cli.run_request import RunRequest, run_network, tile_of
+    from designer.runtime.api import RunOptions
 
-    document: Path
-    weights: Path | None = None
-    seed: int | None = None
-    inputs: Mapping[str, Path] = field(default_factory=dict)
-    outputs: Mapping[str, Path] = field(default_factory=dict)
-    captures: Mapping[str, Path] = field(default_factory=dict)
-    options: RunOptions = field(default_factory=RunOptions)
-    iterations: int = 1
-    trust: Sequence[str] = ()  # digests of sources that may run, or "ask"
-    video: VideoJob = field(
-        default_factory=lambda: VideoJob({}, {})
-    )  # how frames are read and written, where an input is a video or a folder
-    progress: Callable[[int, int, str], None] | None = None  # of frames
-
-
-def layers_with(network: Network, role: Role) -> list[str]:
-    """Names of the layers that play `role` in inference, in the document's order."""
-    found = []
-    training = network.training
-    for layer in network.graph:
-        if layer.name in training:
-            continue
-        operator = network.inference.read(layer.name).operator
-        if isinstance(operator, Operator) and operator.role is role:
-            found.append(layer.name)
-    return found
-
-
-def run_network(request: RunRequest) -> Iterator[str]:
-    """Run and write files; yields one line of text for each thing that was done."""
-    network = open_network(request.document)
-    training = network.training
-    absent = [name for name in (*request.inputs, *request.outputs) if name in training]
-    if absent:
-        raise DiagnosticError(training_only(name) for name in absent)
-    inputs = layers_with(network, Role.INPUT)
-    _check_names("--input", request.inputs, inputs)
-    _check_names("--output", request.outputs, layers_with(network, Role.OUTPUT))
-    known = {**network.graph.layers, **inline(network.graph, network.registry).layers}
-    _check_names("--capture", {name.partition(":")[0]: p for name, p in request.captures.items()}, known)
-    missing = [name for name in inputs if name not in request.inputs]
-    if missing:
-        raise DiagnosticError(
-            Diagnostic(
-                "input-missing",
-                f"the input '{missing[0]}' has no file",
-                layer=missing[0],
-                remedy=f"give --input {missing[0]}=picture.png",
-            )
-        )
-    weights = load_weights_for(network, request.weights, request.seed)
-    options = with_trust(network, request.options, request.trust)
-    session = Session(network.graph, network.registry, weights, options)
-    if any(moves(path) for path in request.inputs.values()):
-        yield from _run_frames(session, request)
-        return
-    for name, path in request.inputs.items():
-        session.set_input_file(name, path)
-    sources = {Source.parse(name): path for name, path in request.captures.items()}
-    result = session.run(capture=tuple(sources))
-    times = [result.milliseconds]
-    for _ in range(request.iterations - 1):
-        session.invalidate()
-        times.append(session.run(capture=tuple(sources)).milliseconds)
-    for note in (result.weights_note, result.note):
-        if note:
-            yield f"note: {note}"
-    for name, path in request.outputs.items():
-        write_tensor(path, result.outputs[name])
-        yield f"{name} -> {path}  {_shape(result.outputs[name])}"
-    for source, path in sources.items():
-        write_tensor(path, result.captures[source])
-        yield f"{source} -> {path}  {_shape(result.captures[source])}"
-    if not request.outputs and not sources:
-        yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
-    yield f"{request.options.engine} {request.options.precision}: median {median(times):.1f} ms of {len(times)}"
-
-
-def _run_frames(session: Session, request: RunRequest) -> Iterator[str]:
-    """A video or a folder among the inputs: every frame of it through the network, into videos or folders."""
-    if request.captures or not request.outputs:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-output",
-                "a video or a folder needs --output, and captures are for single pictures",
-                remedy="give --output NAME=result.mkv, or NAME=folder",
-            )
-        )
-    job = replace(request.video, inputs=request.inputs, outputs=request.outputs)
-    done = process(session, job, request.progress)
-    yield from (f"note: {note}" for note in done.notes)
-    yield from (f"{name} -> {path}" for name, path in request.outputs.items())
-    each = done.seconds * 1000 / done.frames
-    yield f"{done.frames} frames at {done.fps:.4g} a second; {each:.1f} ms a frame, reading and writing included"
-
-
-def tile_of(text: str) -> int:
-    """The side of tiles that `--tile` means; DiagnosticError for what is neither a word nor a number."""
-    words = {"auto": AUTO, "off": 0}
-    if text in words:
-        return words[text]
-    if text.isascii() and text.isdigit() and 0 < int(text) <= MAX_TILE:
-        return int(text)
-    raise DiagnosticError(
-        Diagnostic(
-            "bad-tile", f"--tile: '{text[:40]}' is no size", remedy=f"give auto, off, or pixels from 1 to {MAX_TILE}"
-        )
+    options = RunOptions(
+        engine=engine, precision=precision, layout=layout, device=device, threads=threads, tile=tile_of(tile)
     )
+    request = RunRequest(
+        file,
+        weights,
+        random_weights,
+        pairs("--input", inputs),
+        pairs("--output", outputs),
+        pairs("--capture", capture),
+        options,
+        iterations,
+        trust_custom or (),
+    )
+    for line in run_network(request):
+        out.print(line, markup=False, highlight=False)
 
 
-def write_tensor(path: Path, array: NDArray[np.float32]) -> None:
-    """Write an `.npy` file, or a picture of an image tensor with values clipped to 0..1."""
-    import io
+def video(
+    file: FileArgument,
+    inputs: Annotated[list[str], typer.Option("--input", metavar="NAME=PATH", help="Video, folder, or one picture.")],
+    outputs: Annotated[
+        list[str], typer.Option("--output", metavar="NAME=PATH", help="A .mkv, .mp4, .webm, .avi or .mov, or a folder.")
+    ],
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+    start: Annotated[int, typer.Option("--from", min=0, metavar="FRAME", help="The first frame; 0 is the first.")] = 0,
+    stop: Annotated[int | None, typer.Option("--to", min=1, metavar="FRAME", help="Up to before this one.")] = None,
+    fps: Annotated[float, typer.Option(min=0, max=1000, help="Frames a second to write; 0 keeps the video's.")] = 0,
+    codec: Annotated[str, typer.Option(help="ffv1 (lossless), mpeg4, vp9 or mjpeg; else by the ending.")] = "",
+    quality: Annotated[int, typer.Option(min=0, max=100, help="1..100, for mjpeg; 0: as it is.")] = 0,
+    tensors: Annotated[bool, typer.Option("--npy", help="Folders get .npy with full precision, not PNG.")] = False,
+    engine: EngineOption = "onnxruntime",
+    precision: PrecisionOption = "fp32",
+    layout: LayoutOption = "nchw",
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
+    trust_custom: TrustOption = None,
+) -> None:
+    """Put a video, or a folder of pictures, through a network, frame by frame. Sound is not kept."""
+    from rich.progress import Progress
 
-    from designer.files.atomic import write_atomic
-    from designer.runtime.images import write_image
+    from app.cli.run_request import RunRequest, run_network
+    from app.engine.video_job import VideoJob
+    from designer.runtime.api import RunOptions
 
-    if path.suffix.lower() == ".npy":
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        write_atomic(path, buffer.getvalue())
-    else:
-        write_image(path, array)
-
-
-def _shape(array: NDArray[np.float32]) -> str:
-    return " x ".join(str(d) for d in array.shape)
-
-
-def _check_names(option: str, given: Mapping[str, Path], known: Mapping[str, object] | list[str]) -> None:
-    for name in given:
-        if name not in known:
-            choices = ", ".join(sorted(known)[:8]) or "none"
-            raise DiagnosticError(
-                Diagnostic(
-                    "no-such-layer", f"{option}: there is no layer '{name}'", layer=name, remedy=f"choose: {choices}"
-                )
-            )
+    options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
+    job = VideoJob({}, {}, start, stop, fps, codec, quality, ".npy" if tensors else ".png")
+    with Progress(console=err, transient=True) as bar:
+        task = bar.add_task("frames", total=None)
+        request = RunRequest(
+            file, weights, random_weights, pairs("--input", inputs), pairs("--output", outputs), {}, options,
+            trust=trust_custom or (), video=job, progress=lambda done, total, text: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+        lines = list(run_network(request))
+    for line in lines:
+        out.print(line, markup=False, highlight=False)

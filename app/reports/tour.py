@@ -17,8 +17,8 @@ from rich.progress import Progress
 
 import samples
 from app.cli.opened_network import Network, load_weights_for, open_network, weights_location
-from app.cli.profile import COLUMNS, by_saving, utilisation
 from app.reports.page import Page
+from app.reports.profile_table import COLUMNS, by_saving, utilisation
 from designer.files.atomic import make_folder
 from designer.files.document import save_document
 from designer.files.weights import Weights, fill_missing, required_weights

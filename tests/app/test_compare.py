@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from app.cli import main as cli
-from app.cli.compare import CompareRequest, compare
+from app.cli.compare_request import CompareRequest, compare
 from app.reports.comparison import Picture, Row, read_noise, summary
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.api import RunOptions

@@ -1,0 +1,57 @@
+"""`layerwright check`: shapes and problems of a network."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table
+
+from app.cli.console import out, show
+from app.cli.options import FileArgument, JsonOption
+from designer.graph.diagnostics import DiagnosticError, Severity
+
+if TYPE_CHECKING:
+    from app.cli.opened_network import Network, Row
+
+
+def check(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Show shapes and problems of a network; exit status 1 when there are errors."""
+    from app.cli.opened_network import open_network
+
+    try:
+        network = open_network(file, strict=False)
+    except DiagnosticError as error:
+        if as_json:
+            out.print_json(json.dumps({"layers": [], "diagnostics": [d.as_dict() for d in error.diagnostics]}))
+            raise typer.Exit(1) from None
+        raise
+    if as_json:
+        out.print_json(json.dumps(network.as_dict()))
+    else:
+        _print(network)
+    if network.has_errors:
+        raise typer.Exit(1)
+
+
+def _print(network: Network) -> None:
+    rows = network.rows()
+    out.print(_table(f"{network.graph.name}: {len(rows)} layers", rows))
+    show(network.diagnostics)
+    branch = sum(row.training for row in rows)
+    if branch:
+        out.print(f"{branch} of the layers are the training branch: left out of inference, ONNX and deployment")
+    total = sum(row.parameters for row in rows)
+    problems = sum(d.severity is Severity.ERROR for d in network.diagnostics)
+    out.print(f"{total:,} parameters, {problems} error{'s' if problems != 1 else ''}")
+
+
+def _table(title: str, rows: list[Row]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for heading in ("layer", "type", "output", "parameters"):
+        table.add_column(heading, justify="right" if heading == "parameters" else "left")
+    for row in rows:
+        kind = f"{row.type} (training)" if row.training else row.type
+        table.add_row(row.layer, kind, row.shape, f"{row.parameters:,}" if row.parameters else "")
+    return table

@@ -1,0 +1,45 @@
+"""`layerwright export`: a network in another form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.console import out
+from app.cli.options import FileArgument, SeedOption, WeightsOption
+
+export = typer.Typer(no_args_is_help=True, help="Write a network in another form.")
+
+
+@export.command("pytorch")
+def export_pytorch(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("--output", help="Folder for the project.")],
+    name: Annotated[str, typer.Option("--name", help="Class name of the model.")],
+) -> None:
+    """Write a PyTorch training project."""
+    from app.cli.opened_network import open_network
+    from exporters.pytorch import export_project
+
+    network = open_network(file)
+    for path in export_project(network.graph, network.registry, output, name):
+        out.print(str(path), markup=False, highlight=False)
+
+
+@export.command("onnx")
+def export_onnx_file(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("--output", help="The .onnx file to write.")],
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+) -> None:
+    """Write an ONNX file that onnx.checker accepts."""
+    from app.cli.opened_network import load_weights_for, open_network
+    from exporters.onnx import export_onnx
+
+    network = open_network(file)
+    tensors = load_weights_for(network, weights, random_weights)
+    export_onnx(network.graph, network.registry, tensors, output)
+    out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), markup=False)

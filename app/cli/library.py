@@ -1,0 +1,41 @@
+"""`layerwright operators` and `layerwright samples`: what the program includes."""
+
+from __future__ import annotations
+
+import json
+
+from rich.table import Table
+
+from app.cli.console import out, show
+from app.cli.options import JsonOption
+
+
+def operators(as_json: JsonOption = False) -> None:
+    """List the operators with their parameters."""
+    from designer.operators.registry import default_registry, plugin_folder
+
+    registry = default_registry()
+    if as_json:
+        from app.checks.operator_reference import operator_dict
+
+        show(tuple(registry.diagnostics))
+        activations = sorted(registry.activations.values(), key=lambda cls: cls.type)
+        out.print_json(json.dumps([operator_dict(cls) for cls in (*registry, *activations)]))
+        return
+    table = Table()
+    for heading in ("type", "category", "parameters"):
+        table.add_column(heading)
+    for cls in registry:
+        table.add_row(cls.type, cls.category.value, ", ".join(p.name for p in cls.parameters))
+    out.print(table)
+    out.print("attached activations: " + ", ".join(sorted(registry.activations)))
+    out.print(f"plugin folder: {plugin_folder()}", markup=False, highlight=False)
+    show(tuple(registry.diagnostics))
+
+
+def samples() -> None:
+    """List the samples that the program includes."""
+    import samples as package
+
+    for path in package.documents():
+        out.print(str(path), markup=False, highlight=False)

@@ -1,0 +1,45 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A model file (.xml or .nv-neural-model).")]
+JsonOption = Annotated[bool, typer.Option("--json")]
+WeightsOption = Annotated[Path | None, typer.Option("--weights", help="Folder of .npy or .bin, .safetensors, .pt.")]
+SeedOption = Annotated[
+    int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")
+]
+EngineOption = Annotated[str, typer.Option(help="onnxruntime or torch.")]
+PrecisionOption = Annotated[str, typer.Option(help="fp32, fp16 or bf16.")]
+LayoutOption = Annotated[str, typer.Option(help="nchw or nhwc.")]
+DeviceOption = Annotated[str, typer.Option(help="cpu or cuda.")]
+ThreadsOption = Annotated[int, typer.Option(help="0: all cores.")]
+TrustOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust-custom",
+        metavar="SHA256|ask",
+        help="Let custom layers run: by the digest of their source, or after showing it and asking.",
+    ),
+]
+
+
+def pairs(option: str, texts: list[str] | None) -> dict[str, Path]:
+    """`NAME=PATH` texts as a mapping. Raises DiagnosticError for any other text."""
+    found: dict[str, Path] = {}
+    for text in texts or ():
+        name, equals, path = text.partition("=")
+        if not equals or not name or not path:
+            raise DiagnosticError(
+                Diagnostic(
+                    "bad-option", f"{option} {text}: write NAME=PATH", remedy=f"for instance {option} input=a.png"
+                )
+            )
+        found[name] = Path(path)
+    return found
