@@ -7,7 +7,11 @@ from typing import Any
 
 from app.engine.protocol import BadRequestError, Params, text_of, whole_of
 from designer.graph.model import Source
+from designer.runtime import layer_weights
 from designer.runtime.api import Array
+from designer.runtime.gradient import gradient as gradient_of
+from designer.runtime.nonfinite import trace_nonfinite as find_nonfinite
+from designer.runtime.receptive import receptive as receptive_of
 from designer.runtime.session import Session
 
 Put = Callable[[Mapping[str, Array]], dict[str, Any]]  # arrays to handles, all or none
@@ -15,25 +19,25 @@ Put = Callable[[Mapping[str, Array]], dict[str, Any]]  # arrays to handles, all 
 
 def weights_of(session: Session, params: Params, put: Put) -> dict[str, Any]:
     """`{layer}` -> `{tensors: {name: handle}}`, axes in torch's order."""
-    return {"tensors": put(session.weights_of(text_of(params, "layer")))}
+    return {"tensors": put(layer_weights.weights_of(session, text_of(params, "layer")))}
 
 
 def gradient(session: Session, params: Params, put: Put) -> dict[str, Any]:
     """`{of, at: [channel or null, y, x] or null, input}` -> `{gradient: handle, note}`."""
-    made = session.gradient(Source.parse(text_of(params, "of")), text_of(params, "input"), _place(params.get("at")))
+    made = gradient_of(session, Source.parse(text_of(params, "of")), text_of(params, "input"), _place(params.get("at")))
     return {**put({"gradient": made.array}), "note": made.note}
 
 
 def receptive(session: Session, params: Params, put: Put) -> dict[str, Any]:
     """`{of, y, x, input}` -> `{box: [left, top, right, bottom], source, note}`, in pixels of what was fed."""
     of, layer = Source.parse(text_of(params, "of")), text_of(params, "input")
-    found = session.receptive(of, whole_of(params, "y", 0), whole_of(params, "x", 0), layer)
+    found = receptive_of(session, of, whole_of(params, "y", 0), whole_of(params, "x", 0), layer)
     return {"box": list(found.box), "source": found.source, "note": found.note}
 
 
 def trace_nonfinite(session: Session, params: Params, put: Put) -> dict[str, Any]:
     """-> `{layer or null, kind: "nan", "inf" or "", share, checked: [layer], note}`."""
-    trace = session.trace_nonfinite()
+    trace = find_nonfinite(session)
     kind, share = (trace.found.kind, trace.found.share) if trace.found is not None else ("", 0.0)
     return {"layer": trace.layer, "kind": kind, "share": share, "checked": list(trace.checked), "note": trace.note}
 

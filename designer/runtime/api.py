@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from designer.graph.model import Source
 
 Array = NDArray[np.float32]
 Tensor = NDArray[Any]
+Progress = Callable[[int, int, str], None]  # steps done, all of them, what is done now
 
 ENGINES = ("onnxruntime", "torch")
 AUTO = -1

@@ -17,14 +17,12 @@ from designer.operators.api import Role
 from designer.runtime.api import Array
 from designer.runtime.engines.torch_engine import TorchCompiled, TorchEngine
 from designer.runtime.feeding import Extent, cropped, factors, padded_extent
-from designer.runtime.network import operator_of, role_of, tensors
+from designer.runtime.network import evaluate, operator_of, role_of, tensors
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
-from designer.runtime.running import evaluate
+from designer.runtime.session import Session
 
 if TYPE_CHECKING:
     import torch
-
-    from designer.runtime.session import Session
 
 Place = tuple[int | None, int, int]  # channel (None: all), y, x
 

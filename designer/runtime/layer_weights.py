@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
 from designer.graph.types import TensorType
 from designer.operators.api import Operator
 from designer.runtime.api import Array
 from designer.runtime.engines.onnx_model import weight
 from designer.runtime.network import activation_of, not_runnable, operator_of
-
-if TYPE_CHECKING:
-    from designer.graph.inference import Inference
-    from designer.runtime.session import Session
+from designer.runtime.session import Session
 
 
 def weights_of(session: Session, layer: str) -> dict[str, Array]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import cast
+
+import numpy as np
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.graph import Graph
@@ -12,6 +15,7 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import TensorType
 from designer.operators.api import Activation, OnnxInput, OnnxNode, OnnxValue, Operator, Role
 from designer.operators.registry import Read
+from designer.runtime.api import Array
 
 
 def operator_of(inference: Inference, layer: str) -> Operator:
@@ -133,3 +137,23 @@ def not_runnable(inference: Inference, name: str) -> DiagnosticError:
             remedy=remedy,
         )
     )
+
+
+def evaluate(inference: Inference, layer: str, inputs: Sequence[Array]) -> dict[Source, Array]:
+    """The outputs of an analysis layer, float32; whatever its code raises becomes a DiagnosticError that names it."""
+    operator = operator_of(inference, layer)
+    try:
+        made = operator.evaluate(inputs)
+    except DiagnosticError as error:  # a layer does not know its own name
+        raise DiagnosticError(replace(d, layer=d.layer or layer) for d in error.diagnostics) from error
+    except Exception as error:  # the code of a plugin may raise anything
+        raise DiagnosticError(
+            Diagnostic(
+                "analysis-failed",
+                f"the analysis layer '{layer}' failed: {type(error).__name__}: {error}",
+                layer=layer,
+                remedy="change its parameters, or remove it",
+            )
+        ) from error
+    arrays = (np.ascontiguousarray(array, dtype=np.float32) for array in made)
+    return dict(zip(tensors(inference, layer), arrays, strict=True))

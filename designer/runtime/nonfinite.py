@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from designer.operators.api import Role
 from designer.runtime.api import Tensor
 from designer.runtime.layer_weights import weights_of
 from designer.runtime.network import role_of, tensors, type_of
-
-if TYPE_CHECKING:
-    from designer.runtime.session import Session
+from designer.runtime.session import Session
 
 TOGETHER = 1 << 28  # bytes of tensors that are looked at in one run
 

@@ -17,10 +17,9 @@ from designer.graph.graph import Graph
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
 from designer.operators.params import format_value
-from designer.runtime.api import Array, RunResult
+from designer.runtime.api import Array, Progress, RunResult
 from designer.runtime.feeding import cropped, tiling
 from designer.runtime.network import type_of
-from designer.runtime.running import Progress
 
 if TYPE_CHECKING:
     from designer.runtime.session import Session

@@ -7,11 +7,12 @@ of what was read. So a kept result is what a full run would give, to the last bi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import cast
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from designer.operators.api import Operator, Role
 from designer.operators.inlining import has_instances, inline, inlined_source
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output, training_branch, training_only
-from designer.runtime.api import Array, Compiled, Engine, RunOptions, RunResult
+from designer.runtime.api import ONE_TILE, Array, Compiled, Engine, Progress, RunOptions, RunResult, Step
 from designer.runtime.engines import make_engine
 from designer.runtime.expectation import Expectation
 from designer.runtime.feeding import (
@@ -36,6 +37,7 @@ from designer.runtime.feeding import (
     Fed,
     as_batch,
     check_fed,
+    crop,
     factors,
     frozen,
     padded_extent,
@@ -44,20 +46,13 @@ from designer.runtime.feeding import (
     tiling,
 )
 from designer.runtime.images import read_image, read_npy
-from designer.runtime.interrupt import Interrupt, interruptible
-from designer.runtime.layer_weights import weights_of
-from designer.runtime.looking import folded, widened
-from designer.runtime.network import operator_of, output_layers, tensor, type_of
-from designer.runtime.nonfinite import Trace, trace_nonfinite
+from designer.runtime.interrupt import Interrupt, current, interruptible
+from designer.runtime.looking import agree, folded, widened
+from designer.runtime.network import evaluate, operator_of, output_layers, tensor, tensors, type_of
 from designer.runtime.patterns import make_pattern, pattern_name
-from designer.runtime.plan import PartStep, Plan, make_plan
-from designer.runtime.receptive import Receptive, receptive
-from designer.runtime.results import KEEP_BYTES, PartPrint, Results, WeightPrints, fingerprint, layer_text
-from designer.runtime.running import Progress, Run
-from designer.runtime.tiles import Tiling
-
-if TYPE_CHECKING:
-    from designer.runtime.gradient import Gradient
+from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
+from designer.runtime.results import KEEP_BYTES, PartPrint, Result, Results, WeightPrints, fingerprint, layer_text
+from designer.runtime.tiles import Tiling, Tilings
 
 NEAR = 4  # neighbours that a look at a layer brings along take at most this part of the memory for results
 COMPILED = 4  # parts kept ready beside those of the present run; each holds packed weights and working memory
@@ -95,8 +90,7 @@ class Session:
         self._plans: dict[tuple[Source, ...], tuple[Plan, dict[PartStep, PartPrint]]] = {}
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self.results = Results(keep_bytes)
-        self.memory = memory
-        self.tilings: dict[str, Tiling] = {}
+        self.tilings = Tilings(self.inference, self.options.tile, memory)
         self.differs: set[str] = set()  # keys of parts whose bits change when neighbours are brought along
         self.by_torch: dict[str, str] = {}  # parts that torch had to run, by key: why
         self.set_weights(weights)
@@ -249,7 +243,7 @@ class Session:
         """
         started = perf_counter()
         try:
-            run = Run(self, capture)
+            run = _Run(self, capture)
             with interruptible(interrupt):
                 result = run.go(progress)
         except DiagnosticError as error:
@@ -266,23 +260,9 @@ class Session:
         milliseconds = (perf_counter() - started) * 1000
         return RunResult(result[0], result[1], steps, milliseconds, self.weights.note, "; ".join(notes))
 
-    def weights_of(self, layer: str) -> dict[str, Array]:
-        """The weight tensors of a layer, see layer_weights.py."""
-        return weights_of(self, layer)
-
-    def gradient(self, of: Source, layer: str, at: tuple[int | None, int, int] | None = None) -> Gradient:
-        """How a tensor, or its values at (channel, y, x), change with an input layer: see gradient.py."""
-        from designer.runtime.gradient import gradient
-
-        return gradient(self, of, layer, at)
-
-    def receptive(self, of: Source, y: int, x: int, layer: str) -> Receptive:
-        """The pixels of an input that one pixel of a tensor depends on: see receptive.py."""
-        return receptive(self, of, y, x, layer)
-
-    def trace_nonfinite(self) -> Trace:
-        """The first layer that makes values that are no numbers: see nonfinite.py."""
-        return trace_nonfinite(self)
+    def tile_session(self, graph: Graph) -> Session:
+        """What runs a network that is a tile of a part of this one."""
+        return Session(graph, self.registry, self.weights, replace(self.options, tile=ONE_TILE), keep_bytes=0)
 
     def source(self, source: Source) -> Source:
         """The tensor that a name of the document stands for, in the network that runs."""
@@ -383,3 +363,165 @@ class Session:
             return None
         above = self._graph.upstream([source.layer])
         return next((pair for name, pair in padded.items() if name in above), None)
+
+
+class _Run:
+    """One run of a session, step by step: each is either taken from earlier results or computed. `keys` are those of the results it used, `notes` what the person should know."""
+
+    def __init__(self, session: Session, capture: Sequence[Source]) -> None:
+        self.session = session
+        self.capture = capture
+        self.plan, self.prints = session.planned(capture)
+        self.values: dict[Source, Array] = {}
+        self.versions: dict[Source, str] = {}
+        self.cropped: set[Source] = set()
+        self.keys: set[str] = set()
+        self.steps: list[Step] = []
+        self.notes: dict[str, None] = {}
+        self.progress: Progress | None = None
+
+    def go(self, progress: Progress | None) -> tuple[dict[str, Array], dict[Source, Array], tuple[Step, ...]]:
+        session, total = self.session, len(self.plan.steps)
+        self.progress = progress
+        for name in self.plan.inputs:
+            version, array = session.fed_input(name)
+            self.versions[Source(name)], self.values[Source(name)] = version, array
+        for number, step in enumerate(self.plan.steps):
+            current().check()
+            if progress is not None:
+                progress(number, total, _title(step))
+            self.steps.append(self._part(step) if isinstance(step, PartStep) else self._analysis(step))
+        if progress is not None:
+            progress(total, total, "")
+        session.forget(len(self.prints))
+        outputs = {name: self._output(Source(name)) for name in session.output_layers()}
+        captures = {source: self._value(session.source(source)) for source in self.capture}
+        return outputs, captures, tuple(self.steps)
+
+    def _part(self, step: PartStep) -> Step:
+        session, part, prints = self.session, step.part, self.prints[step]
+        versions = [self.versions[feed] for feed in part.feeds]
+        key, group = fingerprint(prints.key, versions), fingerprint(prints.group, versions)
+        tiled = None
+        if session.results.get(key) is None:
+            tiled = session.tilings.of(step, prints.key, self._batch(step))
+        near = tiled is None and session.results.get(key) is None
+        found = self._near(step, group, versions) if near else None
+        compute = (
+            partial(self._in_tiles, step, *tiled) if tiled is not None else partial(self._compute, step, prints.key)
+        )
+        done = found or self._do(key, part.layers, session.engine.name, compute, group)
+        note = session.by_torch.get(prints.key)
+        if note is None:
+            return done
+        self.notes[note] = None
+        return replace(done, engine="torch")
+
+    def _compute(self, step: PartStep, print_: str) -> Mapping[Source, Array]:
+        made = self.session.compile(step, print_).run({feed: self.values[feed] for feed in step.part.feeds})
+        return cast(Mapping[Source, Array], made)
+
+    def _in_tiles(self, step: PartStep, tiling: Tiling, side: int) -> Mapping[Source, Array]:
+        counts = [len(tiling.tiles(axis, side)) for axis in (0, 1)]
+        total = counts[0] * counts[1]
+        self.notes[f"run in {total} tiles of {side} x {side} pixels, to fit into memory"] = None
+
+        def tell(done: int, total: int) -> None:
+            current().check()
+            if self.progress is not None:
+                self.progress(done, total, f"{_title(step)}, tile {done + 1} of {total}")
+
+        feeds = {feed: self.values[feed] for feed in step.part.feeds}
+        made = tiling.run(feeds, side, self.session.tile_session, tell)
+        return cast(Mapping[Source, Array], made)
+
+    def _batch(self, step: PartStep) -> int:
+        return max((len(self.values[feed]) for feed in step.part.feeds), default=1)
+
+    def _near(self, step: PartStep, group: str, versions: list[str]) -> Step | None:
+        """Take the step's tensors from a run that brings their neighbours; None where the step should run as it is.
+
+        That is so while values still change (nothing was kept for these), and where bits would differ.
+        """
+        session, started = self.session, perf_counter()
+        before = session.results.like(group)
+        looked_at = {self.plan.origin[session.source(source)] for source in self.capture} & set(step.wanted)
+        if before is None or not looked_at:
+            return None
+        batch = self._batch(step)
+        for wide, prints in session.widened(step, looked_at, batch):
+            key = fingerprint(prints.key, versions)
+            result = session.results.get(key)
+            cached = result is not None
+            if result is None:
+                made = {source: frozen(array) for source, array in self._compute(wide, prints.key).items()}
+                known = before[1]
+                if not agree(known.tensors, made):
+                    session.differs.add(prints.key)
+                    continue
+                # What was known stays the same object with the same version: nothing that depends on it runs again.
+                held = {source: known.tensors.get(source, array) for source, array in made.items()}
+                marks = {source: known.versions.get(source) or fingerprint(key, str(source)) for source in made}
+                result = Result(held, marks, group)
+                session.results.put(key, result)
+            self.keys.update((key, before[0]))
+            self.values.update(result.tensors)
+            self.versions.update(result.versions)
+            spent = 0.0 if cached else (perf_counter() - started) * 1000
+            return Step(step.part.layers, session.engine.name, spent, cached)
+        return None
+
+    def _analysis(self, step: AnalysisStep) -> Step:
+        session = self.session
+        feeds = {feed: self.values[feed] for feed in step.feeds}
+        if step.late:
+            feeds = {feed: self._cropped(feed) for feed in feeds}
+            self.cropped.update(tensors(session.inference, step.layer))
+        versions = [(self.versions[feed], feeds[feed].shape) for feed in step.feeds]
+        key = fingerprint(layer_text(session.inference.graph[step.layer]), versions)
+
+        def compute() -> Mapping[Source, Array]:
+            return evaluate(session.inference, step.layer, [feeds[feed] for feed in step.feeds])
+
+        return self._do(key, (step.layer,), "numpy", compute)
+
+    def _do(
+        self,
+        key: str,
+        layers: tuple[str, ...],
+        engine: str,
+        compute: Callable[[], Mapping[Source, Array]],
+        group: str = "",
+    ) -> Step:
+        results = self.session.results
+        started = perf_counter()
+        result = results.get(key)
+        cached = result is not None
+        if result is None:
+            made = {source: frozen(array) for source, array in compute().items()}
+            result = Result(made, {source: fingerprint(key, str(source)) for source in made}, group)
+            results.put(key, result)
+        self.keys.add(key)
+        self.values.update(result.tensors)
+        self.versions.update(result.versions)
+        return Step(layers, engine, 0.0 if cached else (perf_counter() - started) * 1000, cached)
+
+    def _value(self, source: Source) -> Array:
+        return self.values[self.plan.origin[source]]
+
+    def _output(self, source: Source) -> Array:
+        return self._cropped(self.plan.origin[source])
+
+    def _cropped(self, source: Source) -> Array:
+        array = self.values[source]
+        if source in self.cropped:
+            return array
+        padding = self.session.padding(source)
+        return array if padding is None else crop(array, *padding)
+
+
+def _title(step: PartStep | AnalysisStep) -> str:
+    if isinstance(step, AnalysisStep):
+        return step.layer
+    layers = step.part.layers
+    return layers[0] if len(layers) == 1 else f"{layers[0]} ... {layers[-1]}"

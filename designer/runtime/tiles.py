@@ -6,11 +6,11 @@ So the pieces are what the whole would have been. Analysis layers always see who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, lcm, prod
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -20,15 +20,12 @@ from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size3D
 from designer.operators.api import Role
-from designer.runtime.api import AUTO, ONE_TILE, Tensor
+from designer.runtime.api import AUTO, ONE_TILE, Array, RunResult, Tensor
+from designer.runtime.layer_reach import layer_reach, piecewise, reached
 from designer.runtime.machine import free_memory
 from designer.runtime.network import inputs_of, role_of, tensors, type_of
 from designer.runtime.plan import PartStep
 from designer.runtime.reach import Places, UnknownReachError
-from designer.runtime.receptive import layer_reach, piecewise, reached
-
-if TYPE_CHECKING:
-    from designer.runtime.session import Session
 
 SPARE = (
     2.6  # engines need room beside the tensors: packed weights, other layouts of them, what an arena keeps (measured)
@@ -47,12 +44,19 @@ class Tile:
     core: Window
 
 
+class TileRunner(Protocol):
+    """What runs the network of one tile; a Session does."""
+
+    def set_input(self, layer: str, array: Array, *, picture: bool) -> None: ...
+    def run(self, capture: Sequence[Source]) -> RunResult: ...
+    def invalidate(self) -> None: ...
+
+
 class Tiling:
     """How one part is run in tiles. Raises DiagnosticError "not-tileable" with the layer in the way."""
 
-    def __init__(self, session: Session, step: PartStep) -> None:
-        self.session, self.step = session, step
-        self.inference = session.inference
+    def __init__(self, inference: Inference, step: PartStep) -> None:
+        self.inference, self.step = inference, step
         feeds = [feed for feed in step.part.feeds if self._picture(feed)]
         if len(feeds) < len(step.part.feeds) or not feeds:
             raise _refused(step.part.layers[0], "it reads something that is no picture")
@@ -131,19 +135,25 @@ class Tiling:
 
     # --- running -------------------------------------------------------------------------------------------------
 
-    def run(self, feeds: Mapping[Source, Tensor], side: int, tell: Callable[[int, int], None]) -> dict[Source, Tensor]:
+    def run(
+        self,
+        feeds: Mapping[Source, Tensor],
+        side: int,
+        runner: Callable[[Graph], TileRunner],
+        tell: Callable[[int, int], None],
+    ) -> dict[Source, Tensor]:
         """The wanted tensors, put together of tiles of that side. `tell(done, total)` comes before every tile."""
         batch = max(len(array) for array in feeds.values())
         whole = {
             source: np.empty(type_of(self.inference, source).concrete(batch), np.float32) for source in self.step.wanted
         }
         rows, columns = (self.tiles(axis, side) for axis in (0, 1))
-        small: Session | None = None
+        small: TileRunner | None = None
         total = len(rows) * len(columns)
         for number, (row, column) in enumerate((r, c) for r in rows for c in columns):
             tell(number, total)
             cuts = (row.cut, column.cut)
-            small = small or self._session(cuts)
+            small = small or runner(self._tile_graph(cuts))
             for feed, array in feeds.items():
                 places = tuple(self._within(feed, axis, cuts[axis]) for axis in (0, 1))
                 small.set_input(_name(feed), array[:, :, slice(*places[0]), slice(*places[1])], picture=False)
@@ -153,7 +163,7 @@ class Tiling:
                 raise DiagnosticError(
                     replace(d, message=f"in tiles: {d.message}") for d in error.diagnostics
                 ) from error
-            small.results.clear()
+            small.invalidate()
             for source in self.step.wanted:
                 self._paste(whole[source], made[_kept(source)], source, (row, column))
         return whole
@@ -173,9 +183,9 @@ class Tiling:
         scale, size = self.scales[axis][source], self._extent(source)[axis]
         return int(cut[0] / scale), size if cut[1] == self.base[axis] else int(cut[1] / scale)
 
-    def _session(self, cuts: tuple[Window, Window]) -> Session:
+    def _tile_graph(self, cuts: tuple[Window, Window]) -> Graph:
         """The part as a network of its own: what it reads are inputs of the size of a tile."""
-        graph, session = self.inference.graph, self.session
+        graph = self.inference.graph
         layers = []
         for feed in self.step.part.feeds:
             (top, bottom), (left, right) = (self._within(feed, axis, cuts[axis]) for axis in (0, 1))
@@ -189,9 +199,7 @@ class Tiling:
             sources = [None if s is None else next(reads) for s in layer.inputs]
             layers.append(replace(layer, inputs=tuple(names.get(s, s) if s is not None else None for s in sources)))
         layers += [Layer(f"tile of {s}", "output", inputs=(names.get(s, s),)) for s in self.step.wanted]
-        options = replace(session.options, tile=ONE_TILE)
-        small = type(session)(Graph(layers), session.registry, session.weights, options, keep_bytes=0)
-        return small
+        return Graph(layers)
 
     # --- the part's geometry -------------------------------------------------------------------------------------
 
@@ -257,33 +265,38 @@ def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:
     return most * SPARE
 
 
-def tiling_of(session: Session, step: PartStep, key: str, batch: int) -> tuple[Tiling, int] | None:
-    """How a part is run in tiles and their side; None where it is run whole."""
-    wanted = session.options.tile
-    limit = session.memory or free_memory() * SHARE
-    if wanted in (0, ONE_TILE) or (wanted == AUTO and peak_bytes(session.inference, step, batch) <= limit):
-        return None
-    known = session.tilings.get(key)
-    if known is None:
-        session.tilings.clear()  # one network at one size
-        try:
-            known = session.tilings[key] = Tiling(session, step)
-        except DiagnosticError as error:
-            if wanted != AUTO:
-                raise
-            _check_whole(session, step, batch, error)
+class Tilings:
+    """Which parts of a session are run in tiles. `tile` is as in `RunOptions`; `memory` 0 means what is free."""
+
+    def __init__(self, inference: Inference, tile: int, memory: int) -> None:
+        self._inference, self._tile, self._memory = inference, tile, memory
+        self._known: dict[str, Tiling] = {}
+
+    def of(self, step: PartStep, key: str, batch: int) -> tuple[Tiling, int] | None:
+        """How a part is run in tiles and their side; None where it is run whole. `key` tells parts and sizes apart."""
+        limit = self._memory or free_memory() * SHARE
+        if self._tile in (0, ONE_TILE) or (self._tile == AUTO and peak_bytes(self._inference, step, batch) <= limit):
             return None
-    side = known.side_for(limit, batch) if wanted == AUTO else wanted
-    return (known, side) if side < max(known.base) else None
+        known = self._known.get(key)
+        if known is None:
+            try:
+                known = Tiling(self._inference, step)
+            except DiagnosticError as error:
+                if self._tile != AUTO:
+                    raise
+                self._check_whole(step, batch, error)
+                return None
+            self._known = {key: known}  # one network at one size
+        side = known.side_for(limit, batch) if self._tile == AUTO else self._tile
+        return (known, side) if side < max(known.base) else None
 
-
-def _check_whole(session: Session, step: PartStep, batch: int, refusal: DiagnosticError) -> None:
-    """Raise DiagnosticError where a part that cannot be run in tiles will not fit into memory as a whole either."""
-    wanted, free = peak_bytes(session.inference, step, batch) / SPARE, session.memory or free_memory()
-    if wanted > free:
-        (found,) = refusal.diagnostics
-        sizes = f"it needs about {wanted / 2**20:.0f} MiB, {free / 2**20:.0f} MiB are free"
-        raise DiagnosticError(replace(found, code="out-of-memory", message=f"{found.message}; {sizes}"))
+    def _check_whole(self, step: PartStep, batch: int, refusal: DiagnosticError) -> None:
+        """Raise DiagnosticError where a part that cannot be run in tiles does not fit into memory as a whole either."""
+        needed, free = peak_bytes(self._inference, step, batch) / SPARE, self._memory or free_memory()
+        if needed > free:
+            (found,) = refusal.diagnostics
+            sizes = f"it needs about {needed / 2**20:.0f} MiB, {free / 2**20:.0f} MiB are free"
+            raise DiagnosticError(replace(found, code="out-of-memory", message=f"{found.message}; {sizes}"))
 
 
 def _name(feed: Source) -> str:

@@ -11,6 +11,8 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Source
 from designer.runtime.api import RunOptions
+from designer.runtime.gradient import gradient
+from designer.runtime.layer_weights import weights_of
 from designer.runtime.session import Session
 
 torch = pytest.importorskip("torch")
@@ -41,16 +43,16 @@ def by_hand(array, pick=lambda y: y.sum()):
 def test_gradient_of_the_sum(runtime_registry, options, note):
     if options["engine"] == "onnxruntime":
         pytest.importorskip("onnxruntime")
-    found = session_of(unet(), runtime_registry, **options).gradient(OUT, "image")
+    found = gradient(session_of(unet(), runtime_registry, **options), OUT, "image")
     np.testing.assert_allclose(found.array, by_hand(pixels()), atol=1e-5)
     assert found.note == note
 
 
 def test_gradient_of_one_value_and_of_one_pixel(runtime_registry):
     session = session_of(unet(), runtime_registry)
-    one = session.gradient(OUT, "image", (1, 7, 12)).array
+    one = gradient(session, OUT, "image", (1, 7, 12)).array
     np.testing.assert_allclose(one, by_hand(pixels(), lambda y: y[:, 1, 7, 12].sum()), atol=1e-6)
-    pixel = session.gradient(OUT, "image", (None, 7, 12)).array
+    pixel = gradient(session, OUT, "image", (None, 7, 12)).array
     np.testing.assert_allclose(pixel, by_hand(pixels(), lambda y: y[:, :, 7, 12].sum()), atol=1e-6)
 
 
@@ -59,7 +61,7 @@ def test_gradient_inside_the_network_and_with_an_activation(runtime_registry):
     x = torch.from_numpy(pixels()).requires_grad_()
     kernel, bias = (torch.from_numpy(w.tensors[WeightKey("enc 1", t)]) for t in ("kernel", "bias"))
     torch.relu(torch.nn.functional.conv2d(x, kernel, bias, padding=1)).sum().backward()
-    found = session_of(unet(), runtime_registry).gradient(Source("enc 1"), "image")
+    found = gradient(session_of(unet(), runtime_registry), Source("enc 1"), "image")
     np.testing.assert_allclose(found.array, x.grad.numpy(), atol=1e-5)
 
 
@@ -72,20 +74,20 @@ def test_gradient_with_padding_belongs_to_the_pixels_that_were_fed(runtime_regis
 
     x = torch.from_numpy(array).requires_grad_()
     plain_torch_unet(unet_weights()).eval()(pad(x))[:, :, :22, :29].sum().backward()
-    found = session.gradient(Source("result"), "image").array
+    found = gradient(session, Source("result"), "image").array
     assert found.shape == array.shape
     np.testing.assert_allclose(found, x.grad.numpy(), atol=1e-5)
 
 
 def test_gradient_is_to_the_values_that_the_network_reads(runtime_registry):
     session = session_of(unet(scale=2.0, shift=-1.0), runtime_registry, picture=True)
-    np.testing.assert_allclose(session.gradient(OUT, "image").array, by_hand(pixels() * 2 - 1), atol=1e-5)
+    np.testing.assert_allclose(gradient(session, OUT, "image").array, by_hand(pixels() * 2 - 1), atol=1e-5)
 
 
 def test_gradient_goes_through_analysis_layers_and_says_so(runtime_registry):
     session = session_of(analysed(), runtime_registry)
     noisy = session.run([Source("noise")]).captures[Source("noise")]
-    found = session.gradient(Source("result"), "image")
+    found = gradient(session, Source("result"), "image")
     np.testing.assert_allclose(found.array, by_hand(noisy), atol=1e-5)
     assert found.note == "passed through 'noise', 'mix' as if the first input went on unchanged"
 
@@ -101,7 +103,7 @@ def test_gradient_of_what_cannot_be(runtime_registry):
     )
     session = Session(graph, runtime_registry, Weights(), RunOptions(engine="torch", threads=1))
     session.set_input("image", pixels(8, 8), picture=False)
-    assert not session.gradient(Source("result"), "image").array.any()
+    assert not gradient(session, Source("result"), "image").array.any()
     for source, name, at, code in (
         ("result", "other", None, "no-path"),
         ("result", "rounded", None, "no-such-input"),
@@ -110,7 +112,7 @@ def test_gradient_of_what_cannot_be(runtime_registry):
         ("nothing", "image", None, "no-such-layer"),
     ):
         with pytest.raises(DiagnosticError) as caught:
-            session.gradient(Source(source), name, at)
+            gradient(session, Source(source), name, at)
         assert caught.value.diagnostics[0].code == code
         assert caught.value.diagnostics[0].remedy
 
@@ -118,7 +120,7 @@ def test_gradient_of_what_cannot_be(runtime_registry):
 def test_results_of_runs_stay_the_same_bits_after_a_gradient(runtime_registry):
     session = session_of(analysed(), runtime_registry)
     before = session.run().outputs["result"].copy()
-    session.gradient(OUT, "image")
+    gradient(session, OUT, "image")
     assert session.run().outputs["result"].tobytes() == before.tobytes()
     session.invalidate()
     assert session.run().outputs["result"].tobytes() == before.tobytes()
@@ -127,12 +129,12 @@ def test_results_of_runs_stay_the_same_bits_after_a_gradient(runtime_registry):
 def test_weights_of_a_layer(runtime_registry):
     weights = unet_weights()
     session = session_of(unet(), runtime_registry)
-    found = session.weights_of("enc_2")
+    found = weights_of(session, "enc_2")
     assert list(found) == ["kernel", "bias"]
     np.testing.assert_array_equal(found["kernel"], weights.tensors[WeightKey("enc_2", "kernel")])
-    assert session.weights_of("pool") == {}
+    assert weights_of(session, "pool") == {}
     with pytest.raises(DiagnosticError, match="no layer 'nothing'"):
-        session.weights_of("nothing")
+        weights_of(session, "nothing")
 
 
 def test_weights_of_an_attached_activation(runtime_registry):
@@ -144,4 +146,4 @@ def test_weights_of_an_attached_activation(runtime_registry):
         Weights({WeightKey(*key): np.ones(shape, np.float32) for key, shape in tensors.items()}),
         RunOptions(engine="torch"),
     )
-    assert sorted(session.weights_of("conv")) == sorted(name for _, name in tensors)
+    assert sorted(weights_of(session, "conv")) == sorted(name for _, name in tensors)

@@ -11,7 +11,7 @@ from designer.graph.graph import Graph
 from designer.graph.template import Template
 from designer.runtime import nonfinite as module
 from designer.runtime.api import RunOptions
-from designer.runtime.nonfinite import nonfinite
+from designer.runtime.nonfinite import nonfinite, trace_nonfinite
 from designer.runtime.session import Session
 
 pytest.importorskip("onnxruntime")
@@ -56,7 +56,7 @@ def test_counts_of_a_tensor():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_layer_that_made_them_is_found(runtime_registry, engine):
     session = session_of(logarithm(), runtime_registry, engine)
-    trace = session.trace_nonfinite()
+    trace = trace_nonfinite(session)
     assert trace.layer == "log"
     assert trace.found.kind == "nan"
     assert trace.found.share == pytest.approx((pixels() < 0.5).mean(), abs=1e-6)
@@ -65,7 +65,7 @@ def test_the_layer_that_made_them_is_found(runtime_registry, engine):
 
 
 def test_a_network_that_is_well(runtime_registry):
-    trace = session_of(analysed(), runtime_registry, weights=unet_weights()).trace_nonfinite()
+    trace = trace_nonfinite(session_of(analysed(), runtime_registry, weights=unet_weights()))
     assert trace.layer is None
     assert trace.found is None
     assert {"image", "noise", "enc 1", "mix", "result"} <= set(trace.checked)
@@ -74,7 +74,7 @@ def test_a_network_that_is_well(runtime_registry):
 def test_the_input_may_bring_them(runtime_registry):
     array = pixels()
     array[0, 0, 3, 3] = np.inf
-    trace = session_of(unet(), runtime_registry, weights=unet_weights(), array=array).trace_nonfinite()
+    trace = trace_nonfinite(session_of(unet(), runtime_registry, weights=unet_weights(), array=array))
     assert trace.layer == "image"
     assert trace.found.kind == "inf"
     assert trace.note == "what was fed holds them already"
@@ -85,7 +85,7 @@ def test_weights_may_be_the_cause(runtime_registry):
     broken = dict(weights.tensors)
     broken[WeightKey("enc_2", "bias")] = broken[WeightKey("enc_2", "bias")].copy()
     broken[WeightKey("enc_2", "bias")][1] = np.nan
-    trace = session_of(unet(), runtime_registry, weights=Weights(broken)).trace_nonfinite()
+    trace = trace_nonfinite(session_of(unet(), runtime_registry, weights=Weights(broken)))
     assert trace.layer == "enc_2"
     assert trace.note == "not all of its weights are finite: bias"
 
@@ -93,7 +93,7 @@ def test_weights_may_be_the_cause(runtime_registry):
 def test_a_few_tensors_at_a_time_find_the_same(runtime_registry, monkeypatch):
     monkeypatch.setattr(module, "TOGETHER", 1)
     session = session_of(logarithm(), runtime_registry)
-    assert session.trace_nonfinite().layer == "log"
+    assert trace_nonfinite(session).layer == "log"
 
 
 def test_inside_a_template(runtime_registry):
@@ -111,6 +111,6 @@ def test_inside_a_template(runtime_registry):
         ],
         templates=[Template("rooted", body)],
     )
-    trace = session_of(graph, runtime_registry).trace_nonfinite()
+    trace = trace_nonfinite(session_of(graph, runtime_registry))
     assert trace.layer == "block.root"
     assert trace.found.kind == "nan"

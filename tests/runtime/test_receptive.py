@@ -13,6 +13,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Source
 from designer.operators.inlining import inline
 from designer.runtime.api import RunOptions
+from designer.runtime.receptive import receptive
 from designer.runtime.session import Session
 
 torch = pytest.importorskip("torch")
@@ -62,10 +63,10 @@ def conv(number, kernel="3x3", **params):
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_a_stack_of_convolutions_sees_two_pixels_more_each(runtime_registry, count):
     session = session_of(chain(*(conv(n) for n in range(count))), runtime_registry)
-    found = session.receptive(RESULT, 12, 16, "image")
+    found = receptive(session, RESULT, 12, 16, "image")
     assert found.box == (16 - count, 12 - count, 17 + count, 13 + count)
     assert (found.source, found.note) == ("computed", "")
-    corner = session.receptive(RESULT, 0, 31, "image")
+    corner = receptive(session, RESULT, 0, 31, "image")
     assert corner.box == (31 - count, 0, 32, 1 + count)
 
 
@@ -105,7 +106,7 @@ def test_boxes_are_exact(runtime_registry, name):
     session = session_of(chain(*CHAINS[name]), runtime_registry)
     height, width = session.run().outputs["result"].shape[2:]
     for y, x in ((0, 0), (height // 2, width // 2), (height // 2 + 1, width // 3), (height - 1, width - 1)):
-        found = session.receptive(RESULT, y, x, "image")
+        found = receptive(session, RESULT, y, x, "image")
         assert found.source == "computed"
         assert found.box == poisoned(session, y, x), (y, x)
 
@@ -114,20 +115,20 @@ def test_a_unet_with_skips(runtime_registry):
     session = Session(unet(), runtime_registry, unet_weights(), RunOptions(engine="torch", threads=1))
     session.set_input("image", pixels(), picture=False)
     for y, x in ((11, 14), (12, 17), (0, 31)):
-        assert session.receptive(Source("out"), y, x, "image").box == poisoned(session, y, x)
-    assert session.receptive(Source("enc 1"), 5, 6, "image").box == (5, 4, 8, 7)
+        assert receptive(session, Source("out"), y, x, "image").box == poisoned(session, y, x)
+    assert receptive(session, Source("enc 1"), 5, 6, "image").box == (5, 4, 8, 7)
 
 
 def test_what_reads_whole_pictures_says_so(runtime_registry):
     session = session_of(chain(*CHAINS["global"]), runtime_registry)
-    found = session.receptive(RESULT, 3, 4, "image")
+    found = receptive(session, RESULT, 3, 4, "image")
     assert found.box == (0, 0, 32, 24)
     assert found.note == "'norm' reads the whole picture"
 
 
 def test_a_pixel_that_depends_on_nothing(runtime_registry):
     graph = chain(("pad", "padding", {"left": 4, "top": 0, "right": 0, "bottom": 0, "mode": "constant"}))
-    found = session_of(graph, runtime_registry).receptive(RESULT, 3, 2, "image")
+    found = receptive(session_of(graph, runtime_registry), RESULT, 3, 2, "image")
     assert found.box == (0, 0, 0, 0)
     assert "does not depend on 'image'" in found.note
 
@@ -141,13 +142,13 @@ def test_pixels_of_the_padding_are_those_of_the_edge(runtime_registry):
         ]
     )
     session = session_of(graph, runtime_registry, 24, 30)
-    assert session.receptive(Source("conv"), 31, 31, "image").box == (29, 23, 30, 24)
+    assert receptive(session, Source("conv"), 31, 31, "image").box == (29, 23, 30, 24)
 
 
 def test_what_is_not_known_is_measured(runtime_registry):
     multiple = ("multiple", "pad_to_multiple", {"multiple": "8"})
     session = session_of(chain(conv(1), multiple, conv(2)), runtime_registry)
-    found = session.receptive(RESULT, 12, 16, "image")
+    found = receptive(session, RESULT, 12, 16, "image")
     assert (found.box, found.source) == ((14, 10, 19, 15), "measured")
     assert "'multiple'" in found.note
 
@@ -155,10 +156,10 @@ def test_what_is_not_known_is_measured(runtime_registry):
 def test_analysis_layers_reach_as_far_as_they_say(runtime_registry):
     blur = ("noise", "noise", {"kind": "blur", "scale": "1.0"})
     session = session_of(chain(blur, conv(1)), runtime_registry)
-    assert session.receptive(RESULT, 12, 16, "image").box == (12, 8, 21, 17)
+    assert receptive(session, RESULT, 12, 16, "image").box == (12, 8, 21, 17)
     grain = ("noise", "noise", {"kind": "gaussian"})
     session = session_of(chain(grain, conv(1)), runtime_registry)
-    assert session.receptive(RESULT, 12, 16, "image").box == (15, 11, 18, 14)
+    assert receptive(session, RESULT, 12, 16, "image").box == (15, 11, 18, 14)
 
 
 def test_attached_activations_that_mix_channels_reach_no_farther(runtime_registry):
@@ -169,13 +170,13 @@ def test_attached_activations_that_mix_channels_reach_no_farther(runtime_registr
             layer("result", "output", "conv"),
         ]
     )
-    assert session_of(graph, runtime_registry).receptive(RESULT, 5, 5, "image").box == (4, 4, 7, 7)
+    assert receptive(session_of(graph, runtime_registry), RESULT, 5, 5, "image").box == (4, 4, 7, 7)
 
 
 def test_places_that_are_not_there(runtime_registry):
     session = session_of(chain(conv(1)), runtime_registry)
     for y, x in ((24, 0), (0, 32), (-1, 0)):
         with pytest.raises(DiagnosticError, match="has no pixel"):
-            session.receptive(RESULT, y, x, "image")
+            receptive(session, RESULT, y, x, "image")
     with pytest.raises(DiagnosticError, match="no input layer"):
-        session.receptive(RESULT, 0, 0, "conv_1")
+        receptive(session, RESULT, 0, 0, "conv_1")

@@ -189,11 +189,11 @@ def part_of(session) -> PartStep:
 
 def test_overlap_is_the_receptive_field(runtime_registry):
     whole, _ = pair(chain(conv(1), conv(2, "5x5"), conv(3)), runtime_registry, 16, 64, 64)
-    tiling = Tiling(whole, part_of(whole))
+    tiling = Tiling(whole.inference, part_of(whole))
     assert tiling.around(0) == (4, 4)
     assert tiling.unit(0) == 1
     deep, _ = pair(unet(), runtime_registry, 16, 64, 64, weights=unet_weights())
-    assert Tiling(deep, part_of(deep)).unit(1) == 4
+    assert Tiling(deep.inference, part_of(deep)).unit(1) == 4
 
 
 def test_memory_decides_where_nobody_does(runtime_registry):
