@@ -22,6 +22,7 @@ except ModuleNotFoundError:
     print("gpu-check: this Python lacks numpy: use one that has torch and numpy (make gpu-check PYTHON=...)")
     sys.exit(2)
 
+from app.process import module_command
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
@@ -129,7 +130,7 @@ def _counters(options: argparse.Namespace, run: RunOptions, size: int) -> Counte
         return None
     import torch
 
-    command = [sys.executable, "-m", "app.checks.gpu_check", "--counted", f"{run.precision},{run.layout}"]
+    command = module_command("app.checks.gpu_check", "--counted", f"{run.precision},{run.layout}")
     command += ["--device", run.device, "--document", str(options.document), "--size", str(size)]
     if options.weights is not None:
         command += ["--weights", str(options.weights)]

@@ -184,6 +184,21 @@ def test_the_real_worker_answers_and_hands_arrays_over(qtbot: QtBot, replies: Re
     client.close()
 
 
+def test_the_worker_is_ours_in_a_project_with_packages_of_the_same_names(
+    qtbot: QtBot, replies: Replies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("app", "designer"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('imported another project')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    client = EngineClient()
+    with qtbot.waitSignal(client.started, timeout=30000):
+        replies.ask(client, "ping")
+    qtbot.waitUntil(lambda: bool(replies.results))
+    client.close()
+
+
 def _is_alive(pid: int) -> bool:
     QCoreApplication.processEvents()
     try:

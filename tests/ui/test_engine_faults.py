@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.process import module_command
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
@@ -192,7 +192,7 @@ def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
 @pytest.fixture
 def narrow(qapp: QApplication) -> Iterator[EngineClient]:
     """An engine that may take little memory."""
-    client = EngineClient(command=(sys.executable, "-m", "app.engine.worker", "--memory", "1200"))
+    client = EngineClient(command=module_command("app.engine.worker", "--memory", "1200"))
     yield client
     client.close()
 

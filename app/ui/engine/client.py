@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironment, Signal
 
-import app
+from app.process import module_command
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.runtime.shared import SharedFolder
@@ -54,7 +53,7 @@ class _Pending:
 
 
 class EngineClient(QObject):
-    """Runs `python -m app.engine.worker` and talks JSON lines with it.
+    """Runs `app.engine.worker` and talks JSON lines with it.
 
     Every request ends with exactly one call, `on_result` or `on_error`, also when the process dies or is cancelled (codes
     "engine-crashed" and "cancelled"); after `close` none is called. The process starts with the first request and again
@@ -69,7 +68,7 @@ class EngineClient(QObject):
 
     def __init__(self, parent: QObject | None = None, *, command: Sequence[str] | None = None) -> None:
         super().__init__(parent)
-        self._command = tuple(command) if command is not None else (sys.executable, "-m", "app.engine.worker")
+        self._command = tuple(command or module_command("app.engine.worker"))
         self._process: QProcess | None = None
         self._folder: Path | None = None
         self._shared: SharedFolder | None = None
@@ -178,8 +177,6 @@ class EngineClient(QObject):
         environment = QProcessEnvironment.systemEnvironment()
         environment.insert("PYTHONUNBUFFERED", "1")
         process.setProcessEnvironment(environment)
-        # `-m` looks in the working folder first: the folder of our own packages, not where the person happened to be.
-        process.setWorkingDirectory(str(Path(app.__file__).resolve().parent.parent))
         process.readyReadStandardOutput.connect(self._read)
         process.readyReadStandardError.connect(self._read_errors)
         process.finished.connect(self._finished)

@@ -5,7 +5,6 @@ The window's process loads neither torch nor onnx: the command line does the wor
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-import app
+from app.process import module_command
 from app.ui.engine.context import Context
 from app.ui.shell.files import start_folder
 from app.ui.widgets.findings import finding_text, without_icons
@@ -124,7 +123,8 @@ class OnnxExportDialog(GrowingDialog):
             self._tidy()
             return
         self._target = typed_path(self.file.text())
-        arguments = ["-m", "app.cli.main", "export", "onnx", str(source), "--output", str(self._target.resolve())]
+        program, *arguments = module_command("app.cli.main", "export", "onnx", str(source))
+        arguments += ["--output", str(self._target.resolve())]
         if self.weights.text().strip():
             weights = typed_path(self.weights.text()).resolve()
             arguments += ["--weights", str(weights)]
@@ -135,9 +135,7 @@ class OnnxExportDialog(GrowingDialog):
         self._process = QProcess(self)
         self._process.finished.connect(self._on_finished)
         self._process.errorOccurred.connect(self._on_error)
-        # `-m` looks in the working folder first: the folder of our own packages, not where the person happened to be.
-        self._process.setWorkingDirectory(str(Path(app.__file__).resolve().parent.parent))
-        self._process.start(sys.executable, arguments)
+        self._process.start(program, arguments)
 
     def _on_finished(self, code: int, status: QProcess.ExitStatus) -> None:
         process = self._process

@@ -1,0 +1,5 @@
+"""`python -m layerwright`."""
+
+from . import main
+
+main()
