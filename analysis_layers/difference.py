@@ -41,8 +41,8 @@ class Difference(
     inputs = (Port("a", rank=4, dtypes=FLOATS), Port("b", rank=4, dtypes=FLOATS))
     outputs = (
         Port("y", doc="The map, as large as the images."),
-        Port("psnr", doc="Decibels, N x 1 x 1 x 1."),
-        Port("ssim", doc="1 where both are equal, N x 1 x 1 x 1."),
+        Port("psnr", doc="Decibels, N x 1 x 1 x 1, of values clipped to 0..peak."),
+        Port("ssim", doc="1 for equal images, N x 1 x 1 x 1, of values clipped to 0..peak."),
     )
 
     kind: str = param(default="absolute", choices=KINDS, doc="What the map shows: |a - b|, a - b or its square.")
@@ -62,15 +62,18 @@ class Difference(
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         import numpy as np
 
-        from analysis_layers.measures import psnr, ssim
+        from designer.metrics import psnr, ssim
 
         a, b = inputs
         error = a - b
         if self.kind != "signed":
             error = np.abs(error) if self.kind == "absolute" else np.square(error)
         shape = (len(a), 1, 1, 1)
-        figures = (psnr(a, b, self.peak).reshape(shape), ssim(a, b, self.peak).reshape(shape))
-        return (error * np.float32(self.gain), *figures)
+        figures = (
+            np.array([metric(x[None], y[None], self.peak) for x, y in zip(a, b, strict=True)], np.float32)
+            for metric in (psnr, ssim)
+        )
+        return (error * np.float32(self.gain), *(figure.reshape(shape) for figure in figures))
 
     def options(self) -> tuple[Option, ...]:
         return (

@@ -117,7 +117,7 @@ def check_comparable(name: str, output: str, made: Picture, like: Picture) -> No
 
 
 def figures(reference: Picture, made: Picture, milliseconds: float = nan) -> Figures:
-    from designer.runtime.metrics import psnr, ssim
+    from designer.metrics import psnr, ssim
 
     return Figures(psnr(reference, made), ssim(reference, made), milliseconds)
 
@@ -144,7 +144,7 @@ def measured(
 
     A variant that failed has None among the results, and figures that are nan.
     """
-    from designer.runtime.metrics import worst_region
+    from designer.metrics import worst_region
 
     made = [result for result in results if result is not None]
     found = [figures(clean, noisy)]

@@ -28,9 +28,9 @@ from designer.graph.edits import ChangeSet
 from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import Source
+from designer.metrics import psnr
 from designer.profiling.units import text
 from designer.runtime.api import RunOptions
-from designer.runtime.metrics import psnr
 
 Array = NDArray[np.float32]
 NOISE = 25 / 255

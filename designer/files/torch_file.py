@@ -7,7 +7,7 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,11 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_NESTED = ("network", "state_dict", "model_state_dict", "model", "module", "weights", "params", "params_ema")
+# Where checkpoints keep the state dict; averaged weights (EMA) come first, since they are the ones to infer with.
+_NESTED = (
+    *("params_ema", "model_ema", "ema", "state_dict_ema"),
+    *("network", "state_dict", "model_state_dict", "model", "module", "weights", "params"),
+)
 _COUNTER = "num_batches_tracked"  # of batch normalisation: no weight, and used in training only
 _WRAPPERS = ("module.", "_orig_mod.")  # what DataParallel and torch.compile put before every key
 _CONVERT = (
@@ -26,10 +30,18 @@ _CONVERT = (
 )
 
 
-def read_state_dict(path: Path) -> dict[str, Any]:
-    """Tensors by key, on the CPU, their numbers still in the file where the format allows that.
+class StateDict(NamedTuple):
+    """Tensors by name, and the key of the checkpoint that held them ("" for a file that is the state dict itself)."""
 
-    A checkpoint that holds the state dict beside other things is searched for it. Raises DiagnosticError.
+    tensors: dict[str, Any]
+    key: str
+    others: tuple[str, ...]  # keys of the checkpoint that hold further weights
+
+
+def read_state_dict(path: Path) -> StateDict:
+    """Tensors by name, on the CPU, their values still in the file where the format allows that.
+
+    In a checkpoint the state dict is searched under the usual keys. Raises DiagnosticError.
     """
     import torch
 
@@ -50,7 +62,7 @@ def read_state_dict(path: Path) -> dict[str, Any]:
                 remedy="save the weights with torch.save(model.state_dict(), path)",
             )
         )
-    return _unwrapped(found)
+    return StateDict(_unwrapped(found.tensors), found.key, found.others)
 
 
 def read_tensor(path: Path, name: str, tensor: Any) -> NDArray[np.float32]:
@@ -122,20 +134,19 @@ def _damaged(path: Path, reason: str) -> Diagnostic:
     )
 
 
-def _tensors(loaded: object) -> dict[str, Any] | None:
-    """The mapping of names to tensors in what was loaded: the thing itself, or under one of the usual keys."""
+def _tensors(loaded: object) -> StateDict | None:
+    """The state dict in what was loaded: the object itself, or under one of the usual keys."""
     import torch
 
     if not isinstance(loaded, Mapping):
         return None
     named = ((k, v) for k, v in loaded.items() if isinstance(k, str) and isinstance(v, torch.Tensor))
     direct = {k: v for k, v in named if k.rpartition(".")[2] != _COUNTER}
-    nested = [loaded[key] for key in _NESTED if isinstance(loaded.get(key), Mapping)]
-    for candidate in nested:
-        inside = _tensors(candidate)
-        if inside:
-            return inside
-    return direct if direct or not loaded else None
+    found = {key: inside for key in _NESTED if (inside := _tensors(loaded.get(key))) is not None and inside.tensors}
+    for key, inside in found.items():
+        path = f"{key}.{inside.key}" if inside.key else key
+        return StateDict(inside.tensors, path, tuple(other for other in found if other != key))
+    return StateDict(direct, "", ()) if direct or not loaded else None
 
 
 def _unwrapped(tensors: dict[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def load_weights(
     those of the state dict, where they are known (`torch_program.Program.weights`). Raises DiagnosticError when the source cannot be
     read, is damaged, or would run code.
     """
-    path = Path(path)
+    path, note = Path(path), ""
     if path.is_dir():
         found = _folder(path, needed)
     elif not path.exists():
@@ -54,7 +55,10 @@ def load_weights(
     elif path.suffix == ".safetensors":
         found = _by_key(needed, keys, _safetensors(path))
     elif path.suffix in TORCH_ENDINGS:
-        found = _by_key(needed, keys, _torch(path))
+        state = read_state_dict(path)
+        found = _by_key(needed, keys, _torch(path, state.tensors))
+        if state.others:
+            note = f"weights of '{state.key}' in {path.name}, which also has {', '.join(map(repr, state.others))}"
     else:
         raise _refused(
             "unknown-format",
@@ -62,7 +66,7 @@ def load_weights(
             "is no weights file that is known by its ending",
             "choose a folder of .npy or .bin files, or a .safetensors, .pt or .pth file",
         )
-    return _bind(found, needed, str(path))
+    return replace(_bind(found, needed, str(path)), note=note)
 
 
 def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArray[np.float32]]) -> None:
@@ -190,12 +194,11 @@ def _safetensors(path: Path) -> dict[str, Found]:
     return {name: offer(name) for name in entries}
 
 
-def _torch(path: Path) -> dict[str, Found]:
+def _torch(path: Path, tensors: Mapping[str, Any]) -> dict[str, Found]:
     def offer(name: str) -> Found:
         tensor = tensors[name]
         return Found(str(path), tuple(tensor.shape), lambda: read_tensor(path, name, tensor))
 
-    tensors = read_state_dict(path)
     return {name: offer(name) for name in tensors}
 
 

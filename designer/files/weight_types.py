@@ -41,8 +41,8 @@ class WeightReport:
 class Weights:
     """Tensors by key, float32, C order.
 
-    `note` is empty for weights that all came from a file, and says "random weights (seed 0)" or "12 of 30 tensors random
-    (seed 0)" otherwise; it must be shown wherever a result is shown.
+    `note` is empty when there is nothing to say about where they come from. Otherwise it is shown with every result:
+    "random weights (seed 0)", "12 of 30 tensors random (seed 0)", or which of several state dicts in a file was taken.
     """
 
     tensors: Mapping[WeightKey, NDArray[np.float32]] = field(default_factory=dict)

@@ -15,9 +15,9 @@ from app.cli import main as cli
 from app.cli.compare_request import CompareRequest, compare
 from app.reports.comparison import Picture, Row, read_noise, summary
 from designer.graph.diagnostics import DiagnosticError
+from designer.metrics import psnr, ssim
 from designer.runtime.api import RunOptions
 from designer.runtime.images import read_image, write_image
-from designer.runtime.metrics import psnr, ssim
 
 pytest.importorskip("onnxruntime")
 

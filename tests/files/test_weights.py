@@ -174,6 +174,19 @@ def test_state_dicts(tmp_path: Path, tensors: dict[WeightKey, Array], form: str)
     assert {r.status for r in weights.reports} == {WeightStatus.BOUND}
 
 
+@pytest.mark.parametrize("order", [("params", "params_ema"), ("params_ema", "params")])
+def test_averaged_weights_of_a_checkpoint_come_first(
+    tmp_path: Path, tensors: dict[WeightKey, Array], order: tuple[str, str]
+) -> None:
+    torch = pytest.importorskip("torch")
+    state = {f"{k.layer}.{k.tensor}": torch.from_numpy(a) for k, a in tensors.items()}
+    content = {"params": {k: v + 1 for k, v in state.items()}, "params_ema": state}
+    torch.save({key: content[key] for key in order}, tmp_path / "net.pth")
+    weights = load_weights(tmp_path / "net.pth", NEEDED)
+    assert same(weights, tensors, 0)
+    assert weights.note == "weights of 'params_ema' in net.pth, which also has 'params'"
+
+
 # --- reports ----------------------------------------------------------------------------------------------------
 
 

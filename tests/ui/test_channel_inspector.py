@@ -205,6 +205,16 @@ def test_figures_of_channels() -> None:
     assert channel_statistics(np.full((2, 2), np.nan, np.float32)).broken == 4
 
 
+@pytest.mark.parametrize("side", [24, 144, 400])
+def test_ranges_under_the_channels_are_those_of_all_values(bench: Bench, side: int) -> None:
+    bench.inspect("noise_0", 3)
+    bench.grid.set_side(side)
+    bench.qtbot.waitUntil(lambda: bench.panel.statistics.complete, timeout=kit.WAIT)
+    for channel, values in enumerate(bench.captured("noise_0")[0]):
+        expected = f"{channel}   {number(float(values.min()))} … {number(float(values.max()))}"
+        assert bench.grid.caption(channel, 400) == expected
+
+
 def test_dead_channels_are_flagged_in_the_grid(bench: Bench) -> None:
     bench.inspect("conv_h", 8)
     bench.qtbot.waitUntil(lambda: bench.panel.statistics.complete, timeout=kit.WAIT)

@@ -42,9 +42,9 @@ from app.ui.compare.window import SideWindow
 from app.ui.shell.window import MainWindow
 from app.ui.widgets.render import picture_pixels
 from designer.graph.commands import set_params
+from designer.metrics import psnr, ssim, worst_regions
 from designer.operators.registry import default_registry
 from designer.runtime.images import read_image, write_image
-from designer.runtime.metrics import psnr, ssim, worst_regions
 
 
 @pytest.fixture

@@ -386,7 +386,7 @@ def coloured(picture: Picture) -> tuple[Pixels, float]:
 
 def measure_all(key: str, reference: Picture, noisy: Picture, made: dict[str, Made]) -> Measured:
     """Figures and worst regions (work for a thread)."""
-    from designer.runtime.metrics import worst_regions
+    from designer.metrics import worst_regions
 
     found = {INPUT: figures(reference, noisy)} if key == CLEAN else {}
     for name, item in made.items():
@@ -401,7 +401,7 @@ def measure_all(key: str, reference: Picture, noisy: Picture, made: dict[str, Ma
 
 def region_psnr(reference: Picture, made: Picture, corner: tuple[int, int]) -> float:
     """PSNR in the square that begins at (left, top)."""
-    from designer.runtime.metrics import psnr
+    from designer.metrics import psnr
 
     x, y = corner
     cut = (..., slice(y, y + CROP), slice(x, x + CROP))

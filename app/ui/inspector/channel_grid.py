@@ -47,6 +47,7 @@ class ChannelGrid(QAbstractScrollArea):
         self._dimmed = False
         self._current = 0
         self._flag: Callable[[int], str] = lambda channel: ""
+        self._range: Callable[[int], tuple[float, float] | None] = lambda channel: None
         self._name: Callable[[int], str] = str
         self._mark: tuple[int, int] | None = None
         self._tiles = Tiles()
@@ -115,9 +116,11 @@ class ChannelGrid(QAbstractScrollArea):
             self._dimmed = dimmed
             self.viewport().update()
 
-    def set_flags(self, flag: Callable[[int], str]) -> None:
-        """`flag` tells why a channel stands out, or nothing."""
-        self._flag = flag
+    def set_captions(
+        self, flag: Callable[[int], str], value_range: Callable[[int], tuple[float, float] | None]
+    ) -> None:
+        """What is written under a channel: why it is marked, and its minimum and maximum (None: not known yet)."""
+        self._flag, self._range = flag, value_range
 
     def sheet(self) -> QImage:
         """All channels as they would be seen without scrolling, at most MAX_SHEET pixels high."""
@@ -290,7 +293,7 @@ class ChannelGrid(QAbstractScrollArea):
             metrics = painter.fontMetrics()
             place = QRectF(rect.left(), rect.bottom() + 1, rect.width(), caption)
             marked = flag and self._mark is None
-            text = f"{self._name(channel)}   {flag}" if marked else self._text(channel, rect.width())
+            text = f"{self._name(channel)}   {flag}" if marked else self.caption(channel, rect.width())
             painter.setPen(theme.color("warning" if marked else "muted"))
             painter.drawText(place, 0, metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(rect.width())))
         if flag:
@@ -311,14 +314,13 @@ class ChannelGrid(QAbstractScrollArea):
             for step in (QPointF(1, 0), QPointF(-1, 0), QPointF(0, 1), QPointF(0, -1)):
                 painter.drawLine(middle + step * 3, middle + step * 8)
 
-    def _text(self, channel: int, width: float) -> str:
+    def caption(self, channel: int, width: float) -> str:
+        """The text under a channel `width` pixels wide: its name, and the value at the mark or the range of all values."""
         name = self._name(channel)
         if self._mark is not None and self._data is not None:
             return f"{name}   {number(float(self._data[channel, self._mark[1], self._mark[0]]))}"
-        small = self._tiles.small(channel) if width >= 110 else None
-        if small is None or not small.size or self._name is not str:
-            return name
-        return f"{name}   {number(float(small.min()))} … {number(float(small.max()))}"
+        known = self._range(channel) if width >= 110 and self._name is str else None
+        return f"{name}   {number(known[0])} … {number(known[1])}" if known is not None else name
 
     # --- events ------------------------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ class ChannelInspectorPanel(QWidget):
         self.statistics.changed.connect(self._show_statistics)
         self.grid = ChannelGrid("channel_inspector.grid", tr("Channels"))
         self.grid.activated.connect(self.enlarge)
-        self.grid.set_flags(self.statistics.flag)
+        self.grid.set_captions(self.statistics.flag, self.statistics.range)
         self.grid.side_changed.connect(self.bar.set_side)
         self.bar.side_changed.connect(self.grid.set_side)
         self.sorter = Sorter(self)

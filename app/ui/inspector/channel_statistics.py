@@ -101,6 +101,11 @@ class TensorStatistics(QObject):
         known = self._known.get(channel)
         return tr_data(known.flag) if known is not None else ""
 
+    def range(self, channel: int) -> tuple[float, float] | None:
+        """Minimum and maximum of all finite values of a channel; None while they are not known."""
+        known = self._known.get(channel)
+        return (known.low, known.high) if known is not None else None
+
     @property
     def complete(self) -> bool:
         return self._data is not None and len(self._known) == len(self._data)

@@ -66,10 +66,6 @@ class Tiles:
         made = self._made.get(channel)
         return made if made is not None else self._before.get(channel)
 
-    def small(self, channel: int) -> Floats | None:
-        """The block means behind a tile."""
-        return self._small.get(channel)
-
     def missing(self, channels: Iterable[int]) -> list[int]:
         """Those that are not made in the present values and look."""
         return [c for c in channels if c not in self._made]

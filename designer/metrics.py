@@ -1,4 +1,4 @@
-"""How close two pictures are, and where they are not."""
+"""Image quality metrics. Every PSNR and SSIM of the program comes from here: values are clipped to 0..peak."""
 
 from __future__ import annotations
 
