@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-ENDINGS = (".xml", ".nv-neural-model")
-
 
 def main() -> None:
     """Entry of the scripts `layerwright` and `layerwright-gui`."""
@@ -24,7 +22,9 @@ def main() -> None:
 
 def opens_window(arguments: Sequence[str]) -> bool:
     """Whether the command line asks for the window: no argument, or documents alone."""
-    return all(name.lower().endswith(ENDINGS) for name in arguments)
+    from designer.files.document import DOCUMENTS
+
+    return all(DOCUMENTS.reads(name) for name in arguments)
 
 
 def run_window(paths: Sequence[Path]) -> int:

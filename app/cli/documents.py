@@ -10,15 +10,16 @@ import typer
 
 from app.cli.console import out, show
 from app.cli.options import FileArgument, JsonOption
+from designer.files.document import DOCUMENTS, read_document, save_document
 from designer.graph.diagnostics import DiagnosticError
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN")], target: Annotated[Path, typer.Argument(metavar="OUT")]
+    source: Annotated[Path, typer.Argument(metavar="IN", help=f"A model file: {DOCUMENTS.read_choices}.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help=f"Where to write: {DOCUMENTS.write_choices}.")],
 ) -> None:
     """Open a model file and save it as another (what Save As does)."""
-    from designer.files.document import read_document, save_document
-
+    DOCUMENTS.writer(target)  # refused before anything is read
     reading = read_document(source)
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
@@ -36,7 +37,6 @@ def diff(
     """Show what was added, removed, renamed and changed between two networks; exit status 1 when something was."""
     from dataclasses import asdict
 
-    from designer.files.document import read_document
     from designer.graph.compare import compare as compare_graphs
 
     readings = [read_document(path) for path in (before, after)]

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from designer.files.document import DOCUMENTS
+from designer.files.weights import WEIGHTS
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A model file (.xml or .nv-neural-model).")]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help=f"A model file: {DOCUMENTS.read_choices}.")]
 JsonOption = Annotated[bool, typer.Option("--json")]
-WeightsOption = Annotated[Path | None, typer.Option("--weights", help="Folder of .npy or .bin, .safetensors, .pt.")]
+WeightsOption = Annotated[Path | None, typer.Option("--weights", help=f"{WEIGHTS.title}: {WEIGHTS.read_choices}.")]
 SeedOption = Annotated[
     int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")
 ]

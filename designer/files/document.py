@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from designer.files import limits
 from designer.files.atomic import write_atomic
+from designer.files.formats import Format, FormatTable
 from designer.files.reader import check_root, read_records
 from designer.files.schema import check_schema
+from designer.files.watching import digest_of
 from designer.files.writer import write_tree
 from designer.files.xml_tree import XmlError, parse_xml
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
@@ -23,13 +25,15 @@ from designer.graph.model import Layer
 class Reading:
     """A document that was read. `graph` is None when a finding is an error: a broken file never half-opens.
 
-    `lines` tells where each layer stands in the file, and under `<template>/<layer>` each layer of a template.
+    `lines` tells where each layer stands in the file, and under `<template>/<layer>` each layer of a template. `digest` is
+    that of the file's bytes, "" where they were not read from a file.
     """
 
     graph: Graph | None
     diagnostics: tuple[Diagnostic, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
     file: str = ""
+    digest: str = ""
 
 
 def parse_document(data: bytes, file: str = "", validate: bool = True) -> Reading:
@@ -59,13 +63,11 @@ def parse_document(data: bytes, file: str = "", validate: bool = True) -> Readin
 
 
 def read_document(path: str | os.PathLike[str]) -> Reading:
-    """The document in a file. Never raises."""
-    path = Path(path)
+    """The document in a file of one of the formats in `DOCUMENTS`. Never raises."""
     try:
-        data = read_bounded(path, limits.MAX_DOCUMENT_BYTES)
-    except XmlError as error:
-        return _failed(Diagnostic(error.code, error.message, remedy=error.remedy), str(path))
-    return parse_document(data, str(path))
+        return DOCUMENTS.reader(path)(Path(path))
+    except DiagnosticError as error:
+        return Reading(None, error.diagnostics, {}, str(path))
 
 
 def write_document(graph: Graph) -> bytes:
@@ -74,8 +76,11 @@ def write_document(graph: Graph) -> bytes:
 
 
 def save_document(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write the document, atomically: on an error the old file stays whole and DiagnosticError ("cannot-save") is raised."""
-    write_atomic(path, write_document(graph))
+    """Write the document, atomically, in the format of the suffix.
+
+    On an error the old file stays whole and DiagnosticError ("cannot-save", "unknown-format") is raised.
+    """
+    write_atomic(path, DOCUMENTS.writer(path)(graph))
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
@@ -98,6 +103,23 @@ def read_bounded(path: Path, limit: int) -> bytes:
         raise XmlError(
             "cannot-read", f"{path} cannot be read: {reason}", "check the path and the rights to read it"
         ) from None
+
+
+def _read_model(path: Path) -> Reading:
+    try:
+        data = read_bounded(path, limits.MAX_DOCUMENT_BYTES)
+    except XmlError as error:
+        return _failed(Diagnostic(error.code, error.message, remedy=error.remedy), str(path))
+    return replace(parse_document(data, str(path)), digest=digest_of(data))
+
+
+DOCUMENTS: FormatTable[Callable[[Path], Reading], Callable[[Graph], bytes]] = FormatTable(
+    "networks",
+    (
+        Format("Network", (".xml",), _read_model, write_document),
+        Format("Network of the 2022 tool", (".nv-neural-model",), _read_model, write_document),
+    ),
+)
 
 
 def _is_canonical(graph: Graph | None, data: bytes) -> bool:

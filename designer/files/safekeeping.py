@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from designer.files.atomic import write_atomic
-from designer.files.document import write_document
+from designer.files.document import DOCUMENTS
 from designer.files.journal import Journal
 from designer.files.settings import Settings, save_settings, settings_path
 from designer.files.watching import Disk, OnDisk, digest_of
@@ -32,12 +32,12 @@ class Safekeeping:
         self._end: Callable[[], None] | None = history.subscribe(self.journal.record)
 
     def save(self, path: Path, settings: Settings | None = None) -> tuple[Diagnostic, ...]:
-        """Write the document to `path`, and the settings beside it. Raises DiagnosticError ("cannot-save") for the document;
-        file and journal are as before then. Findings about the settings are returned.
+        """Write the document to `path`, and the settings beside it. Raises DiagnosticError ("cannot-save", "unknown-format") for the
+        document; file and journal are as before then. Findings about the settings are returned.
 
         The journal ends only after the files are whole, so at every moment one of them holds the work.
         """
-        data = write_document(self._history.graph)
+        data = DOCUMENTS.writer(path)(self._history.graph)
         write_atomic(path, data)
         found: tuple[Diagnostic, ...] = ()
         if settings is not None:

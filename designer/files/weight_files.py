@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from designer.files import limits
 from designer.files.array_files import npy_bytes, read_array, read_header, read_raw
 from designer.files.atomic import make_folder, write_atomic
+from designer.files.formats import Format, FormatTable
 from designer.files.safetensors_file import read_entries, read_entry, write_safetensors
 from designer.files.torch_file import read_state_dict, read_tensor
 from designer.files.weight_needs import torch_keys
@@ -26,7 +27,12 @@ from designer.operators.api import Weight
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TORCH_ENDINGS = (".pt", ".pth")
+
+class Container(NamedTuple):
+    """What a file of many tensors offers, by key, and a note about what else is in it."""
+
+    tensors: Mapping[str, Found]
+    note: str = ""
 
 
 class Found(NamedTuple):
@@ -41,7 +47,7 @@ class Found(NamedTuple):
 def load_weights(
     path: str | os.PathLike[str], needed: Mapping[WeightKey, Weight], keys: Mapping[str, WeightKey] | None = None
 ) -> Weights:
-    """Weights from a folder of `.npy` or `.bin`, a `.safetensors`, or a state dict in `.pt` or `.pth`.
+    """Weights from a file of one of the formats in `WEIGHTS`, or from a folder with a file of `WEIGHT_ARRAYS` for each tensor.
 
     Every tensor is reported: bound, missing, unexpected or of the wrong shape; only those that fit are read. `keys` are
     those of the state dict, where they are known (`torch_program.Program.weights`). Raises DiagnosticError when the source cannot be
@@ -52,36 +58,26 @@ def load_weights(
         found = _folder(path, needed)
     elif not path.exists():
         raise _refused("cannot-read", path, "does not exist", "choose the folder or file that holds the weights")
-    elif path.suffix == ".safetensors":
-        found = _by_key(needed, keys, _safetensors(path))
-    elif path.suffix in TORCH_ENDINGS:
-        state = read_state_dict(path)
-        found = _by_key(needed, keys, _torch(path, state.tensors))
-        if state.others:
-            note = f"weights of '{state.key}' in {path.name}, which also has {', '.join(map(repr, state.others))}"
     else:
-        raise _refused(
-            "unknown-format",
-            path,
-            "is no weights file that is known by its ending",
-            "choose a folder of .npy or .bin files, or a .safetensors, .pt or .pth file",
-        )
+        tensors, note = WEIGHTS.reader(path)(path)
+        found = _by_key(needed, keys, tensors)
     return replace(_bind(found, needed, str(path)), note=note)
 
 
 def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArray[np.float32]]) -> None:
-    """Write tensors to a `.safetensors` file, or else as one `.npy` each into a folder, which is made if need be.
+    """Write tensors to a file of one of the formats in `WEIGHTS`. A name without a suffix, or of a folder that is there, is a
+    folder, which gets an `.npy` file for each tensor.
 
-    Each file is replaced atomically. Raises DiagnosticError ("cannot-save").
+    Each file is replaced atomically. Raises DiagnosticError ("cannot-save", "unknown-format").
     """
     path = Path(path)
-    if path.suffix == ".safetensors":
-        write_safetensors(path, {f"{key.layer}.{key.tensor}": array for key, array in weights.items()})
+    if path.suffix and not path.is_dir():
+        WEIGHTS.writer(path)(path, {f"{key.layer}.{key.tensor}": array for key, array in weights.items()})
         return
     make_folder(path)
     stems = file_stems({key.layer for key in weights})
     for key, array in weights.items():
-        write_atomic(path / f"{stems[key.layer]}_{key.tensor}.npy", npy_bytes(array))
+        _write_npy(path / f"{stems[key.layer]}_{key.tensor}.npy", array)
 
 
 def file_stems(layers: set[str]) -> dict[str, str]:
@@ -135,7 +131,7 @@ def _folder(folder: Path, needed: Mapping[WeightKey, Weight]) -> dict[WeightKey,
         if key in found:
             continue  # the layer's name and its identifier both have a file: the first wins
         try:
-            found[key] = _offer(file)
+            found[key] = WEIGHT_ARRAYS.reader(file)(file)
         except DiagnosticError as error:
             if key in needed:
                 wrong.extend(error.diagnostics)
@@ -145,22 +141,29 @@ def _folder(folder: Path, needed: Mapping[WeightKey, Weight]) -> dict[WeightKey,
 
 
 def _weight_files(folder: Path) -> Iterator[Path]:
-    """The `.npy` files of a folder; its `.bin` files where there is no `.npy` of that name."""
-    entries = {}
+    """The files of a folder that hold a tensor; of those that differ in the suffix only, the first in the table's order."""
+    ranks = {suffix: rank for rank, suffix in enumerate(WEIGHT_ARRAYS.read_suffixes)}
+    ranked: dict[str, tuple[int, Path]] = {}
     with os.scandir(folder) as listing:
         for count, entry in enumerate(listing):
             if count >= limits.MAX_WEIGHT_FILES:
                 raise OSError(0, f"it holds more than {limits.MAX_WEIGHT_FILES} files")
             stem, ending = os.path.splitext(entry.name)
-            if ending in (".npy", ".bin") and entry.is_file() and (ending == ".npy" or stem not in entries):
-                entries[stem] = Path(entry.path)
-    return iter(entries.values())
+            if ending in ranks and entry.is_file() and (stem not in ranked or ranks[ending] < ranked[stem][0]):
+                ranked[stem] = (ranks[ending], Path(entry.path))
+    return (path for _, path in ranked.values())
 
 
-def _offer(file: Path) -> Found:
-    if file.suffix == ".npy":
-        header = read_header(file)
-        return Found(str(file), header.shape, lambda: read_array(file, header))
+def _offer_npy(file: Path) -> Found:
+    header = read_header(file)
+    return Found(str(file), header.shape, lambda: read_array(file, header))
+
+
+def _write_npy(file: Path, array: NDArray[np.float32]) -> None:
+    write_atomic(file, npy_bytes(array))
+
+
+def _offer_raw(file: Path) -> Found:
     size = file.stat().st_size
     if size % 4:
         raise _refused("weight-size", file, f"has {size} bytes, which is no multiple of 4 (float32)", "write it again")
@@ -185,21 +188,40 @@ def _guess(stem: str) -> WeightKey:
 # --- containers ---------------------------------------------------------------------------------------------------
 
 
-def _safetensors(path: Path) -> dict[str, Found]:
+def _safetensors(path: Path) -> Container:
     def offer(name: str) -> Found:
         entry = entries[name]
         return Found(str(path), entry.shape, lambda: read_entry(path, name, entry))
 
     entries = read_entries(path)
-    return {name: offer(name) for name in entries}
+    return Container({name: offer(name) for name in entries})
 
 
-def _torch(path: Path, tensors: Mapping[str, Any]) -> dict[str, Found]:
+def _torch(path: Path) -> Container:
     def offer(name: str) -> Found:
-        tensor = tensors[name]
+        tensor = state.tensors[name]
         return Found(str(path), tuple(tensor.shape), lambda: read_tensor(path, name, tensor))
 
-    return {name: offer(name) for name in tensors}
+    state = read_state_dict(path)
+    others = ", ".join(map(repr, state.others))
+    note = f"weights of '{state.key}' in {path.name}, which also has {others}" if others else ""
+    return Container({name: offer(name) for name in state.tensors}, note)
+
+
+WEIGHT_ARRAYS: FormatTable[Callable[[Path], Found], Callable[[Path, NDArray[np.float32]], None]] = FormatTable(
+    "tensors",
+    (Format("NumPy array", (".npy",), _offer_npy, _write_npy), Format("Raw float32", (".bin",), _offer_raw)),
+)
+WEIGHTS: FormatTable[Callable[[Path], Container], Callable[[Path, Mapping[str, NDArray[np.float32]]], None]] = (
+    FormatTable(
+        "weights",
+        (
+            Format("Safetensors", (".safetensors",), _safetensors, write_safetensors),
+            Format("PyTorch state dict", (".pt", ".pth"), _torch, package="torch"),
+        ),
+        folder=WEIGHT_ARRAYS,
+    )
+)
 
 
 def _by_key(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from designer.files.weight_files import load_weights, save_weights
+from designer.files.weight_files import WEIGHTS, load_weights, save_weights
 from designer.files.weight_needs import ACTIVATION_PREFIX, required_weights, torch_keys
 from designer.files.weight_random import fill_missing, random_weights
 from designer.files.weight_report import weight_diagnostics
@@ -10,6 +10,7 @@ from designer.files.weight_types import WeightKey, WeightReport, Weights, Weight
 
 __all__ = [
     "ACTIVATION_PREFIX",
+    "WEIGHTS",
     "WeightKey",
     "WeightReport",
     "WeightStatus",

@@ -29,10 +29,11 @@ from app.ui.compare.variant_row import VariantRow
 from app.ui.compare.variants import VariantChoice
 from app.ui.document.document import Document
 from app.ui.engine.inputs import photographs, title_of
-from app.ui.shell.files import OPEN_FILTER
 from app.ui.widgets import theme
+from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.slider import NumberSlider
-from app.ui.widgets.texts import tr, tr_data
+from app.ui.widgets.texts import tr
+from designer.files.document import DOCUMENTS
 from designer.runtime.images import SUFFIXES
 
 ENDINGS = " ".join(f"*{suffix}" for suffix in SUFFIXES)
@@ -135,7 +136,7 @@ class Setup(QScrollArea):
             self._changed()
 
     def _ask_document(self, index: int) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, tr("Network to Compare"), "", tr_data(OPEN_FILTER))
+        name, _ = QFileDialog.getOpenFileName(self, tr("Network to Compare"), "", open_filter(DOCUMENTS))
         if name:
             self._model.choices[index] = replace(self._model.choices[index], source=Path(name), weights="")
             self._changed()

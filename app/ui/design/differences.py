@@ -27,8 +27,10 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.texts import mark, tr, tr_data
+from designer.files.document import DOCUMENTS
 from designer.graph.compare import Comparison
 from designer.graph.diagnostics import DiagnosticError
 
@@ -116,9 +118,7 @@ class DifferencesPanel(QWidget):
     def ask_file(self) -> None:
         path = self._context.root.path if self._context.has_document else None
         folder = path.parent if path is not None else Path.home()
-        name, _ = QFileDialog.getOpenFileName(
-            self, tr("Compare With"), str(folder), tr("Networks (*.xml *.nv-neural-model);;All files (*)")
-        )
+        name, _ = QFileDialog.getOpenFileName(self, tr("Compare With"), str(folder), open_filter(DOCUMENTS))
         if name:
             self.with_file(Path(name))
 

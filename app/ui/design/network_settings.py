@@ -25,6 +25,7 @@ from app.ui.engine.context import Context
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.message import Message
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.param_section import tool_button
@@ -32,8 +33,8 @@ from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.texts import mark, tr, tr_data
 from app.ui.widgets.typed_path import typed_path
 from designer.files.settings import MAX_ITERATIONS, MAX_SEED, MAX_THREADS
+from designer.files.weights import WEIGHTS
 
-WEIGHTS_FILTER = mark("Weights (*.safetensors *.pt *.pth);;All files (*)")
 _NO_DOCUMENT = mark("Open or create a network: choose here how it runs and with which weights.")
 
 
@@ -218,7 +219,7 @@ class NetworkSettingsPanel(QWidget):
             self._change(weights=chosen)
 
     def _ask_file(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self, tr("File of Weights"), self._start(), tr_data(WEIGHTS_FILTER))
+        chosen, _ = QFileDialog.getOpenFileName(self, tr("File of Weights"), self._start(), open_filter(WEIGHTS))
         if chosen:
             self._change(weights=chosen)
 

@@ -15,11 +15,10 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.files.weight_report import shape_text
-from designer.files.weights import WeightReport, WeightStatus, load_weights, required_weights
+from designer.files.weights import WEIGHTS, WeightReport, WeightStatus, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import Inference
 
-ENGINE_ONLY = (".pt", ".pth")  # reading them needs torch, which only the engine's process loads
 _PAUSE_MS = 300
 _WORDS = {
     WeightStatus.BOUND: mark("bound"),
@@ -129,7 +128,8 @@ class WeightsReportView(QWidget):
             self._show((), tr("No weights are chosen: the network cannot run with learned values yet."), "info")
             return
         path = Path(location)
-        if path.suffix in ENGINE_ONLY:
+        format = WEIGHTS.find(path)
+        if format is not None and format.package:
             text = tr("The engine checks this file when the network is run.")
             exists = path.is_file()
             self._show(

@@ -16,12 +16,8 @@ from app.ui.shell.tabs import Tabs
 from app.ui.widgets.findings import show_findings
 from app.ui.widgets.notice_bar import Choice, NoticeBar
 from app.ui.widgets.texts import tr
-from designer.files.document import parse_document, read_bounded
-from designer.files.limits import MAX_DOCUMENT_BYTES
-from designer.files.watching import digest_of
-from designer.files.xml_tree import XmlError
+from designer.files.document import read_document
 from designer.graph.compare import edit_between
-from designer.graph.diagnostics import Diagnostic
 
 REST = 150  # ms after which the files are looked at: programs write in several steps
 
@@ -122,12 +118,8 @@ class DiskWatch(QObject):
         if opened is None or opened.document.path is None:
             return False
         path = opened.document.path
-        try:
-            data = read_bounded(path, MAX_DOCUMENT_BYTES)
-            reading = parse_document(data, str(path))
-            graph, found = reading.graph, reading.diagnostics
-        except XmlError as error:
-            graph, found = None, (Diagnostic(error.code, error.message, file=str(path), remedy=error.remedy),)
+        reading = read_document(path)
+        graph, found = reading.graph, reading.diagnostics
         if graph is None:
             text = tr("{name} could not be read. What is open stays as it is.", name=path.name)
             show_findings(tr("Not Reloaded"), text, found, self._window)
@@ -141,7 +133,7 @@ class DiskWatch(QObject):
             opened.document.reading = found
             if edit:
                 opened.document.do(edit)
-            opened.took_over(digest_of(data))
+            opened.took_over(reading.digest)
         self._show()
         self._context.message.emit("info", tr("Reloaded {name}", name=path.name))
         return True

@@ -15,17 +15,13 @@ from app.ui.document.opened import Opened
 from app.ui.document.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.engine.context import Context
 from app.ui.shell.tabs import Tabs
+from app.ui.widgets.file_dialogs import ask_save_path, open_filter
 from app.ui.widgets.findings import show_findings
-from app.ui.widgets.texts import mark, tr, tr_data, trn
-from designer.files import limits
-from designer.files.watching import digest_of
-from designer.files.xml_tree import XmlError
-from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from app.ui.widgets.texts import tr, trn
+from designer.files.document import DOCUMENTS, read_document
+from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.graph.graph import Graph
 
-ENDINGS = (".xml", ".nv-neural-model")
-OPEN_FILTER = mark("Networks (*.xml *.nv-neural-model);;All files (*)")
-SAVE_FILTER = mark("Network (*.xml);;Network of the 2022 tool (*.nv-neural-model)")
 RECENT = 10
 CLOSED = 20  # documents that can be opened again
 
@@ -76,7 +72,7 @@ class Files:
     def ask_open(self) -> None:
         """File > Open."""
         names, _ = QFileDialog.getOpenFileNames(
-            self._window, tr("Open Networks"), str(self._folder()), tr_data(OPEN_FILTER)
+            self._window, tr("Open Networks"), str(self._folder()), open_filter(DOCUMENTS)
         )
         self.open_all([Path(name) for name in names])
 
@@ -126,16 +122,10 @@ class Files:
 
     def read(self, path: Path) -> Opened:
         """The document in a file, not in a tab yet. Raises DiagnosticError."""
-        from designer.files.document import parse_document, read_bounded
-
-        try:
-            data = read_bounded(path, limits.MAX_DOCUMENT_BYTES)
-        except XmlError as error:
-            raise DiagnosticError(Diagnostic(error.code, error.message, file=str(path), remedy=error.remedy)) from None
-        reading = parse_document(data, str(path))
+        reading = read_document(path)
         if reading.graph is None:
             raise DiagnosticError(reading.diagnostics)
-        return Opened(Document(reading.graph, self._context.registry, path, reading.diagnostics), digest_of(data))
+        return Opened(Document(reading.graph, self._context.registry, path, reading.diagnostics), reading.digest)
 
     # --- closing ---------------------------------------------------------------------------------------------
 
@@ -207,13 +197,8 @@ class Files:
         """Ask for a place and save there."""
         document = self._context.root
         base = document.path.name if document.path is not None else f"{document.graph.name}.xml"
-        name, _ = QFileDialog.getSaveFileName(
-            self._window, tr("Save Network"), str(self._folder() / base), tr_data(SAVE_FILTER)
-        )
-        if not name:
-            return False
-        path = Path(name)
-        return self.save_to(path if path.suffix in ENDINGS else path.with_name(path.name + ".xml"))
+        path = ask_save_path(self._window, tr("Save Network"), self._folder() / base, DOCUMENTS)
+        return path is not None and self.save_to(path)
 
     def save_to(self, path: Path) -> bool:
         """Save to `path`; a file there that somebody else changed meanwhile is asked about.

@@ -26,7 +26,7 @@ from app.ui.shell.canvas_options import CanvasLooks
 from app.ui.shell.command_palette import CommandPalette
 from app.ui.shell.disk_watch import DiskWatch
 from app.ui.shell.docks import Docks
-from app.ui.shell.files import ENDINGS, Files, is_sample
+from app.ui.shell.files import Files, is_sample
 from app.ui.shell.handlers import handlers
 from app.ui.shell.live_totals import LiveTotals
 from app.ui.shell.menus import TOOLBAR
@@ -39,6 +39,7 @@ from app.ui.shell.tabs import Tabs
 from app.ui.shell.window_menus import Menus
 from app.ui.widgets import theme
 from app.ui.widgets.texts import tr
+from designer.files.document import DOCUMENTS
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import Registry
 
@@ -393,4 +394,4 @@ def _documents_of(event: QDropEvent) -> list[Path]:
     """The networks that are dragged in."""
     urls = event.mimeData().urls() if event.mimeData().hasUrls() else []
     paths = [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]
-    return [p for p in paths if p.suffix in ENDINGS]
+    return [p for p in paths if DOCUMENTS.reads(p)]

@@ -1,0 +1,46 @@
+"""File dialogs whose filters come from the tables of formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from app.ui.widgets.texts import tr, tr_data
+from designer.files.formats import Format, FormatTable
+
+Table = FormatTable[Any, Any]
+
+
+def open_filter(table: Table) -> str:
+    """The filter of a dialog that opens: the whole table, each table in it, all files."""
+    parts = (part for part in (table, *table.tables) if part.read_suffixes)
+    return ";;".join((*(_filter(part.title, part.read_suffixes) for part in parts), tr("All files (*)")))
+
+
+def save_filter(table: Table) -> str:
+    """The filter of a dialog that saves: each format that can be written."""
+    return ";;".join(format_filter(format) for format in table.writable)
+
+
+def format_filter(format: Format[Any, Any]) -> str:
+    """The filter of one format."""
+    return _filter(format.title, format.suffixes)
+
+
+def ask_save_path(parent: QWidget, title: str, proposed: Path | str, table: Table) -> Path | None:
+    """The file that the user chooses; a name without a suffix gets that of the chosen format. None: cancelled."""
+    formats = {format_filter(format): format for format in table.writable}
+    usual = next((text for text, format in formats.items() if Path(proposed).suffix.lower() in format.suffixes), "")
+    name, chosen = QFileDialog.getSaveFileName(parent, title, str(proposed), save_filter(table), usual)
+    if not name:
+        return None
+    path = Path(name)
+    if path.suffix:
+        return path
+    return path.with_name(path.name + formats.get(chosen or usual, table.writable[0]).suffixes[0])
+
+
+def _filter(title: str, suffixes: tuple[str, ...]) -> str:
+    return f"{tr_data(title)} ({' '.join(f'*{suffix}' for suffix in suffixes)})"
