@@ -137,6 +137,8 @@ def tables() -> Iterator[tuple[str, str]]:
     from app.ui.shell.menus import MENUS, Entry
     from app.ui.shell.panels import PANELS
     from app.ui.shell.requirements import NEEDS
+    from designer.files.document import DOCUMENTS
+    from designer.files.weights import WEIGHTS
     from designer.profiling.report import UTILISATION
 
     def titles(menus: tuple[Entry, ...]) -> Iterator[str]:
@@ -152,6 +154,9 @@ def tables() -> Iterator[tuple[str, str]]:
     yield from (("app/ui/shell/requirements.py", need.reason) for need in NEEDS.values())
     for column in COLUMNS:
         yield from (("app/ui/profile/columns.py", text) for text in (column.header, column.tip))
+    for file, table in (("designer/files/document.py", DOCUMENTS), ("designer/files/weight_files.py", WEIGHTS)):
+        yield file, table.title
+        yield from ((file, format.title) for format in table)
     yield from (("designer/profiling/report.py", text) for text in UTILISATION.values())
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from app.cli import main as cli
+from designer.files.document import DOCUMENTS
+from designer.files.formats import Format
 from designer.files.settings import Settings, save_settings, settings_path
 
 NETWORK = """<?xml version="1.0"?>
@@ -137,6 +139,27 @@ def test_wrong_names_and_options_are_named(layerwright: Run, network: Path, weig
     done = layerwright("run", network, "--weights", weights, "--input", "picture")
     assert done.code == 1
     assert "NAME=PATH" in done.err
+
+
+@pytest.mark.parametrize("name", ["copy.onnx", "copy.foo", "copy"])
+def test_convert_refuses_a_suffix_that_is_not_a_network(
+    layerwright: Run, network: Path, tmp_path: Path, name: str
+) -> None:
+    done = layerwright("convert", network, tmp_path / name)
+    assert done.code == 1
+    assert "unknown-format" in done.err
+    assert "use .xml or .nv-neural-model" in done.err
+    assert not (tmp_path / name).exists()
+
+
+def test_a_format_that_is_registered_is_written_and_named(
+    layerwright: Run, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DOCUMENTS, "formats", list(DOCUMENTS.formats))
+    DOCUMENTS.register(Format("Names", (".names",), write=lambda graph: " ".join(graph.layers).encode()))
+    assert layerwright("convert", network, tmp_path / "a.names").code == 0
+    assert (tmp_path / "a.names").read_text() == "conv_1 picture result"
+    assert "use .xml, .nv-neural-model or .names" in layerwright("convert", network, tmp_path / "a.other").err
 
 
 def test_convert_is_open_and_save_as(layerwright: Run, network: Path, tmp_path: Path) -> None:

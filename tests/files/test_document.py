@@ -233,7 +233,10 @@ def test_namespaces_without_end() -> None:
 
 
 def test_paths_that_are_no_files(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none.xml", Path("/dev/null"), Path("a\0b")):
+    folder, null = tmp_path / "folder.xml", tmp_path / "null.xml"
+    folder.mkdir()
+    null.symlink_to("/dev/null")
+    for path in (folder, tmp_path / "none.xml", null, Path("a\0b.xml")):
         reading = read_document(path)
         assert reading.graph is None
         assert reading.diagnostics[0].code == "cannot-read"

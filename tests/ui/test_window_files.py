@@ -24,8 +24,10 @@ from PySide6.QtWidgets import (
 from window_kit import action
 
 from app.ui.widgets.findings import FindingsDialog
-from designer.files.document import read_document
+from designer.files.document import DOCUMENTS, Reading, read_document
+from designer.files.formats import Format
 from designer.graph import commands
+from designer.graph.graph import Graph
 from designer.graph.model import Layer
 
 XML = """<?xml version="1.0"?>
@@ -71,6 +73,55 @@ def test_save_as_adds_the_ending(window, tmp_path, monkeypatch):
     action(window, "file.save").trigger()
     assert read_document(tmp_path / "made.xml").graph == window.context.document.graph
     assert window.context.document.path == tmp_path / "made.xml"
+
+
+def test_save_as_takes_the_suffix_of_the_chosen_format(window, tmp_path, monkeypatch):
+    seen = []
+
+    def choose(parent, title, proposed, filters, chosen):
+        seen.append((filters, chosen))
+        return str(tmp_path / "made"), "Network of the 2022 tool (*.nv-neural-model)"
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
+    assert window.files.save_as()
+    assert seen == [("Network (*.xml);;Network of the 2022 tool (*.nv-neural-model)", "Network (*.xml)")]
+    assert window.context.document.path == tmp_path / "made.nv-neural-model"
+
+
+def test_save_as_refuses_another_suffix_and_names_those_that_exist(window, tmp_path, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "made.onnx"), ""))
+    assert not window.files.save_as()
+    dialog = window.findChild(FindingsDialog, "findings")
+    assert "use .xml or .nv-neural-model" in dialog.findChild(QListWidget).item(0).text()
+    dialog.close()
+    assert not list(tmp_path.glob("made*"))
+    assert window.context.document.path is None
+
+
+def test_a_format_that_is_registered_is_in_the_dialog_and_can_be_dropped(window, tmp_path, monkeypatch, qtbot):
+    monkeypatch.setattr(DOCUMENTS, "formats", list(DOCUMENTS.formats))
+    path = tmp_path / "a.names"
+    path.write_text("made elsewhere")
+    assert not _dropped(window, path)
+    DOCUMENTS.register(Format("Names", (".names",), lambda path: Reading(Graph(name=path.read_text()))))
+    filters = []
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *a: (filters.append(a[3]) or [], ""))
+    window.files.ask_open()
+    assert filters == ["Networks (*.xml *.nv-neural-model *.names);;All files (*)"]
+    assert _dropped(window, path)
+    qtbot.waitUntil(lambda: window.context.root.path == path)
+    assert window.context.root.graph.name == "made elsewhere"
+
+
+def _dropped(window, path: Path) -> bool:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path))])
+    place, left, none = window.rect().center(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place, Qt.DropAction.CopyAction, mime, left, none)
+    QApplication.sendEvent(window, enter)
+    if enter.isAccepted():
+        QApplication.sendEvent(window, QDropEvent(QPointF(place), Qt.DropAction.CopyAction, mime, left, none))
+    return enter.isAccepted()
 
 
 @pytest.mark.parametrize("data", [b"", b"<NetworkModel", b"no xml at all", XML[:200].encode()])

@@ -1,0 +1,109 @@
+"""Tables of formats: what a suffix means, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from designer.files.document import DOCUMENTS, Reading, read_document, save_document
+from designer.files.formats import Format, FormatTable, alternatives
+from designer.files.weights import WEIGHTS, WeightKey, save_weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
+
+Table = FormatTable[str, str]
+GRAPH = Graph([Layer("a", "identity")])
+
+
+def table() -> Table:
+    return FormatTable(
+        "photos",
+        (Format("One", (".one", ".1"), "read one", "write one"), Format("Two", (".two",), read="read two")),
+    )
+
+
+def refusal(table: Table, path: str, *, writing: bool = False) -> Diagnostic:
+    with pytest.raises(DiagnosticError) as caught:
+        (table.writer if writing else table.reader)(path)
+    return caught.value.diagnostics[0]
+
+
+def test_a_suffix_in_any_case_finds_its_format() -> None:
+    assert table().reader("a/b.ONE") == "read one"
+    assert table().writer("b.x.1") == "write one"
+    assert table().reads("b.two")
+    assert not table().writes("b.two")
+    assert not table().reads("two")
+
+
+def test_other_suffixes_are_refused_with_those_that_exist() -> None:
+    unknown = refusal(table(), "a/b.three")
+    assert (unknown.code, unknown.file) == ("unknown-format", "a/b.three")
+    assert unknown.message == "b.three: photos cannot be read from '.three' files"
+    assert unknown.remedy == "use .one, .1 or .two"
+    assert refusal(table(), "b.two", writing=True).remedy == "use .one or .1"
+    assert refusal(table(), "b").message == "b: photos cannot be read from files without a suffix"
+
+
+def test_a_suffix_has_one_format() -> None:
+    with pytest.raises(ValueError, match=r"photos: \.1 has a format already"):
+        table().register(Format("Three", (".three", ".1")))
+
+
+def test_a_table_includes_what_is_registered_in_its_parts_later() -> None:
+    part = table()
+    whole: Table = FormatTable("inputs", tables=(part,), folder=part)
+    part.register(Format("Three", (".three",), "read three"))
+    assert whole.reader("a.three") == "read three"
+    assert whole.title == "Inputs"
+    assert whole.read_choices == ".one, .1, .two or .three, or a folder of .one, .1, .two or .three files"
+    assert whole.write_choices == ".one or .1, or a folder of .one or .1 files"
+
+
+def test_alternatives_in_words() -> None:
+    assert [alternatives(words) for words in ((), ("a",), ("a", "b"), ("a", "b", "c"))] == [
+        "",
+        "a",
+        "a or b",
+        "a, b or c",
+    ]
+
+
+@pytest.mark.parametrize("name", ["net.onnx", "net.txt", "net"])
+def test_networks_of_an_unknown_suffix_are_neither_written_nor_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        save_document(GRAPH, tmp_path / name)
+    assert caught.value.diagnostics[0].remedy == "use .xml or .nv-neural-model"
+    assert list(tmp_path.iterdir()) == []
+    save_document(GRAPH, tmp_path / "net.xml")
+    (tmp_path / "net.xml").rename(tmp_path / name)
+    reading = read_document(tmp_path / name)
+    assert reading.graph is None
+    assert [d.code for d in reading.diagnostics] == ["unknown-format"]
+
+
+@pytest.mark.parametrize("name", ["w.pt", "w.foo"])
+def test_weights_are_not_written_into_a_folder_that_is_named_like_a_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        save_weights(tmp_path / name, {WeightKey("a", "kernel"): np.zeros(2, np.float32)})
+    assert caught.value.diagnostics[0].remedy == "use .safetensors, or a folder of .npy files"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_format_that_is_registered_is_read_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DOCUMENTS, "formats", list(DOCUMENTS.formats))
+    DOCUMENTS.register(
+        Format("Layer names", (".names",), lambda path: Reading(Graph(name=path.read_text())), lambda g: "".join(g.layers).encode())
+    )  # fmt: skip
+    save_document(GRAPH, tmp_path / "net.names")
+    reading = read_document(tmp_path / "net.names")
+    assert reading.graph is not None
+    assert reading.graph.name == "a"
+    assert DOCUMENTS.read_choices == ".xml, .nv-neural-model or .names"
+
+
+def test_weights_name_their_files_and_folders() -> None:
+    assert WEIGHTS.read_choices == ".safetensors, .pt or .pth, or a folder of .npy or .bin files"
