@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from itertools import pairwise
 from typing import NamedTuple
 
-BUCKET = 512  # side of a square of the index, in canvas units
+from app.ui.canvas.rect_index import RectIndex
+
 DETOUR = 960.0  # how far above or below its ends a link may run
 LONG = 200.0  # links that span less never pass a node
 ABOVE, BELOW = 14.0, 10.0  # between a lane and the node under or over it
 RAMP = 56.0  # length in which a link leaves its lane
 CANDIDATES = 24
+CROWD = 400  # past more nodes than these no lane is looked for
 SAMPLES = 12
 
 
@@ -29,34 +31,25 @@ class Obstacles:
 
     def __init__(self) -> None:
         self._rects: dict[Hashable, Rect] = {}
-        self._buckets: dict[tuple[int, int], set[Hashable]] = {}
+        self._index: RectIndex[Hashable] = RectIndex()
 
     def put(self, key: Hashable, rect: Rect) -> Rect | None:
         """Set the box of a node; returns the one that it had."""
-        if self._rects.get(key) == rect:
-            return rect
-        old = self.drop(key)
-        self._rects[key] = rect
-        for bucket in _buckets(rect):
-            self._buckets.setdefault(bucket, set()).add(key)
+        old = self._rects.get(key)
+        if old != rect:
+            self._rects[key] = rect
+            self._index.put(key, *rect)
         return old
 
     def drop(self, key: Hashable) -> Rect | None:
         """Forget a node; returns its box."""
-        rect = self._rects.pop(key, None)
-        if rect is not None:
-            for bucket in _buckets(rect):
-                self._buckets[bucket].discard(key)
-        return rect
+        self._index.drop(key)
+        return self._rects.pop(key, None)
 
     def within(self, area: Rect, *others: Hashable) -> list[Rect]:
         """The boxes that reach into an area, but for those of `others`."""
-        keys: set[Hashable] = set()
-        for bucket in _buckets(area):
-            keys.update(self._buckets.get(bucket, ()))
-        keys.difference_update(others)
         left, top, right, bottom = area
-        found = [self._rects[key] for key in keys]
+        found = [self._rects[key] for key in self._index.within(*area) if key not in others]
         return [r for r in found if r[2] > left and r[0] < right and r[3] > top and r[1] < bottom]
 
     def lane(self, start: tuple[float, float], end: tuple[float, float], *ends: Hashable) -> float | None:
@@ -69,19 +62,14 @@ class Obstacles:
             return None
         low, top, bottom = bottom, top - DETOUR, bottom + DETOUR
         near = self.within(Rect(start[0], top, end[0], bottom), *ends)
+        if len(near) > CROWD:
+            return None
         wishes = {start[1], end[1], *(r.top - ABOVE for r in near), *(r.bottom + BELOW for r in near)}
         # Deeper layers stand further down, so that a lane below meets more of their links than one above.
         best = sorted(
             (abs(y - start[1]) + abs(y - end[1]) + max(0.0, 2 * (y - low)), y) for y in wishes if top < y < bottom
         )
         return next((y for _, y in best[:CANDIDATES] if _free(_along(start, end, y), near)), None)
-
-
-def _buckets(rect: Rect) -> Iterator[tuple[int, int]]:
-    rows = range(int(rect[1] // BUCKET), int(rect[3] // BUCKET) + 1)
-    for column in range(int(rect[0] // BUCKET), int(rect[2] // BUCKET) + 1):
-        for row in rows:
-            yield (column, row)
 
 
 Line = list[tuple[float, float]]

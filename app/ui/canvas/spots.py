@@ -6,66 +6,18 @@ from afar, walking and the rubber band work on this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
 from PySide6.QtCore import QElapsedTimer, QObject, QPointF, QRectF, QTimer
 
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.look import NodeLook
 from app.ui.canvas.metrics import Layout, layout
+from app.ui.canvas.rect_index import RectIndex
 from app.ui.canvas.routing import Obstacles, Rect
 
-Key = TypeVar("Key", bound=Hashable)
 ROUGH_WIDTH, ROUGH_HEIGHT = 240.0, 120.0  # of a layer that was not measured yet: rather too large than too small
 SLICE_MS = 6  # of measuring at a time
-
-
-class Index(Generic[Key]):
-    """Rects by key, found by place. A search compares all of them at once, which takes 50 microseconds for 10,000."""
-
-    def __init__(self) -> None:
-        self._rows: dict[Key, int] = {}
-        self._keys: list[Key | None] = []
-        self._free: list[int] = []
-        self._rects = np.full((64, 4), np.nan)  # nan compares as outside of everything
-
-    def put(self, key: Key, left: float, top: float, right: float, bottom: float) -> None:
-        row = self._rows.get(key)
-        if row is None:
-            if self._free:
-                row = self._free.pop()
-                self._keys[row] = key
-            else:
-                row = len(self._keys)
-                self._keys.append(key)
-                if row == len(self._rects):
-                    self._rects = np.concatenate([self._rects, np.full_like(self._rects, np.nan)])
-            self._rows[key] = row
-        self._rects[row] = (left, top, right, bottom)
-
-    def drop(self, key: Key) -> None:
-        row = self._rows.pop(key, None)
-        if row is not None:
-            self._rects[row] = np.nan
-            self._keys[row] = None
-            self._free.append(row)
-
-    def within(self, left: float, top: float, right: float, bottom: float) -> list[Key]:
-        """The keys whose rects reach into an area, in no order."""
-        rects = self._rects[: len(self._keys)]
-        hit = (rects[:, 0] <= right) & (rects[:, 2] >= left) & (rects[:, 1] <= bottom) & (rects[:, 3] >= top)
-        return [key for row in np.flatnonzero(hit).tolist() if (key := self._keys[row]) is not None]
-
-    def extent(self) -> QRectF:
-        """What holds all rects."""
-        rects = self._rects[: len(self._keys)]
-        rects = rects[~np.isnan(rects[:, 0])]
-        if not len(rects):
-            return QRectF()
-        (left, top), (right, bottom) = rects[:, :2].min(axis=0).tolist(), rects[:, 2:].max(axis=0).tolist()
-        return QRectF(left, top, right - left, bottom - top)
 
 
 class Spot:
@@ -143,7 +95,7 @@ class Spots:
     def __init__(self, look: Callable[[str], NodeLook]) -> None:
         self._look = look
         self._spots: dict[str, Spot] = {}
-        self._index: Index[str] = Index()
+        self._index: RectIndex[str] = RectIndex()
         self.obstacles = Obstacles()  # the exact boxes, for links that run past them
         self.placed: list[Rect] = []  # boxes that came, went or changed since links were last routed
         self.stale: dict[str, None] = {}  # layers to measure, in order
@@ -239,7 +191,7 @@ class Spots:
         return [name for name in self.near(area) if self.measured(name).box().intersects(area)]
 
     def extent(self) -> QRectF:
-        return self._index.extent()
+        return QRectF(*self._index.extent())
 
 
 def _outline(spot: Spot, layout: Layout) -> Rect:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from PySide6.QtCore import QRectF
 
 from app.ui.canvas.links import LinkItem
+from app.ui.canvas.rect_index import RectIndex
 from app.ui.canvas.routing import DETOUR, LONG
-from app.ui.canvas.spots import Index, Spots
+from app.ui.canvas.spots import Spots
 from designer.graph.model import Source
 from designer.graph.routes import Points
 
@@ -38,7 +39,7 @@ class Wires:
         self._wires: dict[Key, Wire] = {}
         self._out: dict[str, set[Key]] = {}
         self._in: dict[str, set[Key]] = {}
-        self._index: Index[Key] = Index()
+        self._index: RectIndex[Key] = RectIndex()
         self._long: set[LinkItem] = set()  # those that may have to run around nodes
 
     def __iter__(self) -> Iterator[Wire]:
