@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from app.cli.opened_network import Network, Row
 
 
-def check(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Show shapes and problems of a network; exit status 1 when there are errors."""
+FEW = 60  # a table of fewer layers is printed without being asked for
+LayersOption = Annotated[
+    bool, typer.Option("--layers", help=f"List the layers with their shapes, also of networks with {FEW} or more.")
+]
+
+
+def check(file: FileArgument, layers: LayersOption = False, as_json: JsonOption = False) -> None:
+    """Show problems, totals and shapes of a network; exit status 1 when there are errors."""
     from app.cli.opened_network import open_network
 
     try:
@@ -30,25 +36,29 @@ def check(file: FileArgument, as_json: JsonOption = False) -> None:
     if as_json:
         out.print_json(json.dumps(network.as_dict()))
     else:
-        _print(network)
+        _print(network, layers)
     if network.has_errors:
         raise typer.Exit(1)
 
 
-def _print(network: Network) -> None:
+def _print(network: Network, layers: bool) -> None:
     rows = network.rows()
-    out.print(_table(f"{network.graph.name}: {len(rows)} layers", rows))
     show(network.diagnostics)
+    total = sum(row.parameters for row in rows)
+    problems = sum(d.severity is Severity.ERROR for d in network.diagnostics)
+    counts = f"{len(rows):,} layers, {total:,} parameters, {problems} error{'s' if problems != 1 else ''}"
+    out.print(f"{network.graph.name}: {counts}", markup=False)
     branch = sum(row.training for row in rows)
     if branch:
         out.print(f"{branch} of the layers are the training branch: left out of inference, ONNX and deployment")
-    total = sum(row.parameters for row in rows)
-    problems = sum(d.severity is Severity.ERROR for d in network.diagnostics)
-    out.print(f"{total:,} parameters, {problems} error{'s' if problems != 1 else ''}")
+    if layers or len(rows) < FEW:
+        out.print(_table(rows))
+    else:
+        out.print("The layers and their shapes: layerwright check --layers")
 
 
-def _table(title: str, rows: list[Row]) -> Table:
-    table = Table(title=title, title_justify="left")
+def _table(rows: list[Row]) -> Table:
+    table = Table()
     for heading in ("layer", "type", "output", "parameters"):
         table.add_column(heading, justify="right" if heading == "parameters" else "left")
     for row in rows:

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from app.cli import main as cli
-from designer.files.document import DOCUMENTS
+from designer.files.document import DOCUMENTS, write_document
 from designer.files.formats import Format
 from designer.files.settings import Settings, save_settings, settings_path
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 
 NETWORK = """<?xml version="1.0"?>
 <NetworkModel name="tiny" version="2" user_version_tag="1">
@@ -79,6 +81,23 @@ def test_check_shows_shapes(layerwright: Run, network: Path) -> None:
     assert done.code == 0
     assert "N x 4 x 12 x 16" in done.out
     assert "112 parameters, 0 errors" in done.out
+
+
+@pytest.mark.parametrize(("count", "options", "listed"), [(59, (), True), (60, (), False), (60, ("--layers",), True)])
+def test_check_prints_problems_and_totals_before_the_layers(
+    layerwright: Run, tmp_path: Path, count: int, options: tuple[str, ...], listed: bool
+) -> None:
+    layers = [Layer("image", "input", params={"dims": "16x12x3"})]
+    layers += [Layer(f"same_{n}", "identity", inputs=(Source(layers[-1].name),)) for n in range(1, count - 1)]
+    layers.append(Layer("lost", "identity", inputs=(Source("gone"),)))
+    path = tmp_path / "chain.xml"
+    path.write_bytes(write_document(Graph(layers, name="chain")))
+    done = layerwright("check", path, *options)
+    assert done.code == 1
+    assert "unknown-source" in done.err
+    assert done.out.startswith(f"chain: {count} layers, 0 parameters, 1 error\n")
+    assert ("N x 3 x 12 x 16" in done.out) is listed
+    assert ("layerwright check --layers" in done.out) is not listed
 
 
 def test_check_json_names_the_broken_layer(layerwright: Run, network: Path) -> None:
