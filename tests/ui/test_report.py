@@ -24,10 +24,11 @@ from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side
 
 from app.reports.analysis_report import Network, Seen, statistics, write_analysis
-from app.ui.analysis.report import save_report, seen_in, write_in_thread
+from app.ui.analysis.report import save_report, seen_in
 from app.ui.compare.report import copy_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
+from app.ui.widgets.saving import write_in_thread
 from designer.files.document import write_document
 from designer.files.settings import Settings
 from designer.runtime.images import read_image
@@ -158,7 +159,7 @@ def test_a_page_that_cannot_be_written_says_why(qtbot: QtBot, tmp_path: Path) ->
     path = tmp_path / "no" / "folder" / "page.html"
     seen = Seen(Network("n", b"", Settings()))
     window = launched_window(qtbot)
-    write_in_thread(window, lambda: write_analysis(path, seen), lambda *a: told.append(a), path)
+    write_in_thread(window, lambda: write_analysis(path, seen), lambda *a: told.append(a), "Wrote it")
     qtbot.waitUntil(lambda: len(told) == 1, timeout=WAIT)
     assert not told[0][0]
     assert told[0][1]

@@ -20,7 +20,7 @@ from app.ui.widgets.features import FeatureView
 from app.ui.widgets.image_view import ImageView, Split
 from app.ui.widgets.overlays import Cross
 from app.ui.widgets.render import as_channels, number, picture_pixels, signed_pixels, to_image
-from app.ui.widgets.saving import NPY, PNG, ask_path, save_picture, save_tensor, write_aside
+from app.ui.widgets.saving import NPY, PNG, ask_path, save_picture, save_tensor, write_in_thread
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.graph.types import Size3D
 
@@ -136,7 +136,10 @@ class OutputView(QWidget):
         path = ask_path(self, tr("Save"), f"{self.layer}{ending}", kind)
         if path is not None:
             work = partial(save_tensor, path, array) if way == "tensor" else partial(save_picture, path, picture)
-            write_aside(self, work, self._probe.setText, tr("Saved {name}", name=path.name))
+            self._probe.setText(tr("Writing …"))
+            write_in_thread(
+                self, work, lambda _well, text: self._probe.setText(text), tr("Saved {name}", name=path.name)
+            )
 
     def set_dimmed(self, dimmed: bool) -> None:
         self.view.set_dimmed(dimmed)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QIODevice, QObject
 from PySide6.QtWidgets import QWidget
 
 from app.reports.analysis_report import Network, Seen, write_analysis
@@ -16,13 +14,10 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.widgets.background import Background
-from app.ui.widgets.saving import ask_path
-from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import mark, tr
+from app.ui.widgets.saving import PAGE, ask_path, png_of, write_in_thread
+from app.ui.widgets.texts import tr
 from designer.files.document import write_document
 from designer.operators.api import Operator, Role
-
-PAGE = mark("Page (*.html)")
 
 
 def network_of(document: Document) -> Network:
@@ -64,14 +59,6 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
     return Seen(network, files, options, outputs, inspected, overview, result.milliseconds, result.note, picture)
 
 
-def png_of(widget: QWidget) -> bytes:
-    """The widget as it is seen."""
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    widget.grab().save(buffer, "PNG")
-    return bytes(buffer.data().data())
-
-
 def ask_report(window: QWidget, context: Context) -> None:
     """Ask for a place and write the page there."""
     name = context.root.title.removesuffix(".xml")
@@ -87,29 +74,8 @@ def save_report(window: QWidget, context: Context, path: Path) -> Background:
         window,
         lambda: write_analysis(path, seen),
         lambda ok, text: context.message.emit("info" if ok else "error", text),
-        path,
+        tr("Wrote {name}", name=path.name),
     )
-
-
-def write_in_thread(
-    parent: QObject, work: Callable[[], None], say: Callable[[bool, str], None], path: Path
-) -> Background:
-    """Do it, then `say` whether it went well and a sentence."""
-    job = Background(parent)
-
-    def done(_answer: object) -> None:
-        say(True, tr("Wrote {name}", name=path.name))
-        job.deleteLater()
-
-    def failed(found: object) -> None:
-        assert isinstance(found, tuple)
-        say(False, placed_text(found[0]))
-        job.deleteLater()
-
-    job.done.connect(done)
-    job.failed.connect(failed)
-    job.start(work)
-    return job
 
 
 def _texts(params: object) -> str:

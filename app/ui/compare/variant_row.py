@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QLabe
 
 from app.ui.compare.variants import RANDOM, VariantChoice
 from app.ui.document.document import Document
-from app.ui.shell.files import is_sample
+from app.ui.document.locations import is_sample
 from app.ui.widgets import run_choices, theme
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.message import Message

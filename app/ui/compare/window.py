@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
 
 import samples
 from app.reports.comparison import LETTERS
-from app.ui.analysis.report import PAGE, png_of, write_in_thread
 from app.ui.compare.figures import FiguresView
 from app.ui.compare.folder_run import FolderRun
 from app.ui.compare.folder_view import FolderView
@@ -39,7 +38,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.inputs import default_picture, layers_of
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
-from app.ui.widgets.saving import ask_path
+from app.ui.widgets.saving import PAGE, ask_path, png_of, write_in_thread
 from app.ui.widgets.texts import tr
 from designer.files.settings import PATTERN
 from designer.operators.api import Role
@@ -240,7 +239,12 @@ class SideWindow(QWidget):
         """Write the page in a thread; the line at the foot says how it went."""
         run, pictures = self.folder_run, self.pictures
         seen = copy_of(self.model, pictures.region, pictures.gain, run.columns, run.rows, png_of(self))
-        write_in_thread(self, partial(write_comparison, path, seen), lambda _ok, text: self.status.setText(text), path)
+        write_in_thread(
+            self,
+            partial(write_comparison, path, seen),
+            lambda _well, text: self.status.setText(text),
+            tr("Wrote {name}", name=path.name),
+        )
 
     def _choose_first(self) -> None:
         documents = self._documents()

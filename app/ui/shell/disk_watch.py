@@ -8,10 +8,11 @@ from pathlib import Path
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
+from app.ui.document.locations import is_sample
 from app.ui.document.opened import Opened
 from app.ui.document.unsaved import ask_discard
 from app.ui.engine.context import Context
-from app.ui.shell.files import Files, is_sample
+from app.ui.shell.files import Files
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets.findings import show_findings
 from app.ui.widgets.notice_bar import Choice, NoticeBar

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-import samples
 from app.ui.document.document import Document
+from app.ui.document.locations import is_sample, sample_files
 from app.ui.document.opened import Opened
 from app.ui.document.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.engine.context import Context
@@ -24,26 +23,6 @@ from designer.graph.graph import Graph
 
 RECENT = 10
 CLOSED = 20  # documents that can be opened again
-
-
-def sample_files() -> tuple[Path, ...]:
-    """The sample documents that come with the program, the one to begin with in front."""
-    return tuple(samples.documents())
-
-
-def is_sample(path: Path) -> bool:
-    """Whether a document came with the program; nothing is written beside it."""
-    return path.resolve() in _resolved_samples()
-
-
-@lru_cache(maxsize=1)
-def _resolved_samples() -> frozenset[Path]:
-    return frozenset(path.resolve() for path in sample_files())
-
-
-def start_folder(document: Path | None) -> Path:
-    """Where a dialog begins that asks for a place: beside the document, or the person's home."""
-    return document.resolve().parent if document is not None and not is_sample(document) else Path.home()
 
 
 class Files:

@@ -17,6 +17,7 @@ from app.ui.canvas.structure import Structure
 from app.ui.canvas.views import SavedViews
 from app.ui.canvas.walking import Walker
 from app.ui.document.document import Document
+from app.ui.document.locations import is_sample
 from app.ui.document.opened import bell
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
@@ -26,7 +27,7 @@ from app.ui.shell.canvas_options import CanvasLooks
 from app.ui.shell.command_palette import CommandPalette
 from app.ui.shell.disk_watch import DiskWatch
 from app.ui.shell.docks import Docks
-from app.ui.shell.files import Files, is_sample
+from app.ui.shell.files import Files
 from app.ui.shell.handlers import handlers
 from app.ui.shell.live_totals import LiveTotals
 from app.ui.shell.menus import TOOLBAR

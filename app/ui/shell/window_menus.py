@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from app.ui.design import fixes as fixing
-from app.ui.shell.files import sample_files
+from app.ui.document.locations import sample_files
 from app.ui.shell.layouts import Layouts
 from app.ui.shell.menus import CONTEXT_MENU, MENUS, Entry
 from app.ui.widgets.texts import tr, tr_data

@@ -15,12 +15,14 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.ui.widgets.background import Background
+from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
 PNG, NPY = mark("PNG picture (*.png)"), mark("NumPy tensor (*.npy)")
 CSV, ANIMATION = mark("Table (*.csv)"), mark("Animation (*.gif *.webp *.png)")
+PAGE = mark("Page (*.html)")
 
 
 def ask_path(parent: QWidget, title: str, name: str, kind: str) -> Path | None:
@@ -67,22 +69,31 @@ def tell(action: Callable[[], None], say: Callable[[str], None], done: str) -> N
     try:
         action()
     except DiagnosticError as error:
-        first = error.diagnostics[0]
-        say(f"{first.message}. {first.remedy}".strip())
+        say(placed_text(error.diagnostics[0]))
     else:
         say(done)
 
 
-def write_aside(owner: QObject, work: Callable[[], None], say: Callable[[str], None], done: str) -> None:
-    """Write a file in a thread, for large ones take longer than a frame of the window; say in a sentence how it went."""
+def write_in_thread(
+    owner: QObject, work: Callable[[], object], say: Callable[[bool, str], object], done: str
+) -> Background:
+    """Write a file in a thread: large ones take longer than a frame of the window. `say` gets the success and a sentence."""
 
     def failed(found: Any) -> None:
-        say(f"{found[0].message}. {found[0].remedy}".strip())
+        say(False, placed_text(found[0]))
 
     job = Background(owner)
-    job.done.connect(lambda _answer: say(done))
+    job.done.connect(lambda _answer: say(True, done))
     job.failed.connect(failed)
     for signal in (job.done, job.failed):
         signal.connect(job.deleteLater)
-    say(tr("Writing …"))
     job.start(work)
+    return job
+
+
+def png_of(widget: QWidget) -> bytes:
+    """What the widget shows now, as the bytes of a PNG file."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    widget.grab().save(buffer, "PNG")
+    return bytes(buffer.data().data())

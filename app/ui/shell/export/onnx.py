@@ -24,8 +24,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.process import module_command
+from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
-from app.ui.shell.files import start_folder
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message

@@ -23,8 +23,8 @@ from PySide6.QtWidgets import (
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.picture import ENDINGS, Look, Page, drawn_area, pixels, save
+from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
-from app.ui.shell.files import start_folder
 from app.ui.widgets import theme
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog

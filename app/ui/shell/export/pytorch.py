@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
-from app.ui.shell.files import start_folder
 from app.ui.widgets.background import Background
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog

@@ -28,11 +28,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.document.locations import start_folder
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.requests import open_params
-from app.ui.shell.files import start_folder
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message
