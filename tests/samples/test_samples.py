@@ -71,10 +71,10 @@ def test_denoiser_is_built_as_the_guide_says():
 def test_analysis_document_is_the_denoiser_with_noise_and_mix():
     plain, analysed = graph_of("denoiser"), graph_of("denoiser_analyze")
     assert set(analysed.layers) - set(plain.layers) == {"noise_0", "mix_0"}
-    assert analysed.consumers("input_image") == ("noise_0",)
-    assert set(analysed.consumers("noise_0")) == {"conv_enc_b", "conv_enc_1", "conv_pre_shuffle", "mix_0"}
-    # The first input is what an exported network keeps, so the denoised picture comes first.
-    assert [str(source) for source in analysed["mix_0"].inputs] == ["conv_out_0", "noise_0"]
+    assert set(analysed.consumers("input_image")) == {"noise_0", "mix_0"}
+    assert set(analysed.consumers("noise_0")) == {"conv_enc_b", "conv_enc_1", "conv_pre_shuffle"}
+    # The first input is what an exported network keeps; the second is the photograph before the noise.
+    assert [str(source) for source in analysed["mix_0"].inputs] == ["conv_out_0", "input_image"]
     assert analysed["output_image"].producers() == {"mix_0"}
 
 
