@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -32,9 +33,9 @@ TrustOption = Annotated[
 ]
 
 
-def pairs(option: str, texts: list[str] | None) -> dict[str, Path]:
-    """`NAME=PATH` texts as a mapping. Raises DiagnosticError for any other text."""
-    found: dict[str, Path] = {}
+def pairs(option: str, texts: list[str] | None) -> list[tuple[str, Path]]:
+    """Names and paths of `NAME=PATH` texts, in their order. Raises DiagnosticError for any other text."""
+    found: list[tuple[str, Path]] = []
     for text in texts or ():
         name, equals, path = text.partition("=")
         if not equals or not name or not path:
@@ -43,5 +44,22 @@ def pairs(option: str, texts: list[str] | None) -> dict[str, Path]:
                     "bad-option", f"{option} {text}: write NAME=PATH", remedy=f"for instance {option} input=a.png"
                 )
             )
-        found[name] = Path(path)
+        found.append((name, Path(path)))
+    return found
+
+
+def one_each(option: str, given: Iterable[tuple[str, Path]]) -> dict[str, Path]:
+    """Pairs as a mapping. Raises DiagnosticError for a name that is given more than once."""
+    found: dict[str, Path] = {}
+    for name, path in given:
+        if name in found:
+            raise DiagnosticError(
+                Diagnostic(
+                    "bad-option",
+                    f"{option} {name} is given twice: {found[name]} and {path}",
+                    layer=name,
+                    remedy=f"give {option} {name}=PATH once",
+                )
+            )
+        found[name] = path
     return found

@@ -17,6 +17,7 @@ from app.cli.options import (
     ThreadsOption,
     TrustOption,
     WeightsOption,
+    one_each,
     pairs,
 )
 
@@ -48,7 +49,7 @@ def run(
         file,
         weights,
         random_weights,
-        pairs("--input", inputs),
+        one_each("--input", pairs("--input", inputs)),
         pairs("--output", outputs),
         pairs("--capture", capture),
         options,
@@ -92,7 +93,7 @@ def video(
     with Progress(console=err, transient=True) as bar:
         task = bar.add_task("frames", total=None)
         request = RunRequest(
-            file, weights, random_weights, pairs("--input", inputs), pairs("--output", outputs), {}, options,
+            file, weights, random_weights, one_each("--input", pairs("--input", inputs)), pairs("--output", outputs), (), options,
             trust=trust_custom or (), video=job, progress=lambda done, total, text: bar.update(task, completed=done, total=total),
         )  # fmt: skip
         lines = list(run_network(request))

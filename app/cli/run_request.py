@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.cli.opened_network import Network, load_weights_for, open_network
+from app.cli.options import one_each
 from app.cli.trust import with_trust
 from app.engine.video_job import VideoJob, moves, process
 from designer.files.settings import MAX_TILE
@@ -25,14 +26,14 @@ from designer.runtime.session import Session
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the command line asked for. Mappings go from a layer's name to a file."""
+    """What the command line asked for: layers and the files they read from or write to."""
 
     document: Path
     weights: Path | None = None
     seed: int | None = None
     inputs: Mapping[str, Path] = field(default_factory=dict)
-    outputs: Mapping[str, Path] = field(default_factory=dict)
-    captures: Mapping[str, Path] = field(default_factory=dict)
+    outputs: Sequence[tuple[str, Path]] = ()  # a layer may be written to several files
+    captures: Sequence[tuple[str, Path]] = ()
     options: RunOptions = field(default_factory=RunOptions)
     iterations: int = 1
     trust: Sequence[str] = ()  # digests of sources that may run, or "ask"
@@ -59,14 +60,15 @@ def run_network(request: RunRequest) -> Iterator[str]:
     """Run and write files; yields one line of text for each thing that was done."""
     network = open_network(request.document)
     training = network.training
-    absent = [name for name in (*request.inputs, *request.outputs) if name in training]
+    written = [name for name, _ in request.outputs]
+    absent = [name for name in (*request.inputs, *written) if name in training]
     if absent:
         raise DiagnosticError(training_only(name) for name in absent)
     inputs = layers_with(network, Role.INPUT)
     _check_names("--input", request.inputs, inputs)
-    _check_names("--output", request.outputs, layers_with(network, Role.OUTPUT))
+    _check_names("--output", written, layers_with(network, Role.OUTPUT))
     known = {**network.graph.layers, **inline(network.graph, network.registry).layers}
-    _check_names("--capture", {name.partition(":")[0]: p for name, p in request.captures.items()}, known)
+    _check_names("--capture", [name.partition(":")[0] for name, _ in request.captures], known)
     missing = [name for name in inputs if name not in request.inputs]
     if missing:
         raise DiagnosticError(
@@ -85,21 +87,22 @@ def run_network(request: RunRequest) -> Iterator[str]:
         return
     for name, path in request.inputs.items():
         session.set_input_file(name, path)
-    sources = {Source.parse(name): path for name, path in request.captures.items()}
-    result = session.run(capture=tuple(sources))
+    sources = [(Source.parse(name), path) for name, path in request.captures]
+    capture = tuple(dict.fromkeys(source for source, _ in sources))
+    result = session.run(capture=capture)
     times = [result.milliseconds]
     for _ in range(request.iterations - 1):
         session.invalidate()
-        times.append(session.run(capture=tuple(sources)).milliseconds)
+        times.append(session.run(capture=capture).milliseconds)
     for note in (result.weights_note, result.note):
         if note:
             yield f"note: {note}"
-    for name, path in request.outputs.items():
+    for name, path in request.outputs:
         write_tensor(path, result.outputs[name])
         yield f"{name} -> {path}  {_shape(result.outputs[name])}"
-    for source, path in sources.items():
+    for source, path in sources:
         write_tensor(path, result.captures[source])
-        yield f"{source} -> {path}  {_shape(result.captures[source])}"
+        yield f"{source} -> {path}  {_shape(result.captures[source])}{_padding_note(session, source)}"
     if not request.outputs and not sources:
         yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
     yield f"{request.options.engine} {request.options.precision}: median {median(times):.1f} ms of {len(times)}"
@@ -115,10 +118,11 @@ def _run_frames(session: Session, request: RunRequest) -> Iterator[str]:
                 remedy="give --output NAME=result.mkv, or NAME=folder",
             )
         )
-    job = replace(request.video, inputs=request.inputs, outputs=request.outputs)
+    outputs = one_each("--output", request.outputs)
+    job = replace(request.video, inputs=request.inputs, outputs=outputs)
     done = process(session, job, request.progress)
     yield from (f"note: {note}" for note in done.notes)
-    yield from (f"{name} -> {path}" for name, path in request.outputs.items())
+    yield from (f"{name} -> {path}" for name, path in outputs.items())
     each = done.seconds * 1000 / done.frames
     yield f"{done.frames} frames at {done.fps:.4g} a second; {each:.1f} ms a frame, reading and writing included"
 
@@ -156,7 +160,16 @@ def _shape(array: NDArray[np.float32]) -> str:
     return " x ".join(str(d) for d in array.shape)
 
 
-def _check_names(option: str, given: Mapping[str, Path], known: Mapping[str, object] | list[str]) -> None:
+def _padding_note(session: Session, source: Source) -> str:
+    """Hidden layers see the padded input; outputs are cropped back."""
+    found = session.padding(source)
+    if found is None:
+        return ""
+    (height, width), (padded_height, padded_width) = found
+    return f"  (of the input padded from {width} x {height} to {padded_width} x {padded_height})"
+
+
+def _check_names(option: str, given: Iterable[str], known: Mapping[str, object] | list[str]) -> None:
     for name in given:
         if name not in known:
             choices = ", ".join(sorted(known)[:8]) or "none"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import samples
 from app.cli import main as cli
 from designer.files.document import DOCUMENTS, write_document
 from designer.files.formats import Format
@@ -133,6 +134,36 @@ def test_run_agrees_with_torch(layerwright: Run, network: Path, weights: Path, t
     expected = torch.relu(torch.nn.functional.conv2d(torch.from_numpy(image), kernel, bias, padding=1)).numpy()
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, atol=1e-5)
     np.testing.assert_allclose(np.load(tmp_path / "conv.npy"), expected, atol=1e-5)
+
+
+def test_a_layer_is_written_to_every_file_that_is_given(
+    layerwright: Run, network: Path, weights: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "in.npy", np.full((1, 3, 12, 16), 0.5, np.float32))
+    files = [tmp_path / name for name in ("a.npy", "b.npy", "c.npy", "d.npy")]
+    done = layerwright(
+        "run", network, "--weights", weights, "--input", f"picture={tmp_path / 'in.npy'}",
+        *(word for path in files[:2] for word in ("--output", f"result={path}")),
+        *(word for path in files[2:] for word in ("--capture", f"conv_1={path}")),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert len({path.read_bytes() for path in files}) == 1
+    twice = [word for name in ("in", "other") for word in ("--input", f"picture={tmp_path / name}.npy")]
+    refused = layerwright("run", network, "--weights", weights, *twice)
+    assert refused.code == 1
+    assert "--input picture is given twice" in refused.err
+
+
+def test_a_capture_says_that_its_input_was_padded(layerwright: Run, tmp_path: Path) -> None:
+    image = np.random.default_rng(1).random((1, 3, 300, 451), dtype=np.float32)
+    np.save(tmp_path / "in.npy", image)
+    done = layerwright(
+        "run", samples.path("denoiser.xml"), "--weights", samples.weights("denoiser"), "--input",
+        f"input_image={tmp_path / 'in.npy'}", "--capture", f"conv_2s={tmp_path / 'c.npy'}", "--threads", 1,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert np.load(tmp_path / "c.npy").shape == (1, 32, 152, 228)
+    assert "of the input padded from 451 x 300 to 456 x 304" in done.out
 
 
 def test_run_refuses_missing_weights_and_says_so_with_random_ones(
