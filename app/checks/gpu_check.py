@@ -33,6 +33,7 @@ from designer.profiling.figures import Figure, measured
 from designer.profiling.report import UTILISATION, Record, save_records
 from designer.profiling.units import text
 from designer.runtime.api import RunOptions
+from designer.runtime.engines.pytorch import TORCH
 
 ROOT = Path(__file__).resolve().parents[2]
 Array = NDArray[np.float32]
@@ -93,11 +94,11 @@ def check(options: argparse.Namespace) -> int:
     if options.counted:
         _counted(options, inference, weights, feeds)
         return 0
-    expected = _outputs(inference, weights, RunOptions(engine="torch"), feeds)
+    expected = _outputs(inference, weights, RunOptions(engine=TORCH.name), feeds)
     records: list[Record] = []
     wrong = False
     for precision, layout in VARIANTS[options.device]:
-        run = RunOptions(engine="torch", precision=precision, layout=layout, device=options.device)
+        run = RunOptions(engine=TORCH.name, precision=precision, layout=layout, device=options.device)
         found = _outputs(inference, weights, run, feeds)
         checks, ok = compare(expected, found, TOLERANCE[precision])
         wrong = wrong or not ok
@@ -140,13 +141,14 @@ def _counters(options: argparse.Namespace, run: RunOptions, size: int) -> Counte
 def _counted(options: argparse.Namespace, inference: Inference, weights: Weights, feeds: Mapping[str, Array]) -> None:
     """What ncu watches: one run with a range for each layer."""
     from designer.profiling.timing import whole_part
-    from designer.profiling.torch_timing import TorchTimer
+    from designer.runtime.engines.torch_engine import TorchEngine
+    from designer.runtime.engines.torch_timing import TorchTimer
 
     precision, _, layout = options.counted.partition(",")
     part, wanted, _ = whole_part(inference)
-    run = RunOptions(engine="torch", precision=precision, layout=layout, device=options.device)
+    run = RunOptions(engine=TORCH.name, precision=precision, layout=layout, device=options.device)
     values = {Source(name): array for name, array in feeds.items()}
-    TorchTimer(inference, part, wanted, weights, run, values).counted(RANGE)
+    TorchTimer(TorchEngine(inference, weights, run), part, wanted, values).counted(RANGE)
 
 
 def slug(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`layerwright operators` and `layerwright samples`: what the program includes."""
+"""`layerwright operators`, `engines` and `samples`: what the program includes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from app.cli.options import JsonOption
 
 def operators(as_json: JsonOption = False) -> None:
     """List the operators with their parameters."""
-    from designer.operators.registry import default_registry, plugin_folder
+    from designer.operators.registry import default_registry
+    from designer.plugins import plugin_folder
 
     registry = default_registry()
     if as_json:
@@ -30,6 +31,24 @@ def operators(as_json: JsonOption = False) -> None:
     out.print(table)
     out.print("attached activations: " + ", ".join(sorted(registry.activations)))
     out.print(f"plugin folder: {plugin_folder()}", markup=False, highlight=False)
+    show(tuple(registry.diagnostics))
+
+
+def engines() -> None:
+    """List the engines that can run a network, and why one cannot be used here."""
+    from designer.runtime.engine_registry import default_engines
+
+    registry = default_engines()
+    table = Table()
+    for heading in ("engine", "title", "devices", "precisions", "layouts", "state"):
+        table.add_column(heading, overflow="fold")
+    for engine in registry:
+        problem = registry.problem(engine)
+        state = "ready" if problem is None else f"{problem.message}: {problem.remedy}"
+        kinds = ", ".join(device.kind for device in engine.devices)
+        precisions = ", ".join(dict.fromkeys(name for device in engine.devices for name in device.precisions))
+        table.add_row(engine.name, engine.title, kinds, precisions, ", ".join(engine.layouts), state)
+    out.print(table)
     show(tuple(registry.diagnostics))
 
 

@@ -9,14 +9,14 @@ from app.cli.compare import compare
 from app.cli.console import err, of_the_system, show
 from app.cli.documents import convert, diff
 from app.cli.export import export
-from app.cli.library import operators, samples
+from app.cli.library import engines, operators, samples
 from app.cli.profile import profile
 from app.cli.run import run, video
 from app.cli.tour import tour
 from designer.graph.diagnostics import DiagnosticError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-for command in (check, run, video, profile, compare, tour, convert, operators, diff, samples):
+for command in (check, run, video, profile, compare, tour, convert, operators, engines, diff, samples):
     app.command()(command)
 app.add_typer(export, name="export")
 

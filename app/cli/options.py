@@ -18,7 +18,7 @@ WeightsOption = Annotated[Path | None, typer.Option("--weights", help=f"{WEIGHTS
 SeedOption = Annotated[
     int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")
 ]
-EngineOption = Annotated[str, typer.Option(help="onnxruntime or torch.")]
+EngineOption = Annotated[str, typer.Option(help="One of those that `layerwright engines` lists.")]
 PrecisionOption = Annotated[str, typer.Option(help="fp32, fp16 or bf16.")]
 LayoutOption = Annotated[str, typer.Option(help="nchw or nhwc.")]
 DeviceOption = Annotated[str, typer.Option(help="cpu or cuda.")]

@@ -19,6 +19,7 @@ from app.cli.options import (
     TrustOption,
     WeightsOption,
 )
+from designer.files.settings import DEFAULT_ENGINE
 
 
 def profile(
@@ -27,7 +28,7 @@ def profile(
     random_weights: SeedOption = None,
     json_out: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write the record here.")] = None,
     iterations: Annotated[int, typer.Option(min=1)] = 10,
-    engine: EngineOption = "onnxruntime",
+    engine: EngineOption = DEFAULT_ENGINE,
     precision: PrecisionOption = "fp32",
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",

@@ -20,6 +20,7 @@ from app.cli.options import (
     one_each,
     pairs,
 )
+from designer.files.settings import DEFAULT_ENGINE
 
 
 def run(
@@ -29,7 +30,7 @@ def run(
     inputs: Annotated[list[str] | None, typer.Option("--input", metavar="NAME=PATH", help="npy or picture.")] = None,
     outputs: Annotated[list[str] | None, typer.Option("--output", metavar="NAME=PATH", help="npy or picture.")] = None,
     capture: Annotated[list[str] | None, typer.Option("--capture", metavar="LAYER=PATH")] = None,
-    engine: EngineOption = "onnxruntime",
+    engine: EngineOption = DEFAULT_ENGINE,
     precision: PrecisionOption = "fp32",
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",
@@ -74,7 +75,7 @@ def video(
     codec: Annotated[str, typer.Option(help="ffv1 (lossless), mpeg4, vp9 or mjpeg; else by the ending.")] = "",
     quality: Annotated[int, typer.Option(min=0, max=100, help="1..100, for mjpeg; 0: as it is.")] = 0,
     tensors: Annotated[bool, typer.Option("--npy", help="Folders get .npy with full precision, not PNG.")] = False,
-    engine: EngineOption = "onnxruntime",
+    engine: EngineOption = DEFAULT_ENGINE,
     precision: PrecisionOption = "fp32",
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",

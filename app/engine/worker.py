@@ -33,6 +33,7 @@ from app.engine.protocol import (
 )
 from app.engine.runs import Progress, Runs
 from designer.files.document import parse_document
+from designer.files.settings import DEFAULT_ENGINE
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
@@ -112,7 +113,7 @@ class Worker:
         self._weights_path = Path(text_of(params, "weights")) if path is not None else None
         self._seed = seed
         options = RunOptions(
-            text_of(params, "engine", "onnxruntime"),
+            text_of(params, "engine", DEFAULT_ENGINE),
             text_of(params, "precision", "fp32"),
             text_of(params, "layout", "nchw"),
             text_of(params, "device", "cpu"),

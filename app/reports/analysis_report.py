@@ -20,7 +20,6 @@ Array = NDArray[np.float32]
 
 CHANNELS = 64  # of the inspected tensor that are shown and counted
 THUMBNAIL = 128  # pixels of a channel's longer side
-PACKAGES = ("onnxruntime", "torch", "numpy", "PySide6-Essentials")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def add_machine(page: Page) -> None:
 
     machine = this_machine()
     versions = dict(machine.versions)
-    for name in ("layerwright", *PACKAGES):
+    for name in ("layerwright", "PySide6-Essentials"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from designer.files import limits
-from designer.files.settings import ENGINES, LAYOUTS, PRECISIONS, Settings
+from designer.files.settings import ENGINE_NAME, LAYOUTS, PRECISIONS, Settings
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source, check_layer_name
@@ -23,7 +23,7 @@ from designer.graph.template import Template, check_template_name
 T = TypeVar("T")
 FORMAT = 1
 _DEFAULTS = Settings()
-_CHOICES = {"precision": PRECISIONS, "layout": LAYOUTS, "engine": ENGINES}
+_CHOICES = {"precision": PRECISIONS, "layout": LAYOUTS}
 
 
 def line(data: Mapping[str, Any]) -> bytes:
@@ -337,6 +337,8 @@ def _setting(key: str, value: Any) -> Any:
     default = getattr(_DEFAULTS, key)  # AttributeError: there is no such field
     if key == "random_seed":
         fits = value is None or type(value) is int
+    elif key == "engine":
+        fits = isinstance(value, str) and ENGINE_NAME.fullmatch(value) is not None
     elif isinstance(default, Mapping):
         kind = bool if key == "profiling_sections" else str
         fits = isinstance(value, dict) and all(type(v) is kind for v in value.values())

@@ -7,6 +7,7 @@ with one `Setting name="A/B"` each. Paths are relative to the document's folder 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PureWindowsPath
@@ -24,7 +25,8 @@ ENDING = ".settings.xml"
 OLD_ENDING = ".nv-editor-cfg"
 PRECISIONS = ("fp32", "fp16", "bf16")
 LAYOUTS = ("nchw", "nhwc")
-ENGINES = ("onnxruntime", "torch")
+DEFAULT_ENGINE = "onnxruntime"
+ENGINE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # which engines there are is known to the runtime alone
 MAX_ITERATIONS = 1_000_000
 MAX_THREADS = 1024
 MAX_TILE = 65536
@@ -48,7 +50,7 @@ class Settings:
 
     precision: str = "fp32"
     layout: str = "nchw"
-    engine: str = "onnxruntime"
+    engine: str = DEFAULT_ENGINE
     device: str = "cpu"
     threads: int = 0
     tile: int = -1
@@ -180,16 +182,27 @@ class _Reader:
             self._number(*_NUMBERS[name], text, line)
         elif name == f"{_GENERAL}device" and not self._old:
             self.values["device"] = text or "cpu"
+        elif name == f"{_GENERAL}backend":
+            self._engine(text, line)
         elif name in _CHOICES:
             key, choices = _CHOICES[name]
             if text in choices:
                 self.values[key] = text
-            elif not (self._old and key == "engine"):  # that tool's back ends are not ours
+            else:
                 self._add("bad-setting", f"'{text[:40]}' is no {key}; {choices[0]} is used", line, ", ".join(choices))
         elif not self._old and name:
             extra = self.values.setdefault("extra", {})
             assert isinstance(extra, dict)
             extra[name] = text
+
+    def _engine(self, text: str, line: int) -> None:
+        if self._old:  # that tool's back ends are not ours
+            return
+        if ENGINE_NAME.fullmatch(text):
+            self.values["engine"] = text
+        else:
+            message = f"'{text[:40]}' is not the name of an engine; {DEFAULT_ENGINE} is used"
+            self._add("bad-setting", message, line, "an engine of Network Settings")
 
     def _number(self, key: str, low: int, high: int, text: str, line: int) -> None:
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
@@ -215,7 +228,6 @@ CAMERA = "camera:"  # what begins so is no file but a device: camera:0, or camer
 _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{_GENERAL}dataType": ("precision", PRECISIONS),
     f"{_GENERAL}format": ("layout", LAYOUTS),
-    f"{_GENERAL}backend": ("engine", ENGINES),
 }
 _NUMBERS: dict[str, tuple[str, int, int]] = {
     f"{_INFERENCE}iterations": ("iterations", 1, MAX_ITERATIONS),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import pkgutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from designer import plugins
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.model import ActivationSpec, Layer
 from designer.operators.api import Activation, Operator, Role
 from designer.operators.params import ParamError, Value
+from designer.plugins import load_each, plugin_files, plugin_folder, walk
 
 if TYPE_CHECKING:
     from designer.graph.graph import Graph
@@ -70,6 +67,13 @@ class Registry:
                 and value.__module__ == module.__name__
             ):
                 self.register(value)
+
+    def take(self, loaded: object) -> None:
+        """Add what an entry point names: a module with declarations, or one of them."""
+        if isinstance(loaded, ModuleType):
+            self.register_module(loaded)
+        elif isinstance(loaded, type) and issubclass(loaded, Operator):
+            self.register(loaded)
 
     def get(self, type_name: str) -> type[Operator] | None:
         return self.operators.get(self._aliases.get(type_name, type_name))
@@ -186,68 +190,19 @@ def _faults(operator: Operator, layer: str) -> Iterator[Diagnostic]:
         yield Diagnostic("broken-operator", message, layer=layer, remedy="repair the plugin that brings it")
 
 
-def walk(package: str) -> Iterator[ModuleType]:
-    """Every module of a package and its sub-packages, imported, in name order."""
-    root = importlib.import_module(package)
-    yield root
-    for info in sorted(pkgutil.walk_packages(root.__path__, f"{package}."), key=lambda i: i.name):
-        yield importlib.import_module(info.name)
-
-
 def load(plugin_folders: Iterable[Path] = (), *, entry_points: bool = True) -> Registry:
-    """A fresh registry: the library, installed plugins, then every `.py` file in `plugin_folders`."""
+    """A fresh registry: the library, installed plug-ins, then every `.py` file in `plugin_folders`."""
     registry = Registry()
     for package in PACKAGES:
         for module in walk(package):
             registry.register_module(module)
     if entry_points:
-        for point in sorted(metadata.entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
-            try:
-                loaded = point.load()
-                modules = [loaded] if isinstance(loaded, ModuleType) else []
-                if isinstance(loaded, type) and issubclass(loaded, Operator):
-                    registry.register(loaded)
-                for module in modules:
-                    registry.register_module(module)
-            except (Exception, SystemExit) as error:  # a broken plugin must not stop the program, whatever it raises
-                registry.diagnostics.append(_broken(point.value, error))
-    for folder in plugin_folders:
-        for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
-            try:
-                registry.register_module(_import_file(path))
-            except (Exception, SystemExit) as error:
-                registry.diagnostics.append(_broken(str(path), error))
+        registry.diagnostics += load_each(plugins.entry_points(ENTRY_POINT_GROUP), registry.take)
+    registry.diagnostics += load_each(plugin_files(plugin_folders), registry.register_module)
     return registry
-
-
-def _import_file(path: Path) -> ModuleType:
-    name = f"layerwright_plugin_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is not a Python module")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _broken(where: str, error: BaseException) -> Diagnostic:
-    return Diagnostic(
-        "broken-plugin",
-        f"the plugin {where} could not be used: {type(error).__name__}: {error}",
-        Severity.WARNING,
-        remedy="repair or remove it, then restart",
-    )
 
 
 @lru_cache(maxsize=1)
 def default_registry() -> Registry:
     """The registry of this process, loaded once: library, entry points and the person's plugin folder."""
     return load([plugin_folder()])
-
-
-def plugin_folder() -> Path:
-    """Where the person's own operators live: every `.py` file in it is read when the program starts."""
-    from platformdirs import user_data_path
-
-    return user_data_path("layerwright") / "plugins"

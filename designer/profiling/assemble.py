@@ -13,18 +13,10 @@ from designer.profiling.machine import Machine
 from designer.profiling.peaks import Peaks, now
 from designer.profiling.report import UTILISATION, Figures, Group, Record
 from designer.profiling.roofline import place, spread
+from designer.runtime.engine_api import Sample
 
 ON_CPU = "the run used the processor; only NVIDIA GPUs have {what}"
 NO_COUNTERS = "no hardware counters were read; times come from CUDA events"
-
-
-@dataclass
-class Sample:
-    """Repeated times of layers that ran as one step. `what` names the engine's kernels, where it tells them."""
-
-    layers: tuple[str, ...]
-    seconds: list[float] = field(default_factory=list)
-    what: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from designer.profiling.figures import Figure, measured, unavailable
 from designer.profiling.peaks import Peaks, now
+from designer.runtime.engines.torch_timing import new_event
 
 PRECISION_PEAK = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 
@@ -125,14 +126,6 @@ def best_seconds(work: Callable[[], object], runs: int, repeat: int = 1) -> floa
         end.synchronize()
         best = min(best, start.elapsed_time(end) * 1e-3 / repeat)
     return max(best, 1e-9)
-
-
-def new_event() -> Any:
-    """A CUDA event that can be timed."""
-    import torch
-
-    make: Any = torch.cuda.Event
-    return make(enable_timing=True)
 
 
 def _foreign() -> Figure:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("torch", "onnxruntime", "numpy")
+from designer.runtime.engine_registry import default_engines
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Machine:
 def this_machine(*, gpu: str = "", extra: Mapping[str, str] | None = None) -> Machine:
     """This machine; packages' versions are read without importing them."""
     versions = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in (*(engine.package for engine in default_engines()), "numpy"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from designer.profiling.figures import Figure, Origin, measured, unavailable
+from designer.runtime.engine_registry import default_engines
 
 BUSY_PERCENT = 5.0
 CACHE_GUESS = 16 * 2**20
@@ -76,7 +77,7 @@ def best_rate(work: Callable[[], object], amount: float, *, seconds: float, leas
 
 
 def measure_cpu(engine: str, threads: int, *, seconds: float = 0.25, size: int = 1024, tries: int = 3) -> Peaks:
-    """Measure this processor with `engine` ("onnxruntime" or "torch") on `threads` threads; about 4 x `seconds`.
+    """Measure this processor with the kernels of `engine` on `threads` threads; about 4 x `seconds`.
 
     On a busy machine it is measured up to `tries` times and the best counts: a peak can only be under-measured.
     """
@@ -111,12 +112,10 @@ def measure_cpu(engine: str, threads: int, *, seconds: float = 0.25, size: int =
 
 
 def _compute_peak(engine: str, threads: int, seconds: float, size: int) -> tuple[float, str]:
-    """The better of a matrix product and a convolution: libraries differ in which of the two they do best."""
-    from designer.profiling.kernels import conv_call, matmul_call
-
+    """The fastest of the engine's kernels: libraries differ in which of them they do best."""
     rates = {}
-    for name, make in (("matrix product", matmul_call), ("convolution", conv_call)):
-        work, flops = make(engine, threads, size)
+    for name, make in default_engines().get(engine).kernels.items():
+        work, flops = make(threads, size)
         rates[name] = best_rate(work, flops, seconds=seconds / 2)
     best = max(rates, key=lambda n: rates[n])
     return rates[best], f"{best} in {engine}, fp32, {threads} threads"

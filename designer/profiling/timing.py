@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,14 +19,15 @@ from designer.graph.model import Source
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output
-from designer.profiling.assemble import NO_COUNTERS, Run, Sample, assemble
+from designer.profiling.assemble import NO_COUNTERS, Run, assemble
 from designer.profiling.cost import cost_table
 from designer.profiling.counters import Counters
 from designer.profiling.machine import cpu_name, this_machine
 from designer.profiling.peaks import Peaks, cached, measure_cpu
 from designer.profiling.report import Record
 from designer.runtime.api import Part, RunOptions
-from designer.runtime.engines import make_engine
+from designer.runtime.engine_api import Sample
+from designer.runtime.engine_registry import default_engines
 from designer.runtime.machine import threads
 from designer.runtime.network import output_layers
 from designer.runtime.plan import PartStep, make_plan
@@ -120,9 +120,9 @@ def profile_network(
 
     if progress is not None:
         progress(0, total, "preparing")
-    whole, samples = _measure(
-        inference, part, wanted, weights, options, values, iterations, warmup, tick("whole network"), tick("layers")
-    )
+    timer = default_engines().step_timer(inference, weights, options, part, wanted, values)
+    whole = timer.whole(iterations, warmup, tick("whole network"))
+    samples = timer.layers(iterations, warmup, tick("layers"))
     if peaks is None:
         if progress is not None:
             progress(done, total, "measuring the machine's peaks")
@@ -198,39 +198,6 @@ def _feeds(
     return values, batch
 
 
-def _measure(
-    inference: Inference,
-    part: Part,
-    wanted: tuple[Source, ...],
-    weights: Weights,
-    options: RunOptions,
-    values: dict[Source, Array],
-    iterations: int,
-    warmup: int,
-    whole_tick: Callable[[], None],
-    layer_tick: Callable[[], None],
-) -> tuple[list[float], list[Sample]]:
-    """Seconds of the whole network, timed without a profiler, and of its steps, timed with one."""
-    if options.engine == "torch":
-        from designer.profiling.torch_timing import TorchTimer
-
-        timer = TorchTimer(inference, part, wanted, weights, options, values)
-        whole = timer.whole(iterations, warmup, whole_tick)
-        return whole, timer.layers(iterations, warmup, layer_tick)
-    from designer.profiling.ort_timing import sample_onnxruntime
-
-    compiled = make_engine(inference, weights, options).compile(part, wanted)
-    whole = []
-    for number in range(warmup + iterations):
-        began = perf_counter()
-        compiled.run(values)
-        if number >= warmup:
-            whole.append(perf_counter() - began)
-        whole_tick()
-    samples = sample_onnxruntime(inference, part, wanted, weights, options, values, iterations, warmup, layer_tick)
-    return whole, samples
-
-
 def _attributed(samples: list[Sample], notes: list[str]) -> list[Sample]:
     """Samples that belong to layers; the time of others becomes a note, so that it is not lost in silence."""
     other = [s for s in samples if not s.layers and s.seconds]
@@ -249,7 +216,7 @@ def machine_peaks(options: RunOptions, store: Path | None = None) -> Peaks:
 
         key = gpu_key(options.device, options.precision)
     else:
-        version = this_machine().versions.get(options.engine, "?")
+        version = this_machine().versions.get(default_engines().get(options.engine).package, "?")
         key = f"{cpu_name()} | {threads(options)} threads | {options.engine} {version}"
     return cached(key, lambda: measure_peaks(options), store)
 

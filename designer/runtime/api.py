@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from designer.files.settings import DEFAULT_ENGINE, LAYOUTS, PRECISIONS
 from designer.graph.model import Source
+
+__all__ = [
+    "AUTO",
+    "LAYOUTS",
+    "ONE_TILE",
+    "PRECISIONS",
+    "Array",
+    "Compiled",
+    "Part",
+    "Progress",
+    "RunOptions",
+    "RunResult",
+    "Step",
+    "Tensor",
+]
 
 Array = NDArray[np.float32]
 Tensor = NDArray[Any]
 Progress = Callable[[int, int, str], None]  # steps done, all of them, what is done now
 
-ENGINES = ("onnxruntime", "torch")
 AUTO = -1
 ONE_TILE = -2
-PRECISIONS = ("fp32", "fp16", "bf16")
-LAYOUTS = ("nchw", "nhwc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +44,7 @@ class RunOptions:
     `agreed` are the SHA-256 digests of the sources of custom layers that the person allowed to run.
     """
 
-    engine: str = "onnxruntime"
+    engine: str = DEFAULT_ENGINE
     precision: str = "fp32"
     layout: str = "nchw"
     device: str = "cpu"
@@ -49,7 +62,7 @@ class Step:
     """
 
     layers: tuple[str, ...]
-    engine: str  # "onnxruntime", "torch" or "numpy"
+    engine: str  # its name, or "numpy" for an analysis layer
     milliseconds: float
     cached: bool = False
     dropped: bool = False
@@ -80,20 +93,6 @@ class Compiled(Protocol):
     """
 
     def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]: ...
-
-
-class Engine(Protocol):
-    """Turns groups of layers into something that runs.
-
-    An engine is made as `XxxEngine(inference, weights, options)`: `inference` (with `inference.graph`, `.states`, `.read`) stays
-    alive and holds the sizes of the present run when `compile` is called; `weights` never change. The constructor raises
-    DiagnosticError for options that it cannot serve; `compile` does so for layers that it cannot express, and names them.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class _Backward:
         self.of = session.source(of)
         self.layer = layer
         session.input_operator(layer)
-        options = replace(session.options, engine="torch", precision="fp32", layout="nchw")
+        options = replace(session.options, precision="fp32", layout="nchw")
         self.engine = TorchEngine(session.inference, session.weights, options)
         self.plan: Plan = make_plan(session.inference, (self.of,))
         if layer not in self.plan.inputs:

@@ -57,25 +57,3 @@ def check_options(options: RunOptions) -> None:
         raise DiagnosticError(
             Diagnostic("bad-threads", f"{options.threads} threads are not possible", remedy="use 0 for all cores")
         )
-
-
-def precision_refused(engine: str, options: RunOptions) -> DiagnosticError:
-    """The error for a precision that `engine` cannot run on the device: what works, and what to do."""
-    fast = "; this processor computes bf16 natively, but the engine does not use it" if _native_bf16() else ""
-    return DiagnosticError(
-        Diagnostic(
-            "precision-unavailable",
-            f"{engine} on '{options.device}' runs fp32 only; {options.precision} would be emulated, slower than fp32 "
-            f"and no more exact{fast}",
-            remedy="choose fp32; half precision needs the torch engine on a CUDA device",
-        )
-    )
-
-
-def _native_bf16() -> bool:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            text = file.read(1 << 16)
-    except OSError:
-        return False
-    return "avx512_bf16" in text or "amx_bf16" in text

@@ -29,8 +29,9 @@ from designer.operators.api import Operator, Role
 from designer.operators.inlining import has_instances, inline, inlined_source
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output, training_branch, training_only
-from designer.runtime.api import ONE_TILE, Array, Compiled, Engine, Progress, RunOptions, RunResult, Step
-from designer.runtime.engines import make_engine
+from designer.runtime.api import ONE_TILE, Array, Compiled, Progress, RunOptions, RunResult, Step
+from designer.runtime.checked_engine import CheckedEngine
+from designer.runtime.engine_registry import default_engines
 from designer.runtime.expectation import Expectation
 from designer.runtime.feeding import (
     Extent,
@@ -92,7 +93,7 @@ class Session:
         self.results = Results(keep_bytes)
         self.tilings = Tilings(self.inference, self.options.tile, memory)
         self.differs: set[str] = set()  # keys of parts whose bits change when neighbours are brought along
-        self.by_torch: dict[str, str] = {}  # parts that torch had to run, by key: why
+        self.by_stand_in: dict[str, str] = {}  # parts that the stand-in of the engine had to run, by key: why
         self.set_weights(weights)
 
     # --- what may change ------------------------------------------------------------------------------------------
@@ -106,8 +107,8 @@ class Session:
         """Use other weights; results of layers whose tensors are equal stay valid."""
         self.weights = weights
         self._prints = WeightPrints(weights)
-        self.engine = make_engine(self.inference, weights, self.options)
-        self._torch: Engine | None = None
+        self.engine = default_engines().make(self.inference, weights, self.options)
+        self._stand_in: CheckedEngine | None = None
         self._plans.clear()
         self._changed(self._graph.layers)
 
@@ -319,19 +320,21 @@ class Session:
                 yield wide, prints
 
     def compile(self, step: PartStep, key: str) -> Compiled:
-        """The step's part, made ready; kept for the next time. Torch steps in where ONNX has no word for a layer."""
+        """The step's part, made ready; kept for the next time. The engine's stand-in runs what ONNX cannot express."""
         ready = self._compiled.get(key)
         if ready is None:
             try:
                 ready = self.engine.compile(step.part, step.wanted)
             except DiagnosticError as error:
-                if {d.code for d in error.diagnostics} != {"not-in-onnx"}:
+                name = self.engine.descriptor.stand_in
+                if not name or {d.code for d in error.diagnostics} != {"not-in-onnx"}:
                     raise
-                if self._torch is None:
-                    self._torch = make_engine(self.inference, self.weights, replace(self.options, engine="torch"))
-                ready = self._torch.compile(step.part, step.wanted)
+                if self._stand_in is None:
+                    options = replace(self.options, engine=name)
+                    self._stand_in = default_engines().make(self.inference, self.weights, options)
+                ready = self._stand_in.compile(step.part, step.wanted)
                 names = ", ".join(f"'{d.layer}'" for d in error.diagnostics)
-                self.by_torch[key] = f"torch ran the layers around {names}, which ONNX cannot express"
+                self.by_stand_in[key] = f"{name} ran the layers around {names}, which ONNX cannot express"
             self._compiled[key] = ready
         self._compiled.move_to_end(key)
         return ready
@@ -411,11 +414,11 @@ class _Run:
             partial(self._in_tiles, step, *tiled) if tiled is not None else partial(self._compute, step, prints.key)
         )
         done = found or self._do(key, part.layers, session.engine.name, compute, group)
-        note = session.by_torch.get(prints.key)
+        note = session.by_stand_in.get(prints.key)
         if note is None:
             return done
         self.notes[note] = None
-        return replace(done, engine="torch")
+        return replace(done, engine=session.engine.descriptor.stand_in)
 
     def _compute(self, step: PartStep, print_: str) -> Mapping[Source, Array]:
         made = self.session.compile(step, print_).run({feed: self.values[feed] for feed in step.part.feeds})

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from designer.operators.registry import load, plugin_folder
+from designer.operators.registry import load
+from designer.plugins import plugin_folder
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = """<?xml version="1.0"?>

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from designer.profiling.fusion import KernelGroup, Node, groups
-from designer.profiling.ort_timing import samples
+from designer.runtime.engines.fusion import KernelGroup, Node, groups
+from designer.runtime.engines.ort_timing import samples
 
 ORIGINAL = [
     Node("Conv", "a/Conv", ("x", "a/kernel", "a/bias"), ("a/Conv:y",)),

@@ -12,9 +12,11 @@ from designer.runtime.api import RunOptions
 
 torch = pytest.importorskip("torch")
 
-from designer.profiling import gpu, torch_timing
+from designer.profiling import gpu
 from designer.profiling.timing import whole_part
-from designer.profiling.torch_timing import TorchTimer
+from designer.runtime.engines import torch_timing
+from designer.runtime.engines.torch_engine import TorchEngine
+from designer.runtime.engines.torch_timing import TorchTimer
 
 
 class FakeEvent:
@@ -48,7 +50,7 @@ def timer(small_inference, small_weights):
     part, wanted, _ = whole_part(small_inference)
     feeds = {Source("image"): np.zeros((1, 3, 24, 32), np.float32)}
     options = RunOptions(engine="torch", layout="nhwc", threads=1)
-    return TorchTimer(small_inference, part, wanted, small_weights, options, feeds)
+    return TorchTimer(TorchEngine(small_inference, small_weights, options), part, wanted, feeds)
 
 
 LAYERS = {"conv a", "pool", "conv_b", "up", "cat", "conv_c", "sum"}

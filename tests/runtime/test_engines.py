@@ -12,7 +12,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Source
 from designer.runtime.api import Part, RunOptions
-from designer.runtime.engines import make_engine
+from designer.runtime.engine_registry import load_engines
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.machine import physical_cores, threads
 from designer.runtime.plan import PartStep, make_plan
@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
 torch.set_num_threads(1)
 
+LIBRARY = load_engines(installed=False)
 ENGINES = [("onnxruntime", "nchw"), ("onnxruntime", "nhwc"), ("torch", "nchw"), ("torch", "nhwc")]
 
 
@@ -39,7 +40,7 @@ def whole(inference, *targets) -> PartStep:
 def test_result_is_that_of_plain_torch(runtime_registry, engine, layout, batch):
     inference, weights = Inference(unet(), runtime_registry), unet_weights()
     step = whole(inference, "result", "norm", "plus")
-    compiled = make_engine(inference, weights, options(engine, layout)).compile(step.part, step.wanted)
+    compiled = LIBRARY.make(inference, weights, options(engine, layout)).compile(step.part, step.wanted)
     array = pixels(batch=batch)
     array.flags.writeable = False
     made = compiled.run({Source("image"): array})
@@ -54,7 +55,7 @@ def test_result_is_that_of_plain_torch(runtime_registry, engine, layout, batch):
 def test_results_are_fresh_arrays(runtime_registry, engine):
     inference = Inference(unet(), runtime_registry)
     step = whole(inference, "result")
-    compiled = make_engine(inference, unet_weights(), options(engine)).compile(step.part, step.wanted)
+    compiled = LIBRARY.make(inference, unet_weights(), options(engine)).compile(step.part, step.wanted)
     first = compiled.run({Source("image"): pixels(seed=1)})[Source("out")]
     kept = first.copy()
     compiled.run({Source("image"): pixels(seed=2)})
@@ -77,7 +78,7 @@ def test_weights_of_an_attached_activation(runtime_registry):
     weights = Weights({WeightKey("conv", n): rng.normal(0, 1, s).astype(np.float32) for n, s in needed.items()})
     step = whole(inference, "result")
     array = pixels(5, 6)
-    made = make_engine(inference, weights, options()).compile(step.part, step.wanted).run({Source("image"): array})
+    made = LIBRARY.make(inference, weights, options()).compile(step.part, step.wanted).run({Source("image"): array})
     w = {k.tensor: torch.from_numpy(a) for k, a in weights.tensors.items()}
     x = torch.nn.functional.conv2d(torch.from_numpy(array), w["kernel"], w["bias"], padding=1)
     expected = torch.nn.functional.prelu(x, w[f"activation_{slope.name}"].reshape(-1))
@@ -134,26 +135,26 @@ def test_missing_and_wrong_weights_are_named(runtime_registry, engine):
     tensors = dict(unet_weights().tensors)
     del tensors[WeightKey("dec", "bias")]
     with pytest.raises(DiagnosticError, match=r"dec.*bias|bias.*dec"):
-        make_engine(inference, Weights(tensors), options(engine)).compile(step.part, step.wanted)
+        LIBRARY.make(inference, Weights(tensors), options(engine)).compile(step.part, step.wanted)
     tensors[WeightKey("dec", "bias")] = np.zeros(5, np.float32)
     with pytest.raises(DiagnosticError, match="dec"):
-        make_engine(inference, Weights(tensors), options(engine)).compile(step.part, step.wanted)
+        LIBRARY.make(inference, Weights(tensors), options(engine)).compile(step.part, step.wanted)
 
 
 def test_options_that_cannot_be_served(runtime_registry):
     inference, weights = Inference(unet(), runtime_registry), unet_weights()
-    assert found(lambda: make_engine(inference, weights, options(precision="fp16"))) == ["precision-unavailable"]
-    assert found(lambda: make_engine(inference, weights, options(precision="fp7"))) == ["unknown-precision"]
-    assert found(lambda: make_engine(inference, weights, options(layout="nhcw"))) == ["unknown-layout"]
-    assert found(lambda: make_engine(inference, weights, options(device="cuda"))) == ["device-unavailable"]
-    assert found(lambda: make_engine(inference, weights, options("openvino"))) == ["unknown-engine"]
-    assert found(lambda: make_engine(inference, weights, RunOptions(threads=-1))) == ["bad-threads"]
+    assert found(lambda: LIBRARY.make(inference, weights, options(precision="fp16"))) == ["precision-unavailable"]
+    assert found(lambda: LIBRARY.make(inference, weights, options(precision="fp7"))) == ["unknown-precision"]
+    assert found(lambda: LIBRARY.make(inference, weights, options(layout="nhcw"))) == ["unknown-layout"]
+    assert found(lambda: LIBRARY.make(inference, weights, options(device="cuda"))) == ["device-unavailable"]
+    assert found(lambda: LIBRARY.make(inference, weights, options("no_such_engine"))) == ["unknown-engine"]
+    assert found(lambda: LIBRARY.make(inference, weights, RunOptions(threads=-1))) == ["bad-threads"]
 
 
 def test_a_feed_of_another_size_is_an_error_that_names_the_layers(runtime_registry):
     inference = Inference(unet(), runtime_registry)
     step = whole(inference, "result")
-    compiled = make_engine(inference, unet_weights(), options()).compile(step.part, step.wanted)
+    compiled = LIBRARY.make(inference, unet_weights(), options()).compile(step.part, step.wanted)
     assert found(lambda: compiled.run({Source("image"): pixels(16, 16)})) == ["engine-failed"]
 
 
@@ -168,7 +169,7 @@ def test_leaky_relu_is_the_relu_with_a_slope(runtime_registry):
     inference = Inference(graph, runtime_registry)
     step = whole(inference, "result")
     array = pixels(4, 4) - 0.5
-    made = make_engine(inference, Weights(), options()).compile(step.part, step.wanted).run({Source("image"): array})
+    made = LIBRARY.make(inference, Weights(), options()).compile(step.part, step.wanted).run({Source("image"): array})
     np.testing.assert_allclose(made[Source("pass")], np.where(array > 0, array, array * 0.1), atol=1e-7)
 
 

@@ -20,6 +20,7 @@ from designer.operators.api import Operator, TensorType, TorchCall, TorchInput, 
 from designer.operators.registry import load
 from designer.operators.torch_program import build_program, layer_names
 from designer.runtime.api import Part, RunOptions
+from designer.runtime.engine_registry import load_engines
 from designer.runtime.engines.torch_engine import Interpreter, TorchEngine, build_module, resolve
 
 torch = pytest.importorskip("torch")
@@ -155,14 +156,15 @@ def test_failure_names_the_layer():
     ("device", "precision", "code"),
     [
         ("cuda:99", "fp32", "device-unavailable"),
-        ("toaster", "fp32", "unknown-device"),
-        ("mps", "fp32", "unknown-device"),
+        ("cuda:x", "fp32", "unknown-device"),
+        ("mps", "fp32", "device-unavailable"),
         ("cpu", "fp16", "precision-unavailable"),
     ],
 )
 def test_devices_and_precisions_that_are_not_there(runtime_registry, device, precision, code):
+    options = RunOptions(engine="torch", device=device, precision=precision)
     with pytest.raises(DiagnosticError) as caught:
-        engine(Inference(unet(), runtime_registry), device=device, precision=precision)
+        load_engines(installed=False).make(Inference(unet(), runtime_registry), Weights(), options)
     assert caught.value.diagnostics[0].code == code
 
 

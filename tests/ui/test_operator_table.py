@@ -27,12 +27,13 @@ from app.ui.profile.utilisation import UtilisationPanel
 from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.operators.registry import load
-from designer.profiling.assemble import Run, Sample, assemble
+from designer.profiling.assemble import Run, assemble
 from designer.profiling.cost import cost_table
 from designer.profiling.figures import measured
 from designer.profiling.machine import Machine
 from designer.profiling.peaks import Peaks
 from designer.profiling.report import Record, save_records
+from designer.runtime.engine_api import Sample
 
 pytestmark = pytest.mark.gui
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,6 +18,7 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.run_choices import Choice
 from app.ui.widgets.texts import tr
+from designer.files.settings import DEFAULT_ENGINE
 
 FILE = "file"
 
@@ -114,7 +115,7 @@ class VariantRow(QFrame):
             own.insert(1, Choice(choice.weights, Path(choice.weights).name or choice.weights))
         self.weights.show_choices((*own, Choice(FILE, tr("Choose a folder…"))), choice.weights)
         self.engine.show_choices((Choice("", tr("as set")), *run_choices.engines()), choice.engine)
-        precisions = run_choices.precisions(choice.engine or "torch", "cpu")
+        precisions = run_choices.precisions(choice.engine or DEFAULT_ENGINE, "cpu")
         self.precision.show_choices((Choice("", tr("as set")), *precisions), choice.precision)
 
     def _on_source(self, index: int) -> None:

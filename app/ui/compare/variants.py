@@ -9,7 +9,6 @@ from typing import Any
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
 from app.ui.engine.requests import open_params
-from app.ui.widgets.run_choices import ENGINE_TITLES
 from app.ui.widgets.texts import tr
 from designer.files.document import read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
@@ -20,6 +19,7 @@ from designer.graph.types import Size3D
 from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
+from designer.runtime.engine_registry import default_engines
 
 RANDOM = "random"  # as `weights` of a choice: seeded random numbers
 
@@ -45,7 +45,7 @@ class VariantChoice:
     def full_title(self) -> str:
         """With what is chosen otherwise than the settings say."""
         weights = Path(self.weights).name if self.weights else ""
-        engine = ENGINE_TITLES.get(self.engine, self.engine)
+        engine = default_engines().title(self.engine)
         detail = ", ".join(text for text in (weights, engine, self.precision) if text)
         return f"{self.title} ({detail})" if detail else self.title
 

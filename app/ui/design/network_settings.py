@@ -170,7 +170,7 @@ class NetworkSettingsPanel(QWidget):
             self._engine.show_choices(run_choices.engines(), settings.engine),
             self._device.show_choices(run_choices.devices(settings.engine), settings.device),
             self._precision.show_choices(run_choices.precisions(settings.engine, settings.device), settings.precision),
-            self._layout.show_choices(run_choices.layouts(), settings.layout),
+            self._layout.show_choices(run_choices.layouts(settings.engine), settings.layout),
         )
         self._tile.show_choices(run_choices.tiles(settings.tile), str(settings.tile))
         titles = (settings.engine, settings.device, settings.precision, settings.layout)

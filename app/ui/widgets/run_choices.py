@@ -1,14 +1,13 @@
-"""Which engine, precision and device go together on this machine, and why the others do not. Knows neither Qt nor torch."""
+"""Which engine, precision and device go together on this machine, and why the others do not. Imports neither Qt nor an engine."""
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
-from importlib import metadata, util
-from pathlib import Path
 from typing import NamedTuple
 
 from app.ui.widgets.texts import mark, tr, tr_data
+from designer.runtime.api import LAYOUTS, PRECISIONS
+from designer.runtime.engine_api import EngineDescriptor
+from designer.runtime.engine_registry import default_engines
 
 
 class Choice(NamedTuple):
@@ -19,47 +18,50 @@ class Choice(NamedTuple):
     reason: str = ""
 
 
-ENGINE_TITLES = {"onnxruntime": "ONNX Runtime", "torch": "PyTorch"}
 PRECISION_TITLES = {"fp32": mark("FP32 (single)"), "fp16": mark("FP16 (half)"), "bf16": mark("BF16 (brain float)")}
 LAYOUT_TITLES = {"nchw": mark("NCHW (planes)"), "nhwc": mark("NHWC (channels last)")}
 
 
-@lru_cache(maxsize=1)
-def cuda_devices() -> tuple[int, str]:
-    """How many CUDA devices torch could use here, and the reason where it is none."""
-    try:
-        version = metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        return 0, mark("PyTorch is not installed")
-    if version.endswith("+cpu"):
-        return 0, mark("the installed PyTorch is built for the CPU only")
-    cards = Path("/proc/driver/nvidia/gpus")
-    count = len(os.listdir(cards)) if cards.is_dir() else 0
-    return count, "" if count else mark("no NVIDIA card or driver was found")
-
-
 def engines() -> tuple[Choice, ...]:
-    modules = {"onnxruntime": "onnxruntime", "torch": "torch"}
-    return tuple(
-        Choice(value, title, "" if util.find_spec(modules[value]) else tr("it is not installed"))
-        for value, title in ENGINE_TITLES.items()
-    )
+    registry = default_engines()
+    found = []
+    for engine in registry:
+        problem = registry.problem(engine)
+        found.append(
+            Choice(engine.name, engine.title, "" if problem is None else f"{problem.message}: {problem.remedy}")
+        )
+    return tuple(found)
 
 
 def devices(engine: str) -> tuple[Choice, ...]:
-    count, reason = cuda_devices()
-    why = tr_data(reason)
-    if engine != "torch":
-        why = tr("ONNX Runtime is installed for the CPU only; choose PyTorch")
-    cards = tuple(Choice(f"cuda:{i}", tr("CUDA device {number}", number=i), why) for i in range(max(count, 1)))
-    return (Choice("cpu", "CPU"), *cards)
+    """All kinds of devices that an engine here runs on; those that `engine` cannot use say which engine can."""
+    registry, chosen = default_engines(), _known(engine)
+    found: dict[str, Choice] = {}
+    for descriptor in (*([chosen] if chosen is not None else []), *registry):
+        for device, count, reason in registry.devices(descriptor):
+            why = reason
+            if chosen is not None and chosen.device(device.kind) is None:
+                why = tr(
+                    "{engine} cannot use it; choose {others}",
+                    engine=chosen.title,
+                    others=registry.offering(device=device.kind),
+                )
+            for number in range(max(count, 1)):
+                value = device.kind if device.kind == "cpu" else f"{device.kind}:{number}"
+                found.setdefault(value, Choice(value, _device_title(device.kind, number), why))
+    return tuple(found.values())
 
 
 def precisions(engine: str, device: str) -> tuple[Choice, ...]:
-    why = ""
-    if engine != "torch" or not device.startswith("cuda"):
-        why = tr("needs PyTorch on a CUDA device; on a CPU it would only be slower")
-    return tuple(Choice(v, tr_data(title), "" if v == "fp32" else why) for v, title in PRECISION_TITLES.items())
+    chosen = _known(engine)
+    used = chosen.device(device) if chosen is not None else None
+    offered = used.precisions if used is not None else PRECISIONS[:1]
+    return tuple(Choice(v, tr_data(PRECISION_TITLES[v]), "" if v in offered else _elsewhere(v)) for v in PRECISIONS)
+
+
+def _elsewhere(precision: str) -> str:
+    others = default_engines().offering(precision=precision)
+    return tr("needs {others}", others=others) if others else tr("no engine here computes in it")
 
 
 def tiles(present: int) -> tuple[Choice, ...]:
@@ -72,5 +74,19 @@ def tiles(present: int) -> tuple[Choice, ...]:
     )
 
 
-def layouts() -> tuple[Choice, ...]:
-    return tuple(Choice(value, tr_data(title)) for value, title in LAYOUT_TITLES.items())
+def layouts(engine: str) -> tuple[Choice, ...]:
+    chosen = _known(engine)
+    offered = chosen.layouts if chosen is not None else LAYOUTS
+    title = chosen.title if chosen is not None else ""
+    why = tr("{engine} does not take it", engine=title)
+    return tuple(Choice(v, tr_data(LAYOUT_TITLES[v]), "" if v in offered else why) for v in LAYOUTS)
+
+
+def _known(engine: str) -> EngineDescriptor | None:
+    return default_engines().engines.get(engine)
+
+
+def _device_title(kind: str, number: int) -> str:
+    if kind == "cpu":
+        return "CPU"
+    return tr("CUDA device {number}", number=number) if kind == "cuda" else f"{kind}:{number}"

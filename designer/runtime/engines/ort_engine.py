@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import Symbol, TensorType
-from designer.runtime.api import ONE_TILE, Compiled, Part, RunOptions
+from designer.runtime.api import ONE_TILE, Compiled, Part
+from designer.runtime.engine_api import Engine
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.interrupt import current
-from designer.runtime.machine import check_options, precision_refused, threads
+from designer.runtime.machine import threads
 from designer.runtime.network import tensor, type_of
 
 if TYPE_CHECKING:
@@ -24,26 +23,8 @@ if TYPE_CHECKING:
 _QUIET = 3  # errors only: ONNX Runtime writes warnings about its own fusions to stderr
 
 
-class OrtEngine:
+class OrtEngine(Engine):
     """ONNX Runtime on the CPU, fp32. Weights stay where they are; each compiled part holds its own packed copy."""
-
-    name = "onnxruntime"
-
-    def __init__(self, inference: Inference, weights: Weights, options: RunOptions) -> None:
-        check_options(options)
-        if options.precision != "fp32":
-            raise precision_refused("ONNX Runtime", options)
-        if options.device != "cpu":
-            raise DiagnosticError(
-                Diagnostic(
-                    "device-unavailable",
-                    f"ONNX Runtime is installed for the CPU only and cannot use '{options.device}'",
-                    remedy="choose the device cpu, or the torch engine",
-                )
-            )
-        self.inference = inference
-        self.weights = weights
-        self.options = options
 
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
         model = build_model(self.inference, part, wanted, self.weights, layout=self.options.layout)

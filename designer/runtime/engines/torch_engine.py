@@ -23,10 +23,11 @@ from designer.operators.torch_data import (
 )
 from designer.operators.torch_program import Held, Local, Program, Submodule, build_program
 from designer.runtime.api import Compiled, Part, RunOptions
+from designer.runtime.engine_api import Engine
 from designer.runtime.engines.custom_module import make_custom
 from designer.runtime.engines.onnx_model import weight
 from designer.runtime.interrupt import current
-from designer.runtime.machine import check_options, precision_refused, threads
+from designer.runtime.machine import threads
 
 if TYPE_CHECKING:
     import torch
@@ -37,19 +38,12 @@ Values = list[Any]  # what the locals hold during a run, by slot
 Evaluate = Callable[[Values], Any]
 
 
-class TorchEngine:
+class TorchEngine(Engine):
     """torch in inference mode, on the CPU or a CUDA device. The layout "nhwc" is torch's channels_last memory format."""
 
-    name = "torch"
-
     def __init__(self, inference: Inference, weights: Weights, options: RunOptions) -> None:
-        check_options(options)
+        super().__init__(inference, weights, options)
         self.device = _device(options.device)
-        if options.precision != "fp32" and self.device.type == "cpu":
-            raise precision_refused("torch", options)
-        self.inference = inference
-        self.weights = weights
-        self.options = options
 
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
         import torch

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from designer.files.weights import Weights
-from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.torch_program import build_program
-from designer.profiling.assemble import Sample
-from designer.profiling.gpu import new_event
-from designer.runtime.api import Part, RunOptions
-from designer.runtime.engines.torch_engine import Interpreter, TorchCompiled, TorchEngine
+from designer.runtime.api import Part
+from designer.runtime.engine_api import Engine, Sample, StepTimer
+from designer.runtime.engines.torch_engine import Interpreter, TorchCompiled
 from designer.runtime.machine import threads
 
 if TYPE_CHECKING:
@@ -51,23 +48,17 @@ class MarkedInterpreter(Interpreter):
         return [values[slot] for slot in self._outputs]
 
 
-class TorchTimer:
+class TorchTimer(StepTimer):
     """A part of a network ready for timing, with its inputs on the device already."""
 
-    def __init__(
-        self,
-        inference: Inference,
-        part: Part,
-        wanted: Sequence[Source],
-        weights: Weights,
-        options: RunOptions,
-        feeds: Mapping[Source, Tensor],
-    ) -> None:
+    def __init__(self, engine: Engine, part: Part, wanted: Sequence[Source], feeds: Mapping[Source, Tensor]) -> None:
         import torch
 
-        compiled = TorchEngine(inference, weights, options).compile(part, wanted)
+        super().__init__(engine, part, wanted, feeds)
+        compiled = engine.compile(part, wanted)
         assert isinstance(compiled, TorchCompiled)
-        program = build_program(inference, part.layers, part.feeds, wanted)
+        options = engine.options
+        program = build_program(engine.inference, part.layers, part.feeds, wanted)
         self.compiled = compiled
         self.device = torch.device(options.device)
         self.threads = threads(options)
@@ -188,3 +179,11 @@ class TorchTimer:
                 yield
         finally:
             matmul.allow_tf32 = before
+
+
+def new_event() -> Any:
+    """A CUDA event that can be timed."""
+    import torch
+
+    make: Any = torch.cuda.Event
+    return make(enable_timing=True)

@@ -1,0 +1,88 @@
+"""Finds what is added from outside: modules of a library folder, entry points of packages, files of the plug-in folder."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from designer.graph.diagnostics import Diagnostic, Severity
+
+Plugin = tuple[str, Callable[[], object]]  # where it comes from, and what imports it
+
+
+def walk(package: str) -> Iterator[ModuleType]:
+    """Every module of a package and its sub-packages, imported, in name order."""
+    root = importlib.import_module(package)
+    yield root
+    for info in sorted(pkgutil.walk_packages(root.__path__, f"{package}."), key=lambda i: i.name):
+        yield importlib.import_module(info.name)
+
+
+def entry_points(group: str) -> Iterator[Plugin]:
+    """What installed packages declare for `group`, in name order."""
+    for point in sorted(metadata.entry_points(group=group), key=lambda p: p.name):
+        yield point.value, point.load
+
+
+def plugin_files(folders: Iterable[Path]) -> Iterator[Plugin]:
+    """Every `.py` file of `folders`, in name order."""
+    for folder in folders:
+        for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
+            yield str(path), partial(_import_file, path)
+
+
+def load_each(plugins: Iterable[Plugin], take: Callable[[Any], object]) -> list[Diagnostic]:
+    """Load plug-ins and hand each to `take`; whatever one raises on the way becomes a warning that names it."""
+    found = []
+    for where, load in plugins:
+        try:
+            take(load())
+        except (Exception, SystemExit) as error:  # a broken plug-in must not stop the program, whatever it raises
+            found.append(_broken(where, error))
+    return found
+
+
+def plugin_folder() -> Path:
+    """The user's own plug-ins: every `.py` file in it is read when the program starts."""
+    try:
+        from platformdirs import user_data_path
+    except ImportError:  # the GPU check runs where only torch and numpy are installed
+        return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "layerwright" / "plugins"
+    return user_data_path("layerwright") / "plugins"
+
+
+def _import_file(path: Path) -> ModuleType:
+    """The module of a file. Operators and engines of one file come from one module."""
+    name = f"layerwright_plugin_{path.stem}"
+    known = sys.modules.get(name)
+    if known is not None and known.__file__ == str(path):
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _broken(where: str, error: BaseException) -> Diagnostic:
+    return Diagnostic(
+        "broken-plugin",
+        f"the plug-in {where} could not be used: {type(error).__name__}: {error}",
+        Severity.WARNING,
+        remedy="repair or remove it, then restart",
+    )

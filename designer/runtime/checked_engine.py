@@ -1,0 +1,145 @@
+"""Holds engines to what they promise: whatever they raise and each wrong result becomes an error that names the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.graph.types import Symbol, TensorType
+from designer.runtime.api import Compiled, Part, Tensor
+from designer.runtime.engine_api import Engine, EngineDescriptor, Sample, StepTimer
+from designer.runtime.interrupt import InterruptedRunError, current
+from designer.runtime.network import tensor, type_of
+
+T = TypeVar("T")
+REMEDY = "choose another engine, or repair the one that is at fault"
+
+
+class CheckedEngine:
+    """An engine whose errors are named and whose results have the inferred shapes and element types."""
+
+    def __init__(self, descriptor: EngineDescriptor, engine: Engine, inference: Inference) -> None:
+        self.descriptor = descriptor
+        self.engine = engine
+        self._inference = inference
+
+    @property
+    def name(self) -> str:
+        return self.descriptor.name
+
+    def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
+        feeds = {feed: type_of(self._inference, feed) for feed in part.feeds}
+        results = {tensor(self._inference, s): type_of(self._inference, s) for s in wanted}
+        compiled = guarded(self.descriptor, "prepare", part.layers, lambda: self.engine.compile(part, wanted))
+        return _CheckedCompiled(self.descriptor, compiled, part, feeds, results)
+
+
+class _CheckedCompiled:
+    def __init__(
+        self,
+        descriptor: EngineDescriptor,
+        compiled: Compiled,
+        part: Part,
+        feeds: Mapping[Source, TensorType],
+        results: Mapping[Source, TensorType],
+    ) -> None:
+        self._descriptor = descriptor
+        self._compiled = compiled
+        self._part = part
+        self._feeds = feeds
+        self._results = results
+
+    def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+        made = guarded(self._descriptor, "run", self._part.layers, lambda: self._compiled.run(feeds))
+        batch = next(
+            (len(feeds[s]) for s, kind in self._feeds.items() if kind.shape and isinstance(kind.shape[0], Symbol)), 1
+        )
+        for source, kind in self._results.items():
+            wrong = _wrong(made, source, kind, batch)
+            if wrong:
+                raise DiagnosticError(
+                    Diagnostic(
+                        "wrong-result",
+                        f"the engine {self._descriptor.title} returned {wrong} for '{source}', "
+                        f"which is {_described(kind.concrete(batch), kind.dtype.value)}",
+                        layer=source.layer,
+                        remedy=REMEDY,
+                    )
+                )
+        return made
+
+
+class CheckedTimer:
+    """A step timer whose errors are named and whose samples are of layers that ran."""
+
+    def __init__(self, descriptor: EngineDescriptor, timer: StepTimer, part: Part) -> None:
+        self._descriptor = descriptor
+        self._timer = timer
+        self._part = part
+
+    def whole(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[float]:
+        layers = self._part.layers
+        return guarded(self._descriptor, "time", layers, lambda: self._timer.whole(runs, warmup, tick))
+
+    def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
+        layers = self._part.layers
+        samples = guarded(self._descriptor, "profile", layers, lambda: self._timer.layers(runs, warmup, tick))
+        strange = [name for sample in samples for name in sample.layers if name not in layers]
+        if strange:
+            message = f"the engine {self._descriptor.title} timed the layer '{strange[0]}', which it was not given"
+            raise DiagnosticError(Diagnostic("wrong-result", message, remedy=REMEDY))
+        return samples
+
+
+def guarded(descriptor: EngineDescriptor, verb: str, layers: Sequence[str], work: Callable[[], T]) -> T:
+    """What `work` returns; whatever it raises besides our own errors becomes a DiagnosticError that names the engine."""
+    try:
+        return work()
+    except (DiagnosticError, InterruptedRunError):
+        raise
+    except Exception as error:  # engines are foreign code: they may raise anything
+        current().check()
+        span = "" if not layers else f" '{layers[0]}'" if len(layers) == 1 else f" '{layers[0]}' ... '{layers[-1]}'"
+        raise DiagnosticError(
+            Diagnostic(
+                "engine-failed",
+                f"the engine {descriptor.title} could not {verb}{span}: {reason_of(error)}",
+                layer=layers[0] if layers else None,
+                remedy=REMEDY,
+            )
+        ) from error
+
+
+def broken(descriptor: EngineDescriptor, reason: str) -> Diagnostic:
+    """The finding about an engine whose declaration does not work."""
+    message = f"the engine {descriptor.title} is broken: {reason}"
+    return Diagnostic("broken-plugin", message, remedy="repair or remove the plug-in that provides it")
+
+
+def reason_of(error: BaseException) -> str:
+    """The class of an error and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+
+
+def _wrong(made: object, source: Source, kind: TensorType, batch: int) -> str:
+    """What is wrong about a result, empty where nothing is."""
+    if not isinstance(made, Mapping) or source not in made:
+        return "nothing"
+    array = made[source]
+    if not isinstance(array, np.ndarray):
+        return f"a {type(array).__name__}"
+    # Reduced precisions leave an engine as float32.
+    right_type = array.dtype.kind == "f" if kind.dtype.is_float else array.dtype == np.dtype(kind.dtype.value)
+    if array.shape == kind.concrete(batch) and right_type:
+        return ""
+    return _described(array.shape, array.dtype.name)
+
+
+def _described(shape: Sequence[int], dtype: str) -> str:
+    return f"{' x '.join(str(size) for size in shape) or 'a scalar'} of {dtype}"

@@ -1,0 +1,160 @@
+"""What an engine is made of. One file in `designer/runtime/engines`, or in a plug-in, declares one `EngineDescriptor`.
+
+Importing that file must not import the engine's library: `available` says whether it is there, the rest imports it when called.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import util
+from time import perf_counter
+
+from designer.files.settings import ENGINE_NAME
+from designer.files.weights import Weights
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.runtime.api import LAYOUTS, PRECISIONS, Compiled, Part, RunOptions, Tensor
+
+__all__ = [
+    "Compiled",
+    "Device",
+    "Engine",
+    "EngineDescriptor",
+    "KernelMaker",
+    "Part",
+    "RunOptions",
+    "Sample",
+    "StepTimer",
+    "Tensor",
+    "requires",
+]
+
+KernelMaker = Callable[[int, int], tuple[Callable[[], object], float]]
+"""`(threads, size)` to a call that runs the kernel once in fp32, and its number of operations."""
+
+
+class Engine(ABC):
+    """Turns groups of layers into something that runs.
+
+    `inference` (with `inference.graph`, `.states`, `.read`) stays alive and holds the sizes of the current run when `compile` is
+    called; `weights` never change. `options` were checked against the descriptor.
+    """
+
+    def __init__(self, inference: Inference, weights: Weights, options: RunOptions) -> None:
+        self.inference = inference
+        self.weights = weights
+        self.options = options
+
+    @abstractmethod
+    def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
+        """`part` made ready to compute the tensors in `wanted`; DiagnosticError names layers that cannot be run."""
+
+
+@dataclass
+class Sample:
+    """Repeated times of layers that ran as one step. `what` names the engine's kernels, where it has names for them."""
+
+    layers: tuple[str, ...]
+    seconds: list[float] = field(default_factory=list)
+    what: str = ""
+
+
+class StepTimer(ABC):
+    """Times a part of a network: the whole of it without a profiler, and its steps by the engine's own clock.
+
+    `tick` is called after every run, `warmup` runs are not counted.
+    """
+
+    def __init__(self, engine: Engine, part: Part, wanted: Sequence[Source], feeds: Mapping[Source, Tensor]) -> None:
+        self.engine = engine
+        self.part = part
+        self.wanted = tuple(wanted)
+        self.feeds = feeds
+
+    def whole(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[float]:
+        """Seconds of each run."""
+        compiled = self.engine.compile(self.part, self.wanted)
+        times = []
+        for number in range(warmup + runs):
+            began = perf_counter()
+            compiled.run(self.feeds)
+            if number >= warmup:
+                times.append(perf_counter() - began)
+            tick()
+        return times
+
+    @abstractmethod
+    def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
+        """Times by step; a sample without layers has the time of kernels that belong to none."""
+
+
+def _always() -> tuple[int, str]:
+    return 1, ""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A kind of device that an engine runs on, and the precisions that it computes in there.
+
+    `count` says how many of them this machine has, and the reason where there is none. With several, options name one as
+    `kind:number`; the kind alone is the first.
+    """
+
+    kind: str = "cpu"
+    precisions: tuple[str, ...] = ("fp32",)
+    count: Callable[[], tuple[int, str]] = _always
+
+    def __post_init__(self) -> None:
+        if not self.precisions or not set(self.precisions) <= set(PRECISIONS):
+            raise ValueError(f"precisions of the device '{self.kind}' must be among {', '.join(PRECISIONS)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDescriptor:
+    """One engine as the program knows it. A field that is missing or wrong raises TypeError or ValueError on import."""
+
+    name: str  # in files and options: lower-case letters, digits and underscores
+    title: str  # on screen
+    package: str  # the distribution whose version belongs into records and reports
+    engine: Callable[[Inference, Weights, RunOptions], Engine]
+    step_timer: Callable[[Engine, Part, Sequence[Source], Mapping[Source, Tensor]], StepTimer]
+    kernels: Mapping[str, KernelMaker]  # by name; the fastest is the compute peak of the processor
+    available: Callable[[], Diagnostic | None]  # None, or why not and what to do
+    devices: tuple[Device, ...] = (Device(),)
+    layouts: tuple[str, ...] = ("nchw",)
+    stand_in: str = ""  # the engine that runs parts which this one refuses with "not-in-onnx"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not ENGINE_NAME.fullmatch(self.name):
+            raise ValueError(f"the name {self.name!r} of an engine must be lower-case letters, digits and underscores")
+        for key in ("title", "package"):
+            if not isinstance(getattr(self, key), str) or not getattr(self, key):
+                raise ValueError(f"{key} of the engine '{self.name}' must be a text")
+        for key in ("engine", "step_timer", "available"):
+            if not callable(getattr(self, key)):
+                raise TypeError(f"{key} of the engine '{self.name}' must be callable")
+        if not self.kernels or not all(callable(make) for make in self.kernels.values()):
+            raise TypeError(f"kernels of the engine '{self.name}' must map names to functions")
+        if not self.devices or not all(isinstance(device, Device) for device in self.devices):
+            raise TypeError(f"devices of the engine '{self.name}' must be Device(...)")
+        if not self.layouts or not set(self.layouts) <= set(LAYOUTS):
+            raise ValueError(f"layouts of the engine '{self.name}' must be among {', '.join(LAYOUTS)}")
+
+    def device(self, name: str) -> Device | None:
+        """The kind of device that options call `name`; None where the engine runs on no such thing."""
+        return next((device for device in self.devices if device.kind == name.partition(":")[0]), None)
+
+
+def requires(*modules: str, remedy: str) -> Callable[[], Diagnostic | None]:
+    """An `available` that looks for modules without importing them."""
+
+    def available() -> Diagnostic | None:
+        missing = [name for name in modules if util.find_spec(name) is None]
+        if not missing:
+            return None
+        return Diagnostic("engine-unavailable", f"{' and '.join(missing)} is not installed", remedy=remedy)
+
+    return available

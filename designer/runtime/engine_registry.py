@@ -1,0 +1,169 @@
+"""Finds engines as operators are found, makes them, and holds them to what they promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from designer.files.weights import Weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.plugins import entry_points, load_each, plugin_files, plugin_folder, walk
+from designer.runtime.api import Part, RunOptions, Tensor
+from designer.runtime.checked_engine import CheckedEngine, CheckedTimer, broken, guarded, reason_of
+from designer.runtime.engine_api import Device, EngineDescriptor
+from designer.runtime.machine import check_options
+
+ENTRY_POINT_GROUP = "layerwright.engines"
+PACKAGE = "designer.runtime.engines"
+
+
+@dataclass
+class EngineRegistry:
+    """Engines by name. `diagnostics` says which plug-ins could not be used and why."""
+
+    engines: dict[str, EngineDescriptor] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[EngineDescriptor]:
+        return iter(self.engines.values())
+
+    def register(self, descriptor: EngineDescriptor) -> None:
+        """Add one engine. A second one of a name raises ValueError."""
+        if self.engines.get(descriptor.name, descriptor) is not descriptor:
+            raise ValueError(f"the engine '{descriptor.name}' is declared twice")
+        self.engines[descriptor.name] = descriptor
+
+    def register_module(self, module: ModuleType) -> bool:
+        """Add every descriptor in `module`; whether there was one."""
+        found = [value for value in vars(module).values() if isinstance(value, EngineDescriptor)]
+        for descriptor in found:
+            self.register(descriptor)
+        return bool(found)
+
+    def take(self, loaded: object) -> None:
+        """Add what an entry point names: a descriptor, or a module that has one."""
+        if isinstance(loaded, EngineDescriptor):
+            self.register(loaded)
+        elif not isinstance(loaded, ModuleType) or not self.register_module(loaded):
+            raise TypeError(f"{loaded!r} is not an EngineDescriptor and has none")
+
+    def title(self, name: str) -> str:
+        """The engine's name on screen; a name that nobody knows stays as it is."""
+        known = self.engines.get(name)
+        return known.title if known is not None else name
+
+    def get(self, name: str) -> EngineDescriptor:
+        """The engine called `name`; DiagnosticError where there is none."""
+        known = self.engines.get(name)
+        if known is None:
+            raise DiagnosticError(
+                Diagnostic(
+                    "unknown-engine",
+                    f"there is no engine '{name}'",
+                    remedy=f"choose one of {', '.join(self.engines)}, or install the plug-in that provides it",
+                )
+            )
+        return known
+
+    def problem(self, descriptor: EngineDescriptor) -> Diagnostic | None:
+        """Why an engine cannot be used on this machine, and what to do; None where it can."""
+        try:
+            found = descriptor.available()
+        except Exception as error:  # the code of a plug-in may raise anything
+            return broken(descriptor, f"available() raised {reason_of(error)}")
+        if found is None or isinstance(found, Diagnostic):
+            return found
+        return broken(descriptor, f"available() returned {found!r}, not None or a Diagnostic")
+
+    def devices(self, descriptor: EngineDescriptor) -> list[tuple[Device, int, str]]:
+        """The kinds of devices of an engine, how many of each this machine has, and the reason where none."""
+        found = []
+        for device in descriptor.devices:
+            try:
+                count, reason = device.count()
+            except Exception as error:
+                count, reason = 0, f"count() of the device '{device.kind}' raised {reason_of(error)}"
+            found.append((device, count, reason))
+        return found
+
+    def make(self, inference: Inference, weights: Weights, options: RunOptions) -> CheckedEngine:
+        """The engine that `options` name; DiagnosticError where there is none or it cannot serve the options."""
+        descriptor = self.get(options.engine)
+        self._check(descriptor, options)
+        made = guarded(descriptor, "start", (), lambda: descriptor.engine(inference, weights, options))
+        return CheckedEngine(descriptor, made, inference)
+
+    def step_timer(
+        self,
+        inference: Inference,
+        weights: Weights,
+        options: RunOptions,
+        part: Part,
+        wanted: Sequence[Source],
+        feeds: Mapping[Source, Tensor],
+    ) -> CheckedTimer:
+        """What times the steps of `part`, by the engine's own clock; DiagnosticError as `make`."""
+        made = self.make(inference, weights, options)
+        descriptor = made.descriptor
+        layers = part.layers
+        timer = guarded(descriptor, "profile", layers, lambda: descriptor.step_timer(made.engine, part, wanted, feeds))
+        return CheckedTimer(descriptor, timer, part)
+
+    def offering(self, *, device: str = "", precision: str = "") -> str:
+        """The engines that run on a kind of device or in a precision: "PyTorch on cuda"; empty where there is none."""
+        found = []
+        for descriptor in self:
+            kinds = [
+                offered.kind
+                for offered in descriptor.devices
+                if device in ("", offered.kind) and (not precision or precision in offered.precisions)
+            ]
+            if kinds:
+                found.append(f"{descriptor.title} on {' or '.join(kinds).upper()}")
+        return ", ".join(found)
+
+    def _check(self, descriptor: EngineDescriptor, options: RunOptions) -> None:
+        check_options(options)
+        problem = self.problem(descriptor)
+        if problem is not None:
+            message = f"the engine {descriptor.title} cannot be used: {problem.message}"
+            raise DiagnosticError(Diagnostic(problem.code, message, remedy=problem.remedy))
+        kind, title = options.device.partition(":")[0], descriptor.title
+        device = descriptor.device(options.device)
+        if device is None:
+            kinds = ", ".join(device.kind for device in descriptor.devices)
+            message = f"{title} runs on {kinds} and cannot use '{options.device}'"
+            raise _refused("device", message, kinds, self.offering(device=kind))
+        if options.precision not in device.precisions:
+            message = f"{title} on {kind} computes in {', '.join(device.precisions)} and not in {options.precision}"
+            raise _refused("precision", message, device.precisions[0], self.offering(precision=options.precision))
+        if options.layout not in descriptor.layouts:
+            message = f"{title} takes the layout {', '.join(descriptor.layouts)} and not {options.layout}"
+            raise _refused("layout", message, descriptor.layouts[0], "")
+
+
+def _refused(what: str, message: str, choice: str, others: str) -> DiagnosticError:
+    remedy = f"choose {choice}" + (f", or {others}" if others else "")
+    return DiagnosticError(Diagnostic(f"{what}-unavailable", message, remedy=remedy))
+
+
+def load_engines(plugin_folders: Iterable[Path] = (), *, installed: bool = True) -> EngineRegistry:
+    """A fresh registry: the library, installed plug-ins, then every `.py` file in `plugin_folders`."""
+    registry = EngineRegistry()
+    for module in walk(PACKAGE):
+        registry.register_module(module)
+    if installed:
+        registry.diagnostics += load_each(entry_points(ENTRY_POINT_GROUP), registry.take)
+    registry.diagnostics += load_each(plugin_files(plugin_folders), registry.register_module)
+    return registry
+
+
+@lru_cache(maxsize=1)
+def default_engines() -> EngineRegistry:
+    """The engines of this process, loaded once: library, entry points and the user's plug-in folder."""
+    return load_engines([plugin_folder()])

@@ -1,0 +1,36 @@
+"""ONNX Runtime as an engine: FP32 on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.runtime.engine_api import EngineDescriptor, requires
+from designer.runtime.engines.kernels import onnx_kernels
+from designer.runtime.engines.ort_engine import OrtEngine
+from designer.runtime.engines.ort_timing import OrtTimer
+
+
+def _run(model: bytes, feeds: dict[str, NDArray[np.float32]], threads: int) -> Callable[[], object]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, feeds)
+
+
+ONNX_RUNTIME = EngineDescriptor(
+    name="onnxruntime",
+    title="ONNX Runtime",
+    package="onnxruntime",
+    engine=OrtEngine,
+    step_timer=OrtTimer,
+    kernels=onnx_kernels(_run),
+    available=requires("onnxruntime", "onnx", remedy="pip install onnxruntime onnx"),
+    layouts=("nchw", "nhwc"),
+    stand_in="torch",
+)

@@ -1,0 +1,85 @@
+"""Times ONNX Runtime's kernels with its own profiler and tells which layers each of them ran."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from designer.runtime.engine_api import Sample, StepTimer
+from designer.runtime.engines.fusion import KernelGroup, Node, groups
+from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.machine import threads
+
+
+class OrtTimer(StepTimer):
+    """Times groups of kernels with ONNX Runtime's profiler, fp32 on the CPU."""
+
+    def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
+        import onnxruntime as ort
+
+        part, options = self.part, self.engine.options
+        model = build_model(self.engine.inference, part, self.wanted, self.engine.weights, layout=options.layout)
+        with tempfile.TemporaryDirectory(prefix="layerwright-profile-") as folder:
+            settings = ort.SessionOptions()
+            settings.intra_op_num_threads = threads(options)
+            settings.inter_op_num_threads = 1
+            settings.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+            settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+            settings.log_severity_level = 3
+            settings.enable_profiling = True
+            settings.profile_file_prefix = str(Path(folder) / "run")
+            optimised = Path(folder) / "optimised.onnx"
+            settings.optimized_model_filepath = str(optimised)
+            session = ort.InferenceSession(serialized(model), settings, providers=["CPUExecutionProvider"])
+            fed = {}
+            for value, source in zip(session.get_inputs(), part.feeds, strict=True):
+                array = self.feeds[source]
+                if options.layout == "nhwc" and array.ndim == 4:
+                    array = array.transpose(0, 2, 3, 1)
+                fed[value.name] = np.ascontiguousarray(array)
+            for _ in range(warmup + runs):
+                session.run(None, fed)
+                tick()
+            events = json.loads(Path(session.end_profiling()).read_text())
+            found = groups(_nodes(model.graph.node), _optimised_nodes(optimised), part.layers)
+        return samples(events, found, warmup)
+
+
+def samples(events: Sequence[Mapping[str, Any]], found: Sequence[KernelGroup], warmup: int) -> list[Sample]:
+    """Sum the kernels' times of each run by group; the last sample, without layers, has the kernels of no group."""
+    by_kernel = {name: index for index, group in enumerate(found) for name in group.kernels}
+    strange: dict[str, None] = {}
+    sums = [0.0] * (len(found) + 1)
+    times: list[list[float]] = [[] for _ in sums]
+    run = 0
+    for event in events:
+        name = str(event.get("name", ""))
+        if event.get("cat") == "Node" and name.endswith("_kernel_time"):
+            kernel = name.removesuffix("_kernel_time")
+            index = by_kernel.get(kernel, len(found))
+            if index == len(found):
+                strange[kernel] = None
+            sums[index] += float(event["dur"]) * 1e-6
+        elif name == "model_run":
+            if run >= warmup:
+                for series, total in zip(times, sums, strict=True):
+                    series.append(total)
+            sums = [0.0] * len(sums)
+            run += 1
+    result = [Sample(g.layers, series, ", ".join(g.ops)) for g, series in zip(found, times, strict=False)]
+    return [*result, Sample((), times[-1], ", ".join(strange))]
+
+
+def _nodes(nodes: Sequence[Any]) -> list[Node]:
+    return [Node(n.op_type, n.name, tuple(n.input), tuple(n.output)) for n in nodes]
+
+
+def _optimised_nodes(path: Path) -> list[Node]:
+    import onnx
+
+    return _nodes(onnx.load(str(path), load_external_data=False).graph.node)
