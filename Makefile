@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 THREADS := OMP_NUM_THREADS=2 MKL_NUM_THREADS=2
 
-.PHONY: setup run test lint bench screenshots docs texts gpu-check clean
+.PHONY: setup run test conformance lint bench screenshots docs texts gpu-check clean
 
 setup: $(STAMP)
 
@@ -25,6 +25,10 @@ test: setup
 	$(THREADS) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt $(BIN)/pytest -q -p no:pytest-qt -m "not gui"
 	$(THREADS) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q -m "gui and not story"
 	$(THREADS) QT_QPA_PLATFORM=xcb xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/pytest -q -m story
+
+# Every pair of operators on every engine, in both layouts and exported; `make test` tries a sample.
+conformance: setup
+	$(THREADS) $(BIN)/pytest -q -n auto tests/conformance --all-pairs
 
 lint: setup
 	$(BIN)/ruff check .

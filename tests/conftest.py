@@ -43,7 +43,8 @@ if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.env
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Know pytest-qt's settings in pyproject.toml also where the plugin is not loaded."""
+    """Our own options, and pytest-qt's settings in pyproject.toml where the plugin is not loaded."""
+    parser.addoption("--all-pairs", action="store_true", help="try every pair of operators rather than a sample")
     if not pluginmanager.has_plugin("pytest-qt"):
         parser.addini("qt_api", "unused without pytest-qt")
         parser.addini("qt_log_level_fail", "unused without pytest-qt")

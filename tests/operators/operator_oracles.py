@@ -75,7 +75,7 @@ TORCH = [case for case in ALL if case.subject.role in (Role.COMPUTE, Role.OUTPUT
 
 
 @dataclass
-class _Feeds:
+class Feeds:
     """The registry plus input layers of any type."""
 
     registry: Registry
@@ -116,7 +116,7 @@ class Network:
 
 def network(case: Case) -> Network:
     """Feeds, and one layer that reads them."""
-    lookup = _Feeds(REGISTRY, {f"in_{i}": kind for i, kind in enumerate(case.types)})
+    lookup = Feeds(REGISTRY, {f"in_{i}": kind for i, kind in enumerate(case.types)})
     spec = None
     if case.activation is not None:
         spec = ActivationSpec(case.activation.type, case.activation.texts())

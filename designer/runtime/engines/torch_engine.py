@@ -54,9 +54,9 @@ class TorchEngine(Engine):
         module.eval().requires_grad_(False)
         dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.options.precision]
         channels_last = self.options.layout == "nhwc"
-        memory_format = torch.channels_last if channels_last else torch.contiguous_format
         module.to(device=self.device, dtype=dtype)
-        module.to(memory_format=memory_format)  # type: ignore[call-overload]
+        if channels_last:
+            _to_channels_last(module)
         return TorchCompiled(module, program, part, self.device, dtype, channels_last, threads(self.options))
 
 
@@ -265,6 +265,15 @@ def _bind(module: torch.nn.Module, program: Program, weights: Weights) -> None:
             )
         with torch.no_grad():
             target.copy_(torch.from_numpy(np.array(array, dtype=np.float32)))
+
+
+def _to_channels_last(module: torch.nn.Module) -> None:
+    """Filters in the layout of the images; `Module.to` would refuse those of three dimensions."""
+    import torch
+
+    for tensor in (*module.parameters(), *module.buffers()):
+        if tensor.dim() == 4:
+            tensor.data = tensor.data.contiguous(memory_format=torch.channels_last)
 
 
 def _device(name: str) -> torch.device:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from designer.operators.api import (
     Activation,
     Example,
+    OnnxInput,
     OnnxNode,
     OnnxValue,
     TensorType,
@@ -14,6 +15,7 @@ from designer.operators.api import (
     TorchExpr,
     image,
     param,
+    scalar,
 )
 
 
@@ -27,4 +29,6 @@ class Softshrink(Activation, type="softshrink", title="Softshrink", synonyms=("s
         return TorchCall("torch.nn.functional.softshrink", kwargs={"lambd": self.amount})
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Shrink", attributes={"lambd": self.amount, "bias": self.amount})
+        # Shrink would turn NaN into 0.
+        near = OnnxNode("Clip", (OnnxInput(0), scalar(-self.amount), scalar(self.amount)))
+        return OnnxNode("Sub", (OnnxInput(0), near))

@@ -30,6 +30,5 @@ class Threshold(Activation, type="threshold", title="Threshold", synonyms=()):
         return TorchCall("torch.nn.functional.threshold", kwargs={"threshold": self.threshold, "value": self.value})
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode(
-            "Where", (OnnxNode("Greater", (OnnxInput(0), scalar(self.threshold))), OnnxInput(0), scalar(self.value))
-        )
+        replaced = OnnxNode("LessOrEqual", (OnnxInput(0), scalar(self.threshold)))  # not so for NaN, which stays
+        return OnnxNode("Where", (replaced, scalar(self.value), OnnxInput(0)))

@@ -170,10 +170,14 @@ def torch_pad(x: TorchExpr, pads: Sequence[tuple[int, int]], mode: str, value: f
 
 
 def onnx_pad(x: OnnxValue, pads: Sequence[tuple[int, int]], mode: str, value: OnnxValue | None = None) -> OnnxValue:
-    """Pads behind batch and channels."""
+    """`pads` of the axes behind batch and channels.
+
+    All axes are named although they need not be: ONNX Runtime's Pad_Fusion merges a Pad without names into a MaxPool that
+    follows, where the border is minus infinity rather than zero; and its transposing optimiser fails where some are missing.
+    """
     numbers = int64(0, 0, *(before for before, _ in pads), 0, 0, *(after for _, after in pads))
-    inputs = (x, numbers) if value is None else (x, numbers, value)
-    return OnnxNode("Pad", inputs, {"mode": ONNX_PAD_MODES.get(mode, mode)})
+    axes = int64(*range(2 + len(pads)))
+    return OnnxNode("Pad", (x, numbers, value, axes), {"mode": ONNX_PAD_MODES.get(mode, mode)})
 
 
 def summary(kernel: object, stride: object, unit: object, features: int) -> str:

@@ -23,8 +23,10 @@ from designer.operators.api import (
     TorchModule,
     Weight,
     image,
+    int64,
     param,
 )
+from designer.operators.library.convolution._filter import onnx_pad
 from designer.operators.shapes import divisible
 
 
@@ -86,6 +88,23 @@ class TransposedConvolution(
             (image(2, 4, 4),),
             {"features": 2, "padding": "tuple", "padding_tuple": Size2D(1, 0), "output_padding": Size2D(1, 1)},
             "own padding",
+        ),
+        Example(
+            (image(1, 4, 4),),
+            {"features": 1, "kernel": Size2D(2, 2), "stride": Size2D(1, 1), "dilation": Size2D(3, 3)},
+            "output padding beyond the stride",
+        ),
+        Example(
+            (image(1, 4, 4),),
+            {
+                "features": 2,
+                "kernel": Size2D(2, 2),
+                "stride": Size2D(1, 2),
+                "dilation": Size2D(3, 4),
+                "padding": "valid",
+                "output_padding": Size2D(2, 3),
+            },
+            "output padding beyond the pattern",
         ),
     )
 
@@ -156,17 +175,30 @@ class TransposedConvolution(
         return TorchItem(module, (everything, everything, slice(down[2], None), slice(across[2], None)))
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        down, across = self._axes()
+        """ONNX allows output padding below the stride only: the rest is cut off less at the end, or added behind."""
+        begins, ends, extras, missing = [], [], [], []
+        for (pad, extra, cut), stride in zip(self._axes(), self.stride.hw, strict=True):
+            begins.append(pad + cut)
+            ends.append(max(pad - extra, 0) if extra >= stride else pad)
+            rest = extra if extra < stride else max(extra - pad, 0)
+            extras.append(rest if rest < stride else 0)
+            missing.append(rest - extras[-1])
         attributes = {
             "kernel_shape": self.kernel.hw,
             "strides": self.stride.hw,
             "dilations": self.dilation.hw,
             "group": self.groups,
-            "pads": (down[0] + down[2], across[0] + across[2], down[0], across[0]),
-            "output_padding": (down[1], across[1]),
+            "pads": (*begins, *ends),
+            "output_padding": tuple(extras),
         }
         bias = (OnnxWeight("bias"),) if self.apply_bias else ()
-        return OnnxNode("ConvTranspose", (OnnxInput(0), OnnxWeight("kernel"), *bias), attributes)
+        if not any(missing):
+            return OnnxNode("ConvTranspose", (OnnxInput(0), OnnxWeight("kernel"), *bias), attributes)
+        spread = OnnxNode("ConvTranspose", (OnnxInput(0), OnnxWeight("kernel")), attributes)
+        padded = onnx_pad(spread, [(0, count) for count in missing], "zeros")
+        if not self.apply_bias:
+            return padded
+        return OnnxNode("Add", (padded, OnnxNode("Unsqueeze", (OnnxWeight("bias"), int64(1, 2)))))
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
         shape = (inputs[0].image().c, self.features // self.groups, *self.kernel.hw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from designer.operators.api import (
     FLOATS,
@@ -22,10 +23,10 @@ from designer.operators.api import (
     TorchMethod,
     TorchModule,
     image,
-    int64,
     param,
     scalar,
 )
+from designer.operators.library.convolution._filter import onnx_pad
 from designer.operators.shapes import misfit, window_output
 
 
@@ -113,6 +114,13 @@ class Pooling(
         height = window_output(x.h, size.height, stride.height, 2 * self.padding.height, spread.height, ceil=ends[1])
         if width < 1 or height < 1:
             raise misfit(size, stride, f"{x.w}x{x.h}", "" if spread == Size2D(1, 1) else str(spread))
+        axes = zip(size.hw, stride.hw, self.padding.hw, spread.hw, (x.h, x.w), (height, width), strict=True)
+        if any(_sees_only_padding(*axis) for axis in axes):
+            raise ShapeError(
+                f"a window of {size} with dilation {spread} sees nothing but padding in an input of {x.w}x{x.h}",
+                port="x",
+                remedy="use less padding, a smaller dilation or a larger input",
+            )
         return inputs[0].with_shape(x.n, x.c, height, width)
 
     def _spread(self) -> Size2D:
@@ -138,36 +146,70 @@ class Pooling(
         return TorchMethod("pow", sums, (1 / self.norm,))
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        pads = (*self.padding.hw, *self.padding.hw)
-        attributes = {
-            "kernel_shape": self.size.hw,
-            "strides": self.stride.hw,
-            "pads": pads,
-            "ceil_mode": int(self.ceil_mode),
-        }
+        """Without ONNX's ceil mode, which counts windows that torch leaves out: the incomplete window is completed."""
+        begins, behind = self.padding.hw, self._behind(inputs[0])
+        windows = {"kernel_shape": self.size.hw, "strides": self.stride.hw}
+        pads = (*begins, *(begin + more for begin, more in zip(begins, behind, strict=True)))
         if self.operation == "max":
-            return OnnxNode("MaxPool", attributes={**attributes, "dilations": self.dilation.hw})
-        if self.operation == "average" and self.divisor_override:
-            return self._onnx_over_divisor(inputs[0])
-        if self.operation == "average":
-            attributes["count_include_pad"] = int(self.count_include_pad)
-            return OnnxNode("AveragePool", attributes=attributes)
-        return OnnxNode("LpPool", attributes={**attributes, "p": self.norm})
+            return self._onnx_max(windows, begins, behind, pads)
+        if self.operation == "lp":
+            return OnnxNode("LpPool", attributes={**windows, "pads": pads, "p": self.norm})
+        if self.divisor_override:
+            return self._onnx_over_divisor(windows, begins, behind)
+        if not self.count_include_pad or not any(begins):
+            return OnnxNode("AveragePool", attributes={**windows, "pads": pads})
+        if not any(behind):
+            return OnnxNode("AveragePool", attributes={**windows, "pads": pads, "count_include_pad": 1})
+        # What completes a window does not count, the border does.
+        bordered = onnx_pad(OnnxInput(0), [(begin, begin) for begin in begins], "zeros")
+        return OnnxNode("AveragePool", (bordered,), {**windows, "pads": (0, 0, *behind)})
 
-    def _onnx_over_divisor(self, x: TensorType) -> OnnxValue:
-        """ONNX divides by the number of values only: with a border of zeros every window is whole, and counts the same."""
-        before, sizes = self.padding.hw, (x.image().h, x.image().w)
-        outputs = self.infer((x,)).image()
-        ends = [
-            max((count - 1) * step + window - size - start, 0)
-            for count, step, window, size, start in zip(
-                (outputs.h, outputs.w), self.stride.hw, self.size.hw, sizes, before, strict=True
+    def _behind(self, x: TensorType) -> tuple[int, ...]:
+        """Values that the last, incomplete window lacks behind the border, along height and width."""
+        if not self.ceil_mode:
+            return (0, 0)
+        size, outputs = x.image(), self.infer((x,)).image()
+        return tuple(
+            max((count - 1) * step + spread * (window - 1) + 1 - length - 2 * pad, 0)
+            for length, count, step, window, spread, pad in zip(
+                (size.h, size.w),
+                (outputs.h, outputs.w),
+                self.stride.hw,
+                self.size.hw,
+                self._spread().hw,
+                self.padding.hw,
+                strict=True,
             )
-        ]
-        whole = OnnxNode("Pad", (OnnxInput(0), int64(0, 0, *before, 0, 0, *ends)))
-        average = OnnxNode("AveragePool", (whole,), {"kernel_shape": self.size.hw, "strides": self.stride.hw})
+        )
+
+    def _onnx_max(
+        self, windows: dict[str, Any], begins: Sequence[int], behind: Sequence[int], pads: Sequence[int]
+    ) -> OnnxValue:
+        attributes = {**windows, "dilations": self.dilation.hw}
+        if all(pad < size for pad, size in zip(pads, self.size.hw * 2, strict=True)):
+            return OnnxNode("MaxPool", attributes={**attributes, "pads": pads})
+        # ONNX Runtime refuses pads that are as large as the window.
+        border = [(begin, begin + more) for begin, more in zip(begins, behind, strict=True)]
+        bordered = onnx_pad(OnnxInput(0), border, "constant", scalar(float("-inf")))
+        return OnnxNode("MaxPool", (bordered,), attributes)
+
+    def _onnx_over_divisor(self, windows: dict[str, Any], begins: Sequence[int], behind: Sequence[int]) -> OnnxValue:
+        """ONNX divides by the number of values only: with a border of zeros every window is whole, and counts the same."""
+        whole = onnx_pad(
+            OnnxInput(0), [(begin, begin + more) for begin, more in zip(begins, behind, strict=True)], "zeros"
+        )
+        average = OnnxNode("AveragePool", (whole,), windows)
         return OnnxNode("Mul", (average, scalar(self.size.width * self.size.height / self.divisor_override)))
 
     def summary(self) -> str:
         stride = "" if self.stride == self.size else f" / {self.stride}"
         return f"{self.operation} {self.size}{stride}"
+
+
+def _sees_only_padding(window: int, stride: int, pad: int, dilation: int, size: int, count: int) -> bool:
+    """Whether the taps of a window that begins in the padding jump over the input."""
+    for start in range(-pad, 0, stride)[:count]:
+        first = start % dilation  # the first tap at or behind 0
+        if first >= size or (first - start) // dilation >= window:
+            return True
+    return False

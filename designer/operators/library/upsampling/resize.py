@@ -9,8 +9,6 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxInput,
-    OnnxNode,
     OnnxValue,
     Operator,
     Port,
@@ -19,11 +17,12 @@ from designer.operators.api import (
     TensorType,
     TorchCall,
     TorchExpr,
+    TorchInput,
+    TorchMethod,
     image,
-    int64,
     param,
 )
-from designer.operators.library.upsampling.upsample import METHODS, onnx_resize_attributes
+from designer.operators.library.upsampling._resizing import METHODS, onnx_resized
 
 
 class Resize(
@@ -56,6 +55,8 @@ class Resize(
         Example((image(2, 8, 9),), {"size": Size2D(12, 3), "method": "nearest"}, "nearest"),
         Example((image(2, 8, 9),), {"size": Size2D(5, 4), "antialias": True}, "smoothed"),
         Example((image(2, 8, 9),), {"size": Size2D(5, 4), "antialias": True, "method": "bicubic"}, "smoothed, bicubic"),
+        Example((image(2, 8, 9),), {"size": Size2D(1, 3), "antialias": True}, "smoothed, one pixel wide"),
+        Example((image(1, 2, 28),), {"size": Size2D(16, 2), "method": "nearest"}, "nearest, between whole factors"),
         Example((image(2, 8, 9),), {"size": Size2D(5, 11), "method": "bicubic", "align_corners": True}, "bicubic"),
     )
 
@@ -74,16 +75,15 @@ class Resize(
             kwargs["align_corners"] = self.align_corners
         if self._smooths():
             kwargs["antialias"] = True
-        return TorchCall("torch.nn.functional.interpolate", kwargs=kwargs)
+        if not self._smooths() or self.size.width > 1:
+            return TorchCall("torch.nn.functional.interpolate", kwargs=kwargs)
+        # torch 2.13 repeats the first row in results that are one pixel wide, and is right for one pixel high.
+        kwargs["size"] = (self.size.width, self.size.height)
+        turned = TorchMethod("transpose", TorchInput(0), (2, 3))
+        return TorchMethod("transpose", TorchCall("torch.nn.functional.interpolate", (turned,), kwargs), (2, 3))
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        attributes = {**onnx_resize_attributes(self.method, self.align_corners), "axes": (2, 3)}
-        if self._smooths():
-            # torch leaves out what lies outside, and takes another cubic
-            attributes.update(antialias=1, exclude_outside=1)
-            if self.method == "bicubic":
-                attributes["cubic_coeff_a"] = -0.5
-        return OnnxNode("Resize", (OnnxInput(0), None, None, int64(*self.size.hw)), attributes)
+        return onnx_resized(self.method, self.align_corners, self.size, self._smooths())
 
     def summary(self) -> str:
         return f"{self.method} to {self.size}"

@@ -9,9 +9,6 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxConstant,
-    OnnxInput,
-    OnnxNode,
     OnnxValue,
     Operator,
     Port,
@@ -20,21 +17,9 @@ from designer.operators.api import (
     TorchExpr,
     TorchModule,
     image,
-    int64,
     param,
 )
-
-METHODS = ("nearest", "bilinear", "bicubic")
-
-
-def onnx_resize_attributes(method: str, align_corners: bool) -> dict[str, Any]:
-    """The attributes with which ONNX's Resize computes what torch's `interpolate` does."""
-    if method == "nearest":
-        return {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    place = "align_corners" if align_corners else "half_pixel"
-    if method == "bilinear":
-        return {"mode": "linear", "coordinate_transformation_mode": place}
-    return {"mode": "cubic", "coordinate_transformation_mode": place, "cubic_coeff_a": -0.75}
+from designer.operators.library.upsampling._resizing import METHODS, onnx_enlarged, onnx_resized, torch_mode
 
 
 class Upsample(
@@ -64,6 +49,7 @@ class Upsample(
         Example((image(2, 4, 5),), {"factor": Size2D(3, 2), "method": "bilinear"}, "bilinear"),
         Example((image(2, 4, 5),), {"method": "bilinear", "align_corners": True}, "corners aligned"),
         Example((image(2, 4, 5),), {"method": "bicubic"}, "bicubic"),
+        Example((image(1, 1, 5),), {"factor": Size2D(41, 1)}, "by much"),
         Example((image(2, 4, 5),), {"fixed_upscale": Size2D(11, 8)}, "fixed size"),
         Example((image(2, 4, 5),), {"fixed_upscale": Size2D(11, 8), "method": "bilinear"}, "fixed size, bilinear"),
     )
@@ -75,22 +61,22 @@ class Upsample(
         return inputs[0].with_shape(x.n, x.c, x.h * self.factor.height, x.w * self.factor.width)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        kwargs: dict[str, Any] = (
-            {"size": self.fixed_upscale.hw}
-            if self.fixed_upscale is not None
-            else {"scale_factor": tuple(float(f) for f in self.factor.hw)}
-        )
-        kwargs["mode"] = self.method
+        kwargs: dict[str, Any]
+        if self.fixed_upscale is not None:
+            kwargs = {"size": self.fixed_upscale.hw, "mode": self.method}
+        else:
+            kwargs = {
+                "scale_factor": tuple(float(f) for f in self.factor.hw),
+                "mode": torch_mode(self.method, self.factor),
+            }
         if self.method != "nearest":
             kwargs["align_corners"] = self.align_corners
         return TorchModule("torch.nn.Upsample", kwargs)
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        attributes = {**onnx_resize_attributes(self.method, self.align_corners), "axes": (2, 3)}
         if self.fixed_upscale is not None:
-            return OnnxNode("Resize", (OnnxInput(0), None, None, int64(*self.fixed_upscale.hw)), attributes)
-        scales = OnnxConstant(tuple(float(f) for f in self.factor.hw))
-        return OnnxNode("Resize", (OnnxInput(0), None, scales), attributes)
+            return onnx_resized(self.method, self.align_corners, self.fixed_upscale)
+        return onnx_enlarged(self.method, self.align_corners, self.factor)
 
     def summary(self) -> str:
         size = f"to {self.fixed_upscale}" if self.fixed_upscale is not None else str(self.factor)

@@ -9,7 +9,6 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxConstant,
     OnnxInput,
     OnnxNode,
     OnnxValue,
@@ -24,7 +23,7 @@ from designer.operators.api import (
     image,
     param,
 )
-from designer.operators.library.upsampling.upsample import METHODS, onnx_resize_attributes
+from designer.operators.library.upsampling._resizing import METHODS, onnx_enlarged, torch_mode
 
 
 class UpscaleConcat(
@@ -68,16 +67,17 @@ class UpscaleConcat(
         return inputs[0].with_shape(x.n, x.c + skip.c, height, width)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        kwargs: dict[str, Any] = {"scale_factor": tuple(float(f) for f in self.factor.hw), "mode": self.method}
+        kwargs: dict[str, Any] = {
+            "scale_factor": tuple(float(f) for f in self.factor.hw),
+            "mode": torch_mode(self.method, self.factor),
+        }
         if self.method != "nearest":
             kwargs["align_corners"] = self.align_corners
         larger = TorchCall("torch.nn.functional.interpolate", kwargs=kwargs)
         return TorchCall("torch.cat", ((larger, TorchInput(1)),), {"dim": 1})
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        attributes = {**onnx_resize_attributes(self.method, self.align_corners), "axes": (2, 3)}
-        scales = OnnxConstant(tuple(float(f) for f in self.factor.hw))
-        larger = OnnxNode("Resize", (OnnxInput(0), None, scales), attributes)
+        larger = onnx_enlarged(self.method, self.align_corners, self.factor)
         return OnnxNode("Concat", (larger, OnnxInput(1)), {"axis": 1})
 
     def summary(self) -> str:

@@ -1,0 +1,65 @@
+"""Interpolation that torch and ONNX compute alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from designer.operators.api import OnnxConstant, OnnxInput, OnnxNode, OnnxValue, Size2D, int64, scalar
+
+METHODS = ("nearest", "bilinear", "bicubic")
+_LAST_EXACT_FACTOR = 40
+
+
+def torch_mode(method: str, factor: Size2D | None = None) -> str:
+    """torch's name of a method; `factor` where the image is enlarged by one.
+
+    "nearest" multiplies by the reciprocal in single precision, which misses pixels from a factor of 41 on. For whole factors
+    "nearest-exact" means the same pixels and is not sensitive to rounding.
+    """
+    if method == "nearest" and factor is not None and max(factor.hw) > _LAST_EXACT_FACTOR:
+        return "nearest-exact"
+    return method
+
+
+def onnx_enlarged(method: str, align_corners: bool, factor: Size2D) -> OnnxValue:
+    """The first input, enlarged by a whole factor."""
+    attributes = _attributes(method, align_corners)
+    # All four axes have a scale: with `axes` ONNX Runtime's transposing optimiser fails.
+    scales = OnnxConstant((1.0, 1.0, *(float(f) for f in factor.hw)))
+    return OnnxNode("Resize", (OnnxInput(0), None, scales), attributes)
+
+
+def onnx_resized(method: str, align_corners: bool, size: Size2D, antialias: bool = False) -> OnnxValue:
+    """The first input, brought to a size."""
+    if method == "nearest":
+        return _nearest(_nearest(OnnxInput(0), 2, size.height), 3, size.width)
+    attributes = _attributes(method, align_corners)
+    if antialias:
+        # torch leaves out what lies outside, and takes another cubic
+        attributes.update(antialias=1, exclude_outside=1)
+        if method == "bicubic":
+            attributes["cubic_coeff_a"] = -0.5
+    batch_and_channels = OnnxNode("Shape", attributes={"start": 0, "end": 2})
+    sizes = OnnxNode("Concat", (batch_and_channels, int64(*size.hw)), {"axis": 0})
+    return OnnxNode("Resize", (OnnxInput(0), None, None, sizes), attributes)
+
+
+def _attributes(method: str, align_corners: bool) -> dict[str, Any]:
+    if method == "nearest":
+        return {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    place = "align_corners" if align_corners else "half_pixel"
+    if method == "bilinear":
+        return {"mode": "linear", "coordinate_transformation_mode": place}
+    return {"mode": "cubic", "coordinate_transformation_mode": place, "cubic_coeff_a": -0.75}
+
+
+def _nearest(x: OnnxValue, axis: int, count: int) -> OnnxValue:
+    """`count` pixels along an axis, picked as torch does: floor(index * (size / count)) in single precision.
+
+    Resize divides by count / size instead, which rounds to the pixel before in one of 25 pairs of sizes.
+    """
+    size = OnnxNode("Shape", (OnnxInput(0),), {"start": axis, "end": axis + 1})
+    step = OnnxNode("Div", (OnnxNode("Cast", (size,), {"to": 1}), scalar(float(count))))
+    places = OnnxNode("Floor", (OnnxNode("Mul", (OnnxConstant(tuple(map(float, range(count)))), step)),))
+    inside = OnnxNode("Min", (OnnxNode("Cast", (places,), {"to": 7}), OnnxNode("Sub", (size, int64(1)))))
+    return OnnxNode("Gather", (x, inside), {"axis": axis})

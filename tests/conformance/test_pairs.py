@@ -1,0 +1,18 @@
+"""Each operator before and after each other one, on every engine, in both layouts, and exported."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from pairs import disagreements, names, pairs_from
+
+SAMPLE = 6  # pairs that begin with an operator in `make test`; all of them in `make conformance`
+
+
+@pytest.mark.parametrize("first", names())
+def test_pairs_agree(first: str, every_pair: bool) -> None:
+    pairs = list(pairs_from(first))
+    if not every_pair:
+        pairs = random.Random(first).sample(pairs, min(SAMPLE, len(pairs)))
+    assert not [found for pair in pairs for found in disagreements(pair)]
