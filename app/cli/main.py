@@ -7,6 +7,7 @@ import typer
 from app.cli.check import check
 from app.cli.compare import compare
 from app.cli.console import err, of_the_system, show
+from app.cli.desktop_entry import desktop_entry
 from app.cli.documents import convert, diff
 from app.cli.export import export
 from app.cli.library import engines, operators, samples
@@ -16,7 +17,7 @@ from app.cli.tour import tour
 from designer.graph.diagnostics import DiagnosticError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-for command in (check, run, video, profile, compare, tour, convert, operators, engines, diff, samples):
+for command in (check, run, video, profile, compare, tour, convert, operators, engines, diff, samples, desktop_entry):
     app.command()(command)
 app.add_typer(export, name="export")
 
