@@ -6,7 +6,7 @@ What operators mean (types, parameters, ports, links to layers that do not exist
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -103,14 +103,7 @@ def read_records(root: Element, outside: Iterable[Markup] = ()) -> Records:
             pass
         else:
             foreign.append(child)
-    count = len(layers) + sum(len(template.layers) for template in templates.values())
-    if count > limits.MAX_LAYERS:
-        found.add(
-            "too-large",
-            f"the network has {count} layers, the limit is {limits.MAX_LAYERS}",
-            root.line,
-            remedy="split the network",
-        )
+    _check_size([layers.values(), *(template.layers for template in templates.values())], root, found)
     _root_properties(root, properties, found)
     if any(d.severity is Severity.ERROR for d in found.diagnostics):
         return found
@@ -125,6 +118,26 @@ def read_records(root: Element, outside: Iterable[Markup] = ()) -> Records:
     graph.properties = properties
     found.graph = graph
     return found
+
+
+def _check_size(groups: Iterable[Collection[Layer]], root: Element, found: Records) -> None:
+    """Refuse what nobody could look at; `groups` are the layers of the network and of its templates."""
+    layers = [layer for group in groups for layer in group]
+    if len(layers) > limits.MAX_LAYERS:
+        found.add(
+            "too-large",
+            f"the network has {len(layers)} layers, the limit is {limits.MAX_LAYERS}",
+            root.line,
+            remedy="split the network",
+        )
+    links = sum(len(layer.inputs) for layer in layers)
+    if links > limits.MAX_LINKS:
+        found.add(
+            "too-large",
+            f"the layers have {links} inputs together, the limit is {limits.MAX_LINKS}",
+            root.line,
+            remedy="split the network",
+        )
 
 
 def _root_properties(root: Element, properties: dict[str, str], found: Records) -> None:
@@ -171,6 +184,14 @@ def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
     assert kind is not None
     position = _position(attributes.pop("edit_pos", None), element.line, name, found)
     inputs = _sources(attributes.pop("input", ""))
+    if len(inputs) > limits.MAX_PORTS:
+        found.add(
+            "too-large",
+            f"the layer has {len(inputs)} inputs, the limit is {limits.MAX_PORTS}",
+            element.line,
+            layer=name,
+            remedy="concatenate or add them in several steps",
+        )
     params: dict[str, str] | None = None
     activation: ActivationSpec | None = None
     foreign: list[Element | Text | Markup] = []
@@ -218,9 +239,12 @@ def _template(element: Element, templates: dict[str, Template], found: Records) 
         replace(d, message=f"in the template '{name}': {d.message}", layer=None, template=name, inner=d.layer)
         for d in inside.diagnostics
     )
-    templates[name] = Template(
-        name, tuple(layers.values()), _foreign(foreign, "\t\t"), attributes, tuple(frames.values())
-    )
+    made = Template(name, tuple(layers.values()), _foreign(foreign, "\t\t"), attributes, tuple(frames.values()))
+    for count, ports in ((len(made.inputs), "inputs"), (len(made.outputs), "outputs")):
+        if count > limits.MAX_PORTS:
+            message = f"the template '{name}' has {count} {ports}, the limit is {limits.MAX_PORTS}"
+            found.add("too-large", message, element.line, remedy="split the template")
+    templates[name] = made
 
 
 def _once(what: str, old: T | None, new: T, element: Element, layer: str, found: Records) -> T:

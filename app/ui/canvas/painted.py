@@ -28,6 +28,7 @@ class Supply(Protocol):
     marked: set[str]  # selected layers without items
 
     def need(self, area: QRectF) -> None: ...
+    def need_soon(self, area: QRectF) -> None: ...
     def within(self, area: QRectF) -> list[str]: ...
     def spot(self, layer: str) -> Spot: ...
     def extent(self) -> QRectF: ...
@@ -77,7 +78,8 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
     def need_at(self, point: QPoint) -> QRect:
         """Have the items at a point of the viewport; the pixels in which they are hit."""
         reach = QRect(point - QPoint(2, 2), point + QPoint(2, 2))
-        self.need(QRectF(self.mapToScene(reach).boundingRect()))
+        if self.supply is not None:
+            self.supply.need_soon(QRectF(self.mapToScene(reach).boundingRect()))
         return reach
 
     def far_changed(self) -> None:
@@ -100,7 +102,8 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self.zoom >= self.far_below or self.supply is None:
-            self.need(self.seen())
+            if self.supply is not None:
+                self.supply.need_soon(self.seen())
             QGraphicsView.paintEvent(self, event)
             return
         far = self.supply.collect_far()
@@ -132,6 +135,7 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
                 yield spot.layout.box.translated(spot.x, spot.y), name
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+        rect = rect.intersected(self.seen())  # after a jump Qt asks for all that lies between
         painter.fillRect(rect, theme.color("sunken"))
         step = float(GRID)
         while step * self.zoom < 24:

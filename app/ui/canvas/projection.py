@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QPointF, QRectF, QTimer
+from PySide6.QtCore import QDeadlineTimer, QPointF, QRectF, QTimer
 
 from app.ui.canvas.far import FarView
 from app.ui.canvas.folding import Folding
@@ -20,10 +20,12 @@ from app.ui.canvas.viewer import LayerViewer
 from app.ui.canvas.wires import Key, Wires
 from app.ui.document.document import Document
 from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
 from designer.graph.routes import Points, points_into
 from designer.graph.template import INSTANCE
 
-EAGER = 300  # a document with no more layers than that has all its items at once
+EAGER = 300  # a document with no more layers than that, and four times as many links, has all its items at once
+FRAME_MS = 60  # of making items before a frame
 BUDGET = 1500  # items beyond which those far from the view are taken away
 TRIM_MS = 1000
 FEW = 200  # selected layers whose items are made at once
@@ -51,6 +53,7 @@ class Projection:
         self._eager = True
         self._settling = Settling(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
+        self._resuming = QTimer(viewer, interval=0, singleShot=True, timeout=viewer.viewport().update)
         viewer.supply = self
 
     def __getitem__(self, layer: str) -> LayerItem:
@@ -95,17 +98,31 @@ class Projection:
 
     def need(self, area: QRectF) -> None:
         """Make what is seen in an area of the canvas."""
+        self._make_near(area, QDeadlineTimer(QDeadlineTimer.ForeverConstant.Forever))
+
+    def need_soon(self, area: QRectF) -> None:
+        """Make what is seen in an area as far as a frame's time allows; the next frames make the rest."""
+        if not self._make_near(area, QDeadlineTimer(FRAME_MS)):
+            self._resuming.start()
+
+    def _make_near(self, area: QRectF, deadline: QDeadlineTimer) -> bool:
+        """Whether everything in the area was made before the deadline."""
         if self._eager:
-            return
+            return True
         with no_collection():
             for name in self._spots.near(area):
                 if name not in self._whole:
+                    if deadline.hasExpired():
+                        return False
                     self._complete(name)
             for wire in self._wires.near(area):
                 if wire.item is None:
+                    if deadline.hasExpired():
+                        return False
                     self._links.make(wire)
         if len(self._nodes) > BUDGET and not self._trimming.isActive():
             self._trimming.start()
+        return True
 
     def extent(self) -> QRectF:
         """What holds all layers, and the frames that stand for some."""
@@ -149,7 +166,7 @@ class Projection:
         self._frames.show(list(self._frames.ids), {})
         self.inspected = ""
         self.document = document
-        self._eager = document is None or len(document.graph) <= EAGER
+        self._eager = document is None or _is_small(document.graph)
         self.viewer.far_below = NAMED if self._eager else READABLE
         if document is None:
             return
@@ -382,3 +399,7 @@ class Projection:
         """Mark the links into the layers of `before` and out of those of `after`, and no others."""
         if self._links.show_path(before, after):
             self.viewer.far_marked()
+
+
+def _is_small(graph: Graph) -> bool:
+    return len(graph) <= EAGER and sum(len(layer.inputs) for layer in graph) <= 4 * EAGER

@@ -23,6 +23,7 @@ from designer.operators.registry import Read
 from designer.profiling.units import MODELLED_SIGN
 
 UNKNOWN = mark("unknown")
+PORTS = 16  # whose shapes are shown, of inputs and of outputs
 FINDINGS = 20  # that are shown: thousands of selected layers have thousands
 
 
@@ -140,14 +141,18 @@ def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[
     ports = operator.input_ports() if operator is not None else ()
     facts = []
     connected = [i for i, source in enumerate(layer.inputs) if source is not None]
-    for position, index in enumerate(connected):
+    for position, index in enumerate(connected[:PORTS]):
         port = ports[min(index, len(ports) - 1)].name if ports else str(index)
         label = tr("Input {port}", port=port) if len(connected) > 1 or len(ports) > 1 else tr("Input")
         shape = str(state.inputs[position]) if position < len(state.inputs) else tr_data(UNKNOWN)
         facts.append((label, tr("{shape}\nfrom {source}", shape=shape, source=layer.inputs[index])))
+    if len(connected) > PORTS:
+        facts.append((tr("Inputs"), tr("{count} more", count=len(connected) - PORTS)))
     outputs = operator.output_ports() if operator is not None else ()
-    for index, out in enumerate(outputs):
+    for index, out in enumerate(outputs[:PORTS]):
         label = tr("Output {name}", name=out.name) if len(outputs) > 1 else tr("Output")
         known = state.outputs is not None and index < len(state.outputs)
         facts.append((label, str(state.outputs[index]) if known and state.outputs is not None else tr_data(UNKNOWN)))
+    if len(outputs) > PORTS:
+        facts.append((tr("Outputs"), tr("{count} more", count=len(outputs) - PORTS)))
     return facts

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from designer.operators.api import (
     Category,
     Example,
+    Fault,
     OnnxInput,
     OnnxItem,
     OnnxNode,
@@ -25,6 +26,8 @@ from designer.operators.api import (
 )
 from designer.operators.shapes import axis_of, divisible, known
 
+MAX_PARTS = 64
+
 
 class Split(
     Operator,
@@ -37,7 +40,7 @@ class Split(
 
     outputs = (Port("y0"), Port("y1"))
 
-    parts: int = param(default=2, min=1, max=64, doc="Number of equal parts.")
+    parts: int = param(default=2, min=1, max=MAX_PARTS, doc="Number of equal parts.")
     sizes: tuple[int, ...] = param(
         default=(), min=1, max=1_000_000, doc="Sizes of the parts, which add up to the axis; empty: equal parts."
     )
@@ -47,6 +50,10 @@ class Split(
         Example((image(6),), {"sizes": (1, 3, 2)}, "own sizes"),
         Example((image(3, 4, 9),), {"axis": -1, "parts": 3}, "columns"),
     )
+
+    def faults(self) -> Iterable[Fault]:
+        if len(self.sizes) > MAX_PARTS:
+            yield Fault("sizes", f"{len(self.sizes)} parts are too many, the limit is {MAX_PARTS}", "split in steps")
 
     def output_ports(self) -> tuple[Port, ...]:
         return tuple(Port(f"y{index}") for index in range(len(self.sizes) or self.parts))

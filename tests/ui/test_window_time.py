@@ -1,0 +1,168 @@
+"""No document decides how long the window's thread works: CPU time of its thread, one gesture at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("PySide6")
+from canvas_kit import open_window
+from PySide6.QtCore import QAbstractEventDispatcher, QEvent, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+import samples
+from app.ui.shell.window import MainWindow
+from designer.files import limits
+
+pytestmark = pytest.mark.gui
+
+DATA = Path(__file__).parent.parent / "data"
+CORPUS = sorted(
+    path
+    for folder in (
+        DATA / "good",
+        DATA / "good" / "loose",
+        DATA / "bad",
+        DATA / "hostile",
+        samples.path("denoiser.xml").parent,
+    )
+    for path in folder.iterdir()
+    if path.suffix in (".xml", ".nv-neural-model")
+)
+LIMIT = 0.2  # seconds of CPU
+TURNS = 5  # of the event loop after a gesture, 10 ms apart
+
+
+class Clock:
+    """The longest time that the window's thread worked without looking for events, in CPU seconds."""
+
+    def __init__(self) -> None:
+        self.worst = 0.0
+        self._since = time.thread_time()
+        dispatcher = QAbstractEventDispatcher.instance()
+        dispatcher.awake.connect(self._turn)
+        dispatcher.aboutToBlock.connect(self._turn)
+
+    def close(self) -> None:
+        dispatcher = QAbstractEventDispatcher.instance()
+        dispatcher.awake.disconnect(self._turn)
+        dispatcher.aboutToBlock.disconnect(self._turn)
+
+    def _turn(self) -> None:
+        now = time.thread_time()
+        self.worst, self._since = max(self.worst, now - self._since), now
+
+    def measure(self, gesture: Callable[[], object]) -> float:
+        """The longest stretch during a gesture, and until the window rests."""
+        QApplication.processEvents()
+        self._turn()
+        self.worst = 0.0
+        gesture()
+        self._turn()
+        for _ in range(TURNS):
+            QTest.qWait(10)
+        self._turn()
+        return self.worst
+
+
+@pytest.fixture(scope="module")
+def clock(qapp: QApplication) -> Iterator[Clock]:
+    clock = Clock()
+    yield clock
+    clock.close()
+
+
+@pytest.fixture
+def window(qtbot, tmp_path) -> MainWindow:
+    """A window that has shown a document before: what is loaded only once is not the document's."""
+    window = open_window(qtbot, tmp_path)
+    window.files.open(samples.path("denoiser.xml"))
+    window.context.select(tuple(window.context.document.graph.layers)[:1])
+    QTest.qWait(50)
+    window.files.close()
+    return window
+
+
+def hover(window: MainWindow, place: QPointF) -> None:
+    viewport = window.canvas.viewer.viewport()
+    point = QPointF(window.canvas.viewer.mapFromScene(place))
+    event = QMouseEvent(
+        QEvent.Type.MouseMove,
+        point,
+        QPointF(viewport.mapToGlobal(point.toPoint())),
+        Qt.MouseButton.NoButton,
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    QApplication.sendEvent(viewport, event)
+
+
+def times(clock: Clock, window: MainWindow, path: Path) -> dict[str, float]:
+    """What each gesture took with a document."""
+    found = {"opening": clock.measure(lambda: window.files.open(path))}
+    for box in QApplication.topLevelWidgets():
+        if box is not window and box.isModal():
+            box.close()
+    viewer = window.canvas.viewer
+    if window.context.has_document:
+        names = tuple(window.context.document.graph.layers)
+        for name in (*names[:3], *names[-1:]):
+            found[f"selecting {name}"] = clock.measure(lambda name=name: window.context.select((name,)))
+            place = window.canvas.projection.spot(name).box().center()
+            found[f"going to {name}"] = clock.measure(lambda place=place: viewer.centerOn(place))
+            found[f"hovering {name}"] = clock.measure(lambda place=place: hover(window, place))
+        found["selecting all"] = clock.measure(lambda: window.context.select(names))
+        found["painting"] = clock.measure(viewer.viewport().repaint)
+        window.context.root.history.mark_clean()
+        found["closing"] = clock.measure(window.files.close)
+    return found
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_no_file_of_the_corpus_holds_up_the_window(clock: Clock, window: MainWindow, path: Path) -> None:
+    found = times(clock, window, path)
+    assert {what: took for what, took in found.items() if took > LIMIT} == {}
+
+
+def document(*layers: str) -> str:
+    inside = "\n".join(('<Layer name="in" type="input" edit_pos="0,0"><Parameters dims="8x8x3"/></Layer>', *layers))
+    return f'<NetworkModel name="n" version="2">\n{inside}\n</NetworkModel>'
+
+
+def reader(count: int) -> str:
+    return f'<Layer name="cat" type="concatenation" edit_pos="400,0" input="{",".join(["in"] * count)}"/>'
+
+
+@pytest.mark.parametrize("count", [500, 50_000])
+def test_the_inputs_of_a_layer_do_not_hold_up_the_window(clock, window, tmp_path, count: int) -> None:
+    path = tmp_path / "inputs.xml"
+    path.write_text(document(reader(count)))
+    assert {what: took for what, took in times(clock, window, path).items() if took > LIMIT} == {}
+
+
+def test_as_many_inputs_as_are_allowed_open_and_are_selected(clock, window, tmp_path) -> None:
+    path = tmp_path / "inputs.xml"
+    path.write_text(document(reader(limits.MAX_PORTS)))
+    found = times(clock, window, path)
+    assert set(found) > {"selecting cat", "hovering cat"}
+    assert {what: took for what, took in found.items() if took > 3 * LIMIT} == {}
+
+
+def test_layers_at_the_ends_of_the_canvas_are_linked_at_once(clock, window, tmp_path) -> None:
+    far = limits.MAX_POSITION
+    places = [(-far, -far), (far, far), (far, -far), (-far, far), (10_000_000, 10_000_000), (-10_000_000, 0)]
+    names = ["in", *(f"at {x} {y}" for x, y in places)]
+    layers = [
+        f'<Layer name="{name}" type="identity" edit_pos="{x},{y}" input="{before}"/>'
+        for name, before, (x, y) in zip(names[1:], names, places, strict=False)
+    ]
+    path = tmp_path / "far.xml"
+    path.write_text(document(*layers))
+    found = times(clock, window, path)
+    assert f"selecting {names[1]}" in found
+    assert {what: took for what, took in found.items() if took > LIMIT} == {}
