@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 APP = Path(__file__).parents[1]
 HEAD = """# Texts of Layerwright's window. Written by `make texts`; do not edit. CONTRIBUTING.md tells how to add a language.
@@ -138,8 +139,11 @@ def tables() -> Iterator[tuple[str, str]]:
     from app.ui.shell.panels import PANELS
     from app.ui.shell.requirements import NEEDS
     from designer.files.document import DOCUMENTS
+    from designer.files.formats import FormatTable
     from designer.files.weights import WEIGHTS
     from designer.profiling.report import UTILISATION
+    from designer.runtime.sources import INPUTS
+    from designer.runtime.video_writer import CODECS
 
     def titles(menus: tuple[Entry, ...]) -> Iterator[str]:
         for entry in menus:
@@ -154,9 +158,15 @@ def tables() -> Iterator[tuple[str, str]]:
     yield from (("app/ui/shell/requirements.py", need.reason) for need in NEEDS.values())
     for column in COLUMNS:
         yield from (("app/ui/profile/columns.py", text) for text in (column.header, column.tip))
-    for file, table in (("designer/files/document.py", DOCUMENTS), ("designer/files/weight_files.py", WEIGHTS)):
-        yield file, table.title
-        yield from ((file, format.title) for format in table)
+    format_tables: tuple[tuple[str, FormatTable[Any, Any]], ...] = (
+        ("designer/files/document.py", DOCUMENTS),
+        ("designer/files/weight_files.py", WEIGHTS),
+        ("designer/runtime/sources.py", INPUTS),
+        *(("designer/runtime/sources.py", table) for table in INPUTS.tables),
+    )
+    for file, table in format_tables:
+        yield from ((file, text) for text in (table.title, *(format.title for format in table)))
+    yield from (("designer/runtime/video_writer.py", codec.title) for codec in CODECS.values())
     yield from (("designer/profiling/report.py", text) for text in UTILISATION.values())
 
 

@@ -21,15 +21,29 @@ from app.cli.options import (
     pairs,
 )
 from designer.files.settings import DEFAULT_ENGINE
+from designer.runtime.images import ARRAYS
+from designer.runtime.sources import INPUTS
+from designer.runtime.video_formats import VIDEOS
 
 
 def run(
     file: FileArgument,
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
-    inputs: Annotated[list[str] | None, typer.Option("--input", metavar="NAME=PATH", help="npy or picture.")] = None,
-    outputs: Annotated[list[str] | None, typer.Option("--output", metavar="NAME=PATH", help="npy or picture.")] = None,
-    capture: Annotated[list[str] | None, typer.Option("--capture", metavar="LAYER=PATH")] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", metavar="NAME=PATH", help=f"{INPUTS.read_choices}, or a folder")
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            metavar="NAME=PATH",
+            help=f"{ARRAYS.write_choices}; of videos and folders: {VIDEOS.write_choices}",
+        ),
+    ] = None,
+    capture: Annotated[
+        list[str] | None, typer.Option("--capture", metavar="LAYER=PATH", help=ARRAYS.write_choices)
+    ] = None,
     engine: EngineOption = DEFAULT_ENGINE,
     precision: PrecisionOption = "fp32",
     layout: LayoutOption = "nchw",
@@ -64,9 +78,7 @@ def run(
 def video(
     file: FileArgument,
     inputs: Annotated[list[str], typer.Option("--input", metavar="NAME=PATH", help="Video, folder, or one picture.")],
-    outputs: Annotated[
-        list[str], typer.Option("--output", metavar="NAME=PATH", help="A .mkv, .mp4, .webm, .avi or .mov, or a folder.")
-    ],
+    outputs: Annotated[list[str], typer.Option("--output", metavar="NAME=PATH", help=VIDEOS.write_choices)],
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
     start: Annotated[int, typer.Option("--from", min=0, metavar="FRAME", help="The first frame; 0 is the first.")] = 0,

@@ -21,7 +21,10 @@ from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline
 from designer.operators.training_branch import training_only
 from designer.runtime.api import AUTO, RunOptions
+from designer.runtime.images import ARRAYS
 from designer.runtime.session import Session
+from designer.runtime.sources import INPUTS, kind_of
+from designer.runtime.video_formats import VIDEOS
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ def run_network(request: RunRequest) -> Iterator[str]:
                 remedy=f"give --input {missing[0]}=picture.png",
             )
         )
+    _check_files(request)
     weights = load_weights_for(network, request.weights, request.seed)
     options = with_trust(network, request.options, request.trust)
     session = Session(network.graph, network.registry, weights, options)
@@ -98,10 +102,10 @@ def run_network(request: RunRequest) -> Iterator[str]:
         if note:
             yield f"note: {note}"
     for name, path in request.outputs:
-        write_tensor(path, result.outputs[name])
+        ARRAYS.writer(path)(path, result.outputs[name])
         yield f"{name} -> {path}  {_shape(result.outputs[name])}"
     for source, path in sources:
-        write_tensor(path, result.captures[source])
+        ARRAYS.writer(path)(path, result.captures[source])
         yield f"{source} -> {path}  {_shape(result.captures[source])}{_padding_note(session, source)}"
     if not request.outputs and not sources:
         yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
@@ -141,19 +145,17 @@ def tile_of(text: str) -> int:
     )
 
 
-def write_tensor(path: Path, array: NDArray[np.float32]) -> None:
-    """Write an `.npy` file, or a picture of an image tensor with values clipped to 0..1."""
-    import io
-
-    from designer.files.atomic import write_atomic
-    from designer.runtime.images import write_image
-
-    if path.suffix.lower() == ".npy":
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        write_atomic(path, buffer.getvalue())
-    else:
-        write_image(path, array)
+def _check_files(request: RunRequest) -> None:
+    """Refuse files of unknown formats before any work is done."""
+    for path in request.inputs.values():
+        if kind_of(path) == "picture":
+            INPUTS.reader(path)
+    moving = any(moves(path) for path in request.inputs.values())
+    for _, path in (*request.outputs, *request.captures):
+        if not moving:
+            ARRAYS.writer(path)
+        elif path.suffix:  # a name without one is a folder
+            VIDEOS.writer(path)
 
 
 def _shape(array: NDArray[np.float32]) -> str:

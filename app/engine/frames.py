@@ -12,9 +12,8 @@ from app.engine.protocol import BadRequestError, Params, text_of, whole_of
 from designer.operators.api import Operator
 from designer.runtime.session import Session
 from designer.runtime.shared import SharedFolder
-from designer.runtime.sources import Sources, kind_of, small
+from designer.runtime.sources import Sources, is_deep, kind_of, small
 
-DEEP = (".exr", ".tif", ".tiff", ".npy")  # files whose values may lie outside of 0..1
 THUMBNAIL = (192, 144)
 
 
@@ -50,7 +49,7 @@ class Playing:
                 told["preview"] = self._shared.put(small(taken.array, *THUMBNAIL))
             return told
         session.set_input_file(layer, path)
-        if path.suffix.lower() in DEEP:
+        if is_deep(path):
             values = session.fed_input(layer)[1]
             finite = values[np.isfinite(values)]
             return {"range": [float(finite.min()), float(finite.max())]} if finite.size else {}

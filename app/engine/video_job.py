@@ -13,7 +13,8 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.animation import Animation
 from designer.runtime.session import Session
 from designer.runtime.sources import SourceInfo, Sources, kind_of
-from designer.runtime.video_writer import BY_SUFFIX, FolderWriter, VideoWriter
+from designer.runtime.video_formats import VIDEOS
+from designer.runtime.video_writer import FolderWriter, VideoWriter
 
 Progress = Callable[[int, int, str], None]
 FOLDER_FPS = 25.0  # of a video made from a folder of pictures
@@ -21,9 +22,9 @@ FOLDER_FPS = 25.0  # of a video made from a folder of pictures
 
 @dataclass(frozen=True)
 class VideoJob:
-    """What to read and what to write, by layer. A target with a video's ending is one; any other name is a folder.
+    """What to read and what to write, by layer. A target with a suffix is a video, a name without one is a folder.
 
-    Frames are `start` to before `stop`. `fps` 0 keeps the rate of the first video. `kind` is for folders: .png or .npy.
+    Frames are `start` to before `stop`. `fps` 0 keeps the rate of the first video. `kind` is the suffix of files in folders.
     """
 
     inputs: Mapping[str, Path]
@@ -114,14 +115,8 @@ def _range(job: VideoJob, infos: Mapping[str, SourceInfo], notes: list[str]) -> 
 
 
 def _writer(path: Path, fps: float, job: VideoJob) -> VideoWriter | FolderWriter:
-    if path.suffix.lower() in BY_SUFFIX:
-        return VideoWriter(path, fps, job.codec, job.quality, job.token)
     if path.suffix:
-        raise _wrong(
-            "cannot-write-video",
-            f"{path.name} is neither a folder nor a video that can be written",
-            f"end the name in {', '.join(BY_SUFFIX)}, or in nothing for a folder",
-        )
+        return VIDEOS.writer(path)(path, fps, job.codec, job.quality, job.token)
     return FolderWriter(path, job.kind, job.token)
 
 

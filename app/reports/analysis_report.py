@@ -174,7 +174,7 @@ def _network_rows(network: Network) -> list[tuple[str, str]]:
 def _add_inputs(page: Page, seen: Seen) -> list[Array]:
     from app.reports.comparison import encoded
     from designer.graph.diagnostics import DiagnosticError
-    from designer.runtime.images import read_image, read_npy
+    from designer.runtime.images import TENSORS, read_image, read_npy
 
     found = []
     if seen.inputs:
@@ -185,7 +185,7 @@ def _add_inputs(page: Page, seen: Seen) -> list[Array]:
             page.text(f"{layer}: the pattern {name.replace('_', ' ')}")
             continue
         try:
-            array = read_npy(file) if file.lower().endswith(".npy") else read_image(Path(file))
+            array = read_npy(file) if TENSORS.reads(file) else read_image(Path(file))
         except DiagnosticError as error:
             page.text(f"{layer}: {name}. It is not shown here: {error.diagnostics[0].message}.")
             continue

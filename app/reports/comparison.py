@@ -87,16 +87,19 @@ def disturbed(clean: Picture, noise: Noise | None) -> Picture:
 
 def pictures_in(folder: Path) -> list[Path]:
     """The pictures of a folder by name, or the one file."""
-    from designer.runtime.images import SUFFIXES
+    from designer.runtime.images import IMAGES
 
-    found = [folder] if folder.is_file() else sorted(p for p in folder.glob("*") if p.suffix.lower() in SUFFIXES)
+    if folder.is_file():
+        IMAGES.reader(folder)
+        return [folder]
+    found = sorted(p for p in folder.glob("*") if IMAGES.reads(p))
     if not found:
         raise DiagnosticError(
             Diagnostic(
                 "no-pictures",
                 "there are no pictures in the folder" if folder.is_dir() else "there is no such folder",
                 file=str(folder),
-                remedy=f"choose a folder with {', '.join(SUFFIXES[:4])} files",
+                remedy=f"choose a folder with {IMAGES.read_choices} files",
             )
         )
     return found

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.atomic import write_atomic
+from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime import deep_images
 from designer.runtime.api import Array
@@ -18,8 +21,14 @@ from designer.runtime.api import Array
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".exr", ".ppm", ".pgm")
+_PILLOW = (
+    "PNG",
+    "JPEG",
+    "TIFF",
+    "BMP",
+    "WEBP",
+    "PPM",
+)  # what Pillow may take a file for; others of its formats are not tested
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
@@ -30,7 +39,7 @@ def read_image(path: Path | str, channels: int = 3) -> Array:
     1 and 3 channels, not blended. Files turned by an EXIF orientation are turned upright. Raises
     DiagnosticError for files that are no picture, too large, or broken.
     """
-    return with_channels(_pixels(Path(path)), channels, str(path))
+    return with_channels(IMAGES.reader(path)(Path(path)), channels, str(path))
 
 
 def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Array:
@@ -77,6 +86,15 @@ def read_npy(path: Path | str) -> Array:
         ) from None
 
 
+def write_npy(path: Path, array: NDArray[Any]) -> None:
+    """Write an `.npy` file, atomically. Raises DiagnosticError ("cannot-save")."""
+    import io
+
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    write_atomic(path, stream.getvalue())
+
+
 def _pixels(path: Path) -> NDArray[np.float32]:
     """H x W or H x W x (1..4), 0..1; real numbers as stored."""
     from PIL import Image, ImageOps, UnidentifiedImageError
@@ -88,13 +106,13 @@ def _pixels(path: Path) -> NDArray[np.float32]:
             return deep_images.read_exr(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns about large pictures and odd metadata; the limit is ours
-            with Image.open(path, formats=FORMATS) as picture:
+            with Image.open(path, formats=_PILLOW) as picture:
                 width, height = picture.size
                 deep_images.check_pixels(path, width, height)
                 deep = _is_deep(picture)
                 picture.load()
                 if deep:
-                    with Image.open(path, formats=FORMATS) as again:
+                    with Image.open(path, formats=_PILLOW) as again:
                         return _deep(ImageOps.exif_transpose(picture), ImageOps.exif_transpose(_low_bytes(again)))
                 return _floats(ImageOps.exif_transpose(picture))
     except UnidentifiedImageError:
@@ -130,7 +148,7 @@ def _pixels(path: Path) -> NDArray[np.float32]:
         ) from error
 
 
-_REMEDY = "choose a PNG, JPEG, TIFF, WebP, EXR or BMP file that other programs open"
+_REMEDY = "choose an image that other programs open"
 
 
 _SWAPPED = {"16B": "16L", "16L": "16B", "16N": "16B" if sys.byteorder == "little" else "16L"}
@@ -204,28 +222,30 @@ def _levels(array: NDArray[Any], top: int, dtype: Any) -> NDArray[Any]:
 
 
 def write_image(path: Path | str, array: NDArray[Any], *, bits: int = 8) -> None:
-    """Write N x C x H x W (the first picture; C is 1, 2, 3 or 4) as PNG or JPEG, by the path's ending; atomic.
+    """Write N x C x H x W (the first picture; C is 1, 2, 3 or 4) in the format of the path's suffix; atomic.
 
-    `bits` 16 is for PNG. DiagnosticError when the kind of file cannot hold the picture or the disk refuses it.
+    `bits` 16 is for PNG. DiagnosticError when the format cannot hold the picture or the disk refuses it.
     """
-    target = Path(path)
-    suffix = target.suffix.lower()
-    count = array.shape[-3]
-    if suffix not in (".png", ".jpg", ".jpeg"):
-        raise _cannot_write(
-            target, f"pictures are not written as '{suffix}'", "choose a name that ends in .png or .jpg"
-        )
-    if count not in (1, 2, 3, 4) or (suffix != ".png" and count not in (1, 3)):
-        raise _cannot_write(
-            target, f"a {suffix[1:].upper()} file cannot hold {count} channels", "write the tensor as an .npy file"
-        )
-    if bits == 16 and suffix == ".png":
-        data = _png16(_levels(array, 65535, np.uint16))
-    elif bits == 8:
-        data = _encoded(to_uint8(array), "PNG" if suffix == ".png" else "JPEG")
-    else:
-        raise _cannot_write(target, f"a {suffix[1:].upper()} file cannot hold {bits} bits a channel", "use 8 bits")
-    write_atomic(target, data)
+    IMAGES.writer(path)(Path(path), array, bits)
+
+
+def _write_png(path: Path, array: NDArray[Any], bits: int = 8) -> None:
+    _check_writable(path, "PNG", array.shape[-3], (1, 2, 3, 4), bits, (8, 16))
+    write_atomic(path, _png16(_levels(array, 65535, np.uint16)) if bits == 16 else _encoded(to_uint8(array), "PNG"))
+
+
+def _write_jpeg(path: Path, array: NDArray[Any], bits: int = 8) -> None:
+    _check_writable(path, "JPEG", array.shape[-3], (1, 3), bits, (8,))
+    write_atomic(path, _encoded(to_uint8(array), "JPEG"))
+
+
+def _check_writable(
+    path: Path, kind: str, channels: int, possible: tuple[int, ...], bits: int, depths: tuple[int, ...]
+) -> None:
+    if channels not in possible:
+        raise _cannot_write(path, f"a {kind} file cannot hold {channels} channels", "write the tensor as an .npy file")
+    if bits not in depths:
+        raise _cannot_write(path, f"a {kind} file cannot hold {bits} bits a channel", "use 8 bits")
 
 
 def encode_image(array: NDArray[Any], kind: str = "PNG") -> bytes:
@@ -267,3 +287,39 @@ def _png16(pixels: NDArray[np.uint16]) -> bytes:
 
 def _cannot_write(path: Path, reason: str, remedy: str) -> DiagnosticError:
     return DiagnosticError(Diagnostic("cannot-write-picture", reason, file=str(path), remedy=remedy))
+
+
+class WriteImage(Protocol):
+    """Writes the first image of N x C x H x W (or C x H x W), values clipped to 0..1. DiagnosticError."""
+
+    def __call__(self, path: Path, array: NDArray[Any], bits: int = 8) -> None: ...
+
+
+WriteArray = Callable[[Path, NDArray[Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFormat(Format[Callable[[Path], NDArray[np.float32]], Any]):
+    """A format of images or tensors. `deep`: values are as stored and may lie outside of 0..1."""
+
+    deep: bool = False
+
+
+IMAGES: FormatTable[Callable[[Path], NDArray[np.float32]], WriteImage] = FormatTable(
+    "images",
+    (
+        ArrayFormat("PNG image", (".png",), _pixels, _write_png),
+        ArrayFormat("JPEG image", (".jpg", ".jpeg"), _pixels, _write_jpeg),
+        ArrayFormat("TIFF image", (".tif", ".tiff"), _pixels, deep=True),
+        ArrayFormat("BMP image", (".bmp",), _pixels),
+        ArrayFormat("WebP image", (".webp",), _pixels),
+        ArrayFormat("OpenEXR image", (".exr",), _pixels, deep=True),
+        ArrayFormat("Portable pixmap", (".ppm", ".pgm"), _pixels),
+    ),
+)
+TENSORS: FormatTable[Callable[[Path], NDArray[np.float32]], WriteArray] = FormatTable(
+    "tensors", (ArrayFormat("NumPy array", (".npy",), read_npy, write_npy, deep=True),)
+)
+ARRAYS: FormatTable[Callable[[Path], NDArray[np.float32]], WriteArray] = FormatTable(
+    "images and tensors", tables=(IMAGES, TENSORS)
+)

@@ -46,7 +46,7 @@ from designer.runtime.feeding import (
     sized,
     tiling,
 )
-from designer.runtime.images import read_image, read_npy
+from designer.runtime.images import TENSORS, read_image, read_npy
 from designer.runtime.interrupt import Interrupt, current, interruptible
 from designer.runtime.looking import agree, folded, widened
 from designer.runtime.network import evaluate, operator_of, output_layers, tensor, tensors, type_of
@@ -129,7 +129,7 @@ class Session:
         name = pattern_name(path)
         if name is not None:
             self.set_input(layer, make_pattern(name, size.channels, size.height, size.width), picture=True)
-        elif path.suffix.lower() == ".npy":
+        elif TENSORS.reads(path):
             self.set_input(layer, as_batch(read_npy(path), size.channels), picture=False)
         else:
             self.set_input(layer, read_image(path, size.channels), picture=True)

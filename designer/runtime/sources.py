@@ -11,16 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from designer.files.formats import FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.types import Size3D
 from designer.operators.api import Operator
 from designer.runtime.api import Array
 from designer.runtime.camera import Camera, camera_name
 from designer.runtime.feeding import as_batch
-from designer.runtime.images import SUFFIXES, read_image, read_npy, with_channels
+from designer.runtime.images import ARRAYS, IMAGES, TENSORS, ArrayFormat, read_image, read_npy, with_channels
 from designer.runtime.patterns import make_pattern, pattern_name
-from designer.runtime.video import VideoReader, is_video
+from designer.runtime.video import VideoReader
+from designer.runtime.video_formats import VIDEOS
 
+INPUTS: FormatTable[Any, Any] = FormatTable("images, tensors and videos", tables=(IMAGES, TENSORS, VIDEOS))
 OPEN_VIDEOS = 4  # files held open at a time
 MAX_PLAYLIST = 100_000  # files of one folder
 _BYTE = np.arange(256, dtype=np.float32) / np.float32(255)  # as pictures of 8 bits are read
@@ -63,22 +66,31 @@ def kind_of(path: Path) -> str:
         return "pattern"
     if camera_name(path) is not None:
         return "camera"
-    if path.suffix.lower() == ".npy":
+    if TENSORS.reads(path):
         return "tensor"
-    if is_video(path):
+    if VIDEOS.reads(path):
         return "video"
     return "folder" if path.is_dir() else "picture"
 
 
+def is_deep(path: Path) -> bool:
+    """Whether a file's values may lie outside of 0..1."""
+    found = ARRAYS.find(path)
+    return isinstance(found, ArrayFormat) and found.deep
+
+
 def playlist(folder: Path) -> tuple[str, ...]:
     """Names of the pictures and tensors in a folder, numbers in names counted as numbers. DiagnosticError."""
+    suffixes = frozenset(ARRAYS.read_suffixes)
     try:
         with os.scandir(folder) as entries:
-            names = [e.name for e in entries if Path(e.name).suffix.lower() in (*SUFFIXES, ".npy") and not _hidden(e)]
+            names = [e.name for e in entries if Path(e.name).suffix.lower() in suffixes and not _hidden(e)]
     except OSError as error:
         raise _wrong(folder, "cannot-read", error.strerror or str(error), "check the path and its rights") from None
     if not names:
-        raise _wrong(folder, "no-pictures", "the folder has no pictures", "choose one with PNG, JPEG, TIFF, ... files")
+        raise _wrong(
+            folder, "no-pictures", "the folder has no pictures", f"choose one with {ARRAYS.read_choices} files"
+        )
     if len(names) > MAX_PLAYLIST:
         raise _wrong(folder, "too-many-files", f"the folder has {len(names):,} pictures", "choose a smaller folder")
     return tuple(sorted(names, key=_natural))
@@ -151,7 +163,7 @@ class Sources:
             key = (str(path), 0, 0)
         reader = self._videos.get(key)
         if reader is None:
-            reader = self._videos[key] = VideoReader(path)
+            reader = self._videos[key] = VIDEOS.reader(path)(path)
         self._videos.move_to_end(key)
         while len(self._videos) > OPEN_VIDEOS:
             self._videos.popitem(last=False)[1].close()

@@ -20,7 +20,6 @@ from designer.runtime.opencv import MAX_PIXELS, opencv
 
 Frame = NDArray[np.uint8]
 
-SUFFIXES = (".mp4", ".m4v", ".mkv", ".webm", ".avi", ".mov", ".mpg", ".mpeg", ".ogv", ".wmv", ".flv", ".ts", ".m2ts")
 KEEP_BYTES = 48 << 20  # decoded frames kept, so that stepping back does not decode from the last key frame each time
 KEEP = 48  # ... and their number
 BACK = (0, 12, 48, 250)  # frames before the wished one at which a seek that came out too late is tried again
@@ -44,11 +43,6 @@ class _Table(NamedTuple):
 
     stamps: list[float]
     milliseconds: list[float]
-
-
-def is_video(path: Path | str) -> bool:
-    """Whether a file is taken for a video, by the ending of its name."""
-    return Path(path).suffix.lower() in SUFFIXES
 
 
 class VideoReader:

@@ -15,36 +15,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.runtime.images import to_uint8, write_image
+from designer.runtime.images import ARRAYS, to_uint8
 from designer.runtime.opencv import opencv
 from designer.runtime.video import VideoReader
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How pictures are packed: the code in the file, and the kinds of file that hold it."""
+    """How pictures are packed: the code in the file, the kinds of file that hold it, and those that hold it by default."""
 
     title: str
     code: str
     suffixes: tuple[str, ...]
+    default: tuple[str, ...]
     lossless: bool = False
 
 
 CODECS = {
-    "ffv1": Codec("FFV1, lossless", "FFV1", (".mkv", ".avi", ".mp4"), lossless=True),
-    "mpeg4": Codec("MPEG-4 part 2", "mp4v", (".mp4", ".mov", ".mkv", ".avi")),
-    "vp9": Codec("VP9", "VP90", (".webm", ".mkv")),
-    "mjpeg": Codec("Motion JPEG", "MJPG", (".avi",)),
+    "ffv1": Codec("FFV1, lossless", "FFV1", (".mkv", ".avi", ".mp4"), (".mkv",), lossless=True),
+    "mpeg4": Codec("MPEG-4 part 2", "mp4v", (".mp4", ".mov", ".mkv", ".avi"), (".mp4", ".mov")),
+    "vp9": Codec("VP9", "VP90", (".webm", ".mkv"), (".webm",)),
+    "mjpeg": Codec("Motion JPEG", "MJPG", (".avi",), (".avi",)),
 }
-BY_SUFFIX = {".mkv": "ffv1", ".avi": "mjpeg", ".mp4": "mpeg4", ".mov": "mpeg4", ".webm": "vp9"}
+DEFAULT_CODECS = {suffix: name for name, codec in CODECS.items() for suffix in codec.default}
 
 
 def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
     """The codec for a file: the one asked for if its kind of file holds it, else the usual one. DiagnosticError."""
     suffix = path.suffix.lower()
-    if suffix not in BY_SUFFIX:
-        raise _refused(path, f"videos are not written as '{suffix}'", f"end the name in {', '.join(BY_SUFFIX)}")
-    chosen = name or BY_SUFFIX[suffix]
+    chosen = name or DEFAULT_CODECS.get(suffix, "")
     if chosen not in CODECS:
         raise _refused(path, f"there is no codec '{name}' here", f"choose one of {', '.join(CODECS)}")
     if suffix not in CODECS[chosen].suffixes:
@@ -59,7 +58,7 @@ def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
 
 def part_of(path: Path, token: str = "") -> Path:
     """Where a result stands while it is made, beside its place. Who ends the process by force clears it by the token."""
-    kind = path.suffix.lower() if path.suffix.lower() in BY_SUFFIX else ""
+    kind = path.suffix.lower() if path.suffix.lower() in DEFAULT_CODECS else ""
     return path.with_name(f".lw-{token or secrets.token_hex(8)}.part{kind}")
 
 
@@ -160,11 +159,12 @@ class VideoWriter:
 class FolderWriter:
     """Takes N x C x H x W pictures into files of a folder, which appears at `close` and not before.
 
-    PNG (8 bits) or npy (the values as they are). The folder must not exist yet, or be empty.
+    `suffix` is one that `ARRAYS` writes: .png holds 8 bits, .npy the values as they are. The folder must not exist yet, or be empty.
     """
 
     def __init__(self, path: Path | str, suffix: str = ".png", token: str = "") -> None:
         self.path = Path(path)
+        ARRAYS.writer(f"name{suffix}")
         self.suffix = suffix
         self.note = ""
         self.count = 0
@@ -187,13 +187,7 @@ class FolderWriter:
         target = self._part / f"{name or f'frame_{self.count:05d}'}{self.suffix}"
         if target.exists():  # a.png and a.jpg of one folder
             target = target.with_stem(f"{target.stem}_{self.count:05d}")
-        if self.suffix == ".npy":
-            try:
-                np.save(target, array, allow_pickle=False)
-            except OSError as error:
-                raise _refused(self.path, error.strerror or str(error), "free some space on the disk") from error
-        else:
-            write_image(target, array)
+        ARRAYS.writer(target)(target, array)
         self.count += 1
 
     def close(self) -> None:

@@ -166,6 +166,28 @@ def test_a_capture_says_that_its_input_was_padded(layerwright: Run, tmp_path: Pa
     assert "of the input padded from 451 x 300 to 456 x 304" in done.out
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "suffixes"),
+    [
+        ("--output", "result={}.tiff", ".png, .jpg, .jpeg or .npy"),
+        ("--capture", "conv_1={}.mat", ".png, .jpg, .jpeg or .npy"),
+        ("--input", "picture={}.heic", ".ppm, .pgm, .npy, .mp4"),
+    ],
+)
+def test_run_refuses_unknown_formats_before_it_writes_anything(
+    layerwright: Run, network: Path, weights: Path, tmp_path: Path, option: str, name: str, suffixes: str
+) -> None:
+    np.save(tmp_path / "in.npy", np.zeros((1, 3, 12, 16), np.float32))
+    done = layerwright(
+        "run", network, "--weights", weights, "--capture", f"picture={tmp_path / 'good.npy'}",
+        option, name.format(tmp_path / "a"), *(("--input", f"picture={tmp_path / 'in.npy'}") if option != "--input" else ()),
+    )  # fmt: skip
+    assert done.code == 1
+    assert "unknown-format" in done.err
+    assert suffixes in done.err
+    assert not (tmp_path / "good.npy").exists()
+
+
 def test_run_refuses_missing_weights_and_says_so_with_random_ones(
     layerwright: Run, network: Path, tmp_path: Path
 ) -> None:

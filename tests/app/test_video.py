@@ -153,7 +153,9 @@ def test_what_is_refused_leaves_nothing(tmp_path, network, still, monkeypatch, c
 
     assert "the input has 4" in refused("--input", f"clip={clip}", "--output", f"out={tmp_path / 'a.mkv'}", "--from", 4)
     assert "has no end" in refused("--input", "clip=camera:97", "--output", f"out={tmp_path / 'a.mkv'}")
-    assert "neither a folder nor" in refused("--input", f"clip={clip}", "--output", f"out={tmp_path / 'a.gif'}")
+    assert "use .mp4, .mkv, .webm, .avi or .mov, or a folder of" in refused(
+        "--input", f"clip={clip}", "--output", f"out={tmp_path / 'a.gif'}"
+    )
     assert "cannot hold" in refused(
         "--input", f"clip={clip}", "--output", f"out={tmp_path / 'a.webm'}", "--codec", "ffv1"
     )

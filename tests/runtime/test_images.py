@@ -132,7 +132,10 @@ def test_what_is_no_picture(tmp_path):
     text.write_text("hello")
     assert code_of(read_image, text) == "not-a-picture"
     assert code_of(read_image, tmp_path / "missing.png") == "cannot-read"
-    assert code_of(read_image, tmp_path) == "cannot-read"
+    (tmp_path / "folder.png").mkdir()
+    assert code_of(read_image, tmp_path / "folder.png") == "cannot-read"
+    text.rename(tmp_path / "text.heic")
+    assert code_of(read_image, tmp_path / "text.heic") == "unknown-format"
     empty = tmp_path / "empty.jpg"
     empty.touch()
     assert code_of(read_image, empty) == "not-a-picture"
@@ -197,7 +200,7 @@ def test_what_cannot_be_written(tmp_path):
     before = (tmp_path / "a.jpg").read_bytes()
     assert code_of(write_image, tmp_path / "a.jpg", np.zeros((1, 4, 4, 5))) == "cannot-write-picture"
     assert code_of(write_image, tmp_path / "a.jpg", array, bits=16) == "cannot-write-picture"
-    assert code_of(write_image, tmp_path / "a.gif", array) == "cannot-write-picture"
+    assert code_of(write_image, tmp_path / "a.tiff", array) == "unknown-format"
     assert code_of(write_image, tmp_path / "a.png", np.zeros((1, 5, 4, 5))) == "cannot-write-picture"
     assert code_of(write_image, tmp_path / "none" / "a.png", array) == "cannot-save"
     assert (tmp_path / "a.jpg").read_bytes() == before

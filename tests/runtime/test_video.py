@@ -10,7 +10,8 @@ from video_files import make_uneven_video, make_video, picture_of
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.camera import Camera, camera_name
-from designer.runtime.video import VideoReader, is_video
+from designer.runtime.video import VideoReader
+from designer.runtime.video_formats import VIDEOS
 from designer.runtime.video_writer import FolderWriter, VideoWriter, codec_for
 
 pytest.importorskip("cv2")
@@ -108,8 +109,8 @@ def test_frames_of_too_many_pixels_are_refused(tmp_path, monkeypatch):
 
 
 def test_names():
-    assert is_video("a/b.MP4")
-    assert not is_video("a.png")
+    assert VIDEOS.reads("a/b.MP4")
+    assert not VIDEOS.reads("a.png")
     assert camera_name("camera:0") == "0"
     assert camera_name("a.mp4") is None
 

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from video_files import make_video, picture_of
 
 from app.ui.engine.client import EngineClient
-from app.ui.shell.export.video import KINDS, VideoExportDialog
+from app.ui.shell.export.video import VideoExportDialog, kinds
 from designer.graph.commands import set_params
 from designer.runtime.images import read_image, to_uint8
 from designer.runtime.video import VideoReader
@@ -97,7 +97,7 @@ def test_a_file_that_is_there_is_named_before_it_is_replaced(bench: Bench) -> No
 
 
 def test_the_kind_decides_the_ending_and_what_can_be_set(bench: Bench) -> None:
-    for index, (_, ending, codec) in enumerate(KINDS):
+    for index, (_, ending, codec) in enumerate(kinds()):
         bench.dialog.kind.setCurrentIndex(index)
         assert Path(bench.dialog.file.text()).suffix == ending
         assert bench.dialog.quality.isVisible() == (codec == "mjpeg")

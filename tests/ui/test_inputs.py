@@ -16,7 +16,7 @@ import analysis_kit as kit
 from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QMenu, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 from test_playback import identity
 from video_files import make_video, picture_of
@@ -27,6 +27,7 @@ from app.ui.engine.result import Phase
 from app.ui.shell.window import MainWindow
 from designer.files.document import save_document
 from designer.operators.registry import default_registry
+from designer.runtime.images import IMAGES, ArrayFormat, read_image
 
 pytestmark = pytest.mark.gui
 WAIT = kit.WAIT
@@ -84,6 +85,34 @@ def test_every_kind_of_file_reaches_the_network_exactly(bench: kit.Launched, tmp
         assert "drawn within 0 … 1" in size.text()
     else:
         bench.qtbot.waitUntil(lambda: size.text() == "64 x 48", timeout=WAIT)
+
+
+def test_a_registered_format_is_in_the_dialog_and_can_be_dropped(
+    bench: kit.Launched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.levels"
+    path.write_text("0.25")
+    assert not _taken(bench, path)
+    monkeypatch.setattr(IMAGES, "formats", list(IMAGES.formats))
+    IMAGES.register(
+        ArrayFormat("Levels", (".levels",), lambda path: np.full((48, 64), float(path.read_text()), np.float32))
+    )
+    filters: list[str] = []
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *a: (filters.append(a[3]) or "", ""))
+    bench.panel.findChild(QPushButton, "analysis.input.input_0.open").click()
+    assert [".levels" in text for text in filters[0].split(";;")] == [True, True, False, False, False]
+    assert _taken(bench, path)
+    assert float(read_image(path, 1).mean()) == 0.25
+
+
+def _taken(bench: kit.Launched, path: Path) -> bool:
+    """Whether the panel accepts the drag of a file."""
+    data, left = QMimeData(), Qt.MouseButton.LeftButton
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    where = bench.panel.rect().center()
+    enter = QDragEnterEvent(where, Qt.DropAction.CopyAction, data, left, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(bench.panel, enter)
+    return enter.isAccepted()
 
 
 def test_a_video_dropped_on_the_panel_feeds_the_first_input(bench: kit.Launched, tmp_path: Path) -> None:

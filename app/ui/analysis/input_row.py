@@ -24,7 +24,6 @@ from app.ui.analysis.transport import Transport
 from app.ui.engine.inputs import (
     THUMBNAIL,
     cameras,
-    file_filter,
     image_of,
     pattern_thumbnail,
     photographs,
@@ -36,13 +35,13 @@ from app.ui.engine.playback import Playback, Track
 from app.ui.widgets import theme
 from app.ui.widgets.background import Background
 from app.ui.widgets.elided import ElidedLabel
+from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.texts import tr
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.patterns import PATTERNS
-
-DEEP = (".exr", ".tif", ".tiff", ".npy")  # what the window draws itself only in part
+from designer.runtime.sources import INPUTS, is_deep
 
 
 class InputRow(QFrame):
@@ -99,9 +98,7 @@ class InputRow(QFrame):
         opening = QPushButton(tr("Open…"))
         opening.setObjectName(f"analysis.input.{self.layer}.open")
         opening.setAccessibleName(tr("Open a picture for {layer}", layer=self.layer))
-        opening.setToolTip(
-            tr("Choose a JPG, PNG, TIFF, WebP, EXR or npy file, or a video; a file or a folder can be dropped here too")
-        )
+        opening.setToolTip(tr("Choose an image, a tensor or a video; a file or a folder can be dropped here too"))
         opening.clicked.connect(self._open)
         folder = self._tool("folder", "folder-outline", tr("Open a folder of pictures for {layer}", layer=self.layer))
         folder.clicked.connect(self._open_folder)
@@ -192,7 +189,7 @@ class InputRow(QFrame):
     def _show_read(self, path: Path | None, image: QImage | None, size: str) -> None:
         self._show_picture(image, path)
         self._size.setText(size)
-        if image is None and path is not None and path.suffix.lower() in DEEP:
+        if image is None and path is not None and is_deep(path):
             self._playback.look(self.layer, path)
 
     def _on_track(self, layer: str) -> None:
@@ -239,7 +236,7 @@ class InputRow(QFrame):
 
     def _show_picture(self, image: QImage | None, path: Path | None) -> None:
         if image is None:
-            kind = path.suffix[1:] if path is not None and path.suffix.lower() in DEEP else ""
+            kind = path.suffix[1:] if path is not None and is_deep(path) else ""
             self._picture.setText(kind or (tr("camera") if _is_camera(path) else tr("drop a\npicture")))
             return
         ratio = self.devicePixelRatioF()
@@ -253,7 +250,9 @@ class InputRow(QFrame):
     def _open(self) -> None:
         drawn = str(self._path).startswith((PATTERN, CAMERA))
         folder = str(self._path.parent) if self._path is not None and not drawn else ""
-        name, _ = QFileDialog.getOpenFileName(self, tr("Picture for {layer}", layer=self.layer), folder, file_filter())
+        name, _ = QFileDialog.getOpenFileName(
+            self, tr("Picture for {layer}", layer=self.layer), folder, open_filter(INPUTS)
+        )
         if name:
             self.chosen.emit(self.layer, Path(name))
 
@@ -280,8 +279,6 @@ def _is_camera(path: Path | None) -> bool:
 
 
 def dropped_file(data: QMimeData) -> Path | None:
-    """The first local file of a drag."""
-    for url in data.urls():
-        if url.isLocalFile():
-            return Path(url.toLocalFile())
-    return None
+    """The first file or folder of a drag that can feed an input."""
+    paths = (Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile())
+    return next((path for path in paths if INPUTS.reads(path) or path.is_dir()), None)

@@ -34,9 +34,8 @@ from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.slider import NumberSlider
 from app.ui.widgets.texts import tr
 from designer.files.document import DOCUMENTS
-from designer.runtime.images import SUFFIXES
+from designer.runtime.images import IMAGES
 
-ENDINGS = " ".join(f"*{suffix}" for suffix in SUFFIXES)
 KINDS = ("", "gaussian", "uniform", "salt_and_pepper", "poisson", "speckle", "jpeg", "blur")
 _LEAST = 2
 
@@ -224,8 +223,7 @@ class Setup(QScrollArea):
     def _on_picture(self, index: int) -> None:
         chosen = self.picture.itemData(index)
         if chosen is None:
-            kinds = tr("Pictures ({endings});;All files (*)", endings=ENDINGS)
-            name, _ = QFileDialog.getOpenFileName(self, tr("Picture to Compare On"), "", kinds)
+            name, _ = QFileDialog.getOpenFileName(self, tr("Picture to Compare On"), "", open_filter(IMAGES))
             chosen = Path(name) if name else self._model.picture
         if chosen is not None:
             self.set_picture(Path(chosen))
@@ -246,8 +244,7 @@ class Setup(QScrollArea):
 
     def _on_clean(self, index: int) -> None:
         if index == self.clean.count() - 1:
-            kinds = tr("Pictures ({endings});;All files (*)", endings=ENDINGS)
-            name, _ = QFileDialog.getOpenFileName(self, tr("Clean Picture"), "", kinds)
+            name, _ = QFileDialog.getOpenFileName(self, tr("Clean Picture"), "", open_filter(IMAGES))
             self.set_clean(Path(name) if name else self._model.clean_file)
         else:
             self.set_clean(self._model.clean_file if index else None)

@@ -42,7 +42,7 @@ from app.ui.widgets.saving import PAGE, ask_path, png_of, write_in_thread
 from app.ui.widgets.texts import tr
 from designer.files.settings import PATTERN
 from designer.operators.api import Role
-from designer.runtime.images import SUFFIXES
+from designer.runtime.images import IMAGES
 
 SETUP_WIDTH = 300
 FIGURES_HEIGHT = 210
@@ -261,7 +261,7 @@ class SideWindow(QWidget):
             for layer in layers_of(document.graph, document.registry, Role.INPUT):
                 chosen = document.settings.input_files.get(layer)
                 found = Path(chosen) if chosen else default_picture(document.graph, layer)
-                if found is not None and (found.suffix.lower() in SUFFIXES or str(found).startswith(PATTERN)):
+                if found is not None and (IMAGES.reads(found) or str(found).startswith(PATTERN)):
                     return found
         return samples.HELD_OUT
 

@@ -18,11 +18,9 @@ from designer.graph.graph import Graph
 from designer.operators.api import Role
 from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
+from designer.runtime.images import IMAGES, TENSORS
 from designer.runtime.patterns import PATTERNS, make_pattern
-from designer.runtime.video import SUFFIXES as VIDEOS
 
-PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp")
-ENDINGS = (*PICTURES, ".exr", ".npy", *VIDEOS)
 AT_ONCE = 1 << 17  # pixels of a picture that is decoded in the window's own thread
 THUMBNAIL = QSize(96, 72)
 Pixels = NDArray[np.uint8]
@@ -45,7 +43,7 @@ def photographs() -> tuple[Path, ...]:
     import samples
 
     folder = Path(next(iter(samples.__path__))) / "photographs"
-    return tuple(sorted(p for p in folder.glob("*") if p.suffix.lower() in PICTURES))
+    return tuple(sorted(p for p in folder.glob("*") if IMAGES.reads(p)))
 
 
 def default_picture(graph: Graph, layer: str) -> Path | None:
@@ -54,14 +52,6 @@ def default_picture(graph: Graph, layer: str) -> Path | None:
     if len(dims) == 3 and dims[2] in ("1", "3"):
         return next(iter(photographs()), None)
     return None
-
-
-def file_filter() -> str:
-    """The kinds of files for a file dialog."""
-    return (
-        f"{tr('Pictures, tensors and videos')} ({' '.join(f'*{e}' for e in ENDINGS)});;"
-        f"{tr('Videos')} ({' '.join(f'*{e}' for e in VIDEOS)});;{tr('All files')} (*)"
-    )
 
 
 def title_of(path: Path) -> str:
@@ -98,7 +88,7 @@ def cameras() -> tuple[str, ...]:
 
 def slow_to_read(path: Path) -> bool:
     """Whether decoding a picture would hold up the window; only the file's head is read for that."""
-    if str(path).startswith(PATTERN) or path.suffix.lower() == ".npy":
+    if str(path).startswith(PATTERN) or TENSORS.reads(path):
         return False
     reader = QImageReader(str(path))
     reader.setDecideFormatFromContent(True)
@@ -113,7 +103,7 @@ def thumbnail(path: Path) -> tuple[QImage | None, str]:
         if name not in PATTERNS:
             return None, tr("no such pattern")
         return pattern_thumbnail(name), tr("at the size of dims")
-    if path.suffix.lower() == ".npy":
+    if TENSORS.reads(path):
         return None, "tensor"
     reader = QImageReader(str(path))
     reader.setAutoTransform(True)

@@ -9,7 +9,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import (
@@ -36,23 +36,36 @@ from app.ui.engine.requests import open_params
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message
-from app.ui.widgets.texts import mark, tr, tr_data
+from app.ui.widgets.texts import tr, tr_data
 from app.ui.widgets.typed_path import taken, typed_path
 from designer.files.document import write_document
 from designer.graph.diagnostics import Diagnostic
-from designer.runtime.video_writer import part_of
+from designer.runtime.images import ARRAYS
+from designer.runtime.video_writer import CODECS, part_of
 
 if TYPE_CHECKING:
     from app.ui.shell.window import MainWindow
 
-KINDS = (  # title, ending, codec
-    (mark("FFV1, lossless (.mkv)"), ".mkv", "ffv1"),
-    (mark("MPEG-4 part 2 (.mp4)"), ".mp4", "mpeg4"),
-    (mark("VP9 (.webm)"), ".webm", "vp9"),
-    (mark("Motion JPEG (.avi)"), ".avi", "mjpeg"),
-    (mark("Folder of PNG pictures"), "", ".png"),
-    (mark("Folder of npy tensors"), "", ".npy"),
-)
+
+class Kind(NamedTuple):
+    """What is written: a video of a codec, or with `suffix` "" a folder of files that end in `codec`."""
+
+    title: str
+    suffix: str
+    codec: str
+
+
+def kinds() -> tuple[Kind, ...]:
+    """The codecs, each in its usual file, and the folders."""
+    videos = (
+        Kind(tr("{codec} ({suffix})", codec=tr_data(c.title), suffix=c.default[0]), c.default[0], name)
+        for name, c in CODECS.items()
+    )
+    folders = (
+        Kind(tr("Folder: {format} ({suffix})", format=tr_data(f.title), suffix=f.suffixes[0]), "", f.suffixes[0])
+        for f in ARRAYS.writable
+    )
+    return (*videos, *folders)
 
 
 class VideoExportDialog(GrowingDialog):
@@ -75,8 +88,9 @@ class VideoExportDialog(GrowingDialog):
         self._frames = min((t.frames for t in self._moving.values()), default=0)
         first = next(iter(self._moving.values()), None)
         self.kind = self._combo("kind", tr("Kind of file"))
-        for title, _, _ in KINDS:
-            self.kind.addItem(tr_data(title))
+        self._kinds = kinds()
+        for kind in self._kinds:
+            self.kind.addItem(kind.title)
         self.output = self._combo("output", tr("Output layer"))
         self.output.addItems(list(self._analysis.output_layers()))
         stem = f"{first.path.stem}_{context.root.graph.name}" if first is not None else "result"
@@ -164,7 +178,7 @@ class VideoExportDialog(GrowingDialog):
 
     def _follow_kind(self, index: int) -> None:
         """The file's ending goes with its kind; a rate and a quality only where there are such."""
-        _, ending, codec = KINDS[index]
+        _, ending, codec = self._kinds[index]
         path = Path(self.file.text().strip())
         if path.name:
             self.file.setText(str(path.with_suffix(ending)))
@@ -177,9 +191,9 @@ class VideoExportDialog(GrowingDialog):
             self.message.tell(tr("The file is there already; it will be replaced.") if there else "", "info")
 
     def _browse(self) -> None:
-        title, ending, _ = KINDS[self.kind.currentIndex()]
+        title, ending, _ = self._kinds[self.kind.currentIndex()]
         if ending:
-            name, _ = QFileDialog.getSaveFileName(self, tr("Video"), self.file.text(), f"{tr_data(title)} (*{ending})")
+            name, _ = QFileDialog.getSaveFileName(self, tr("Video"), self.file.text(), f"{title} (*{ending})")
         else:
             name, _ = QFileDialog.getSaveFileName(self, tr("A new folder"), self.file.text())
         if name:
@@ -192,7 +206,7 @@ class VideoExportDialog(GrowingDialog):
             self.message.tell(tr("The first frame comes after the last one. Turn them round."))
             return
         document = self._context.root
-        _, ending, codec = KINDS[self.kind.currentIndex()]
+        _, ending, codec = self._kinds[self.kind.currentIndex()]
         self._target = typed_path(self.file.text()).absolute()
         self._token = secrets.token_hex(8)
         self._analysis.playback.pause()
