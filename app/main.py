@@ -66,7 +66,7 @@ def run_window(paths: Sequence[Path]) -> int:
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Our own mistake must not pass in silence: the details go to the terminal, a sentence to the person."""
-    from app.ui.shell.windows import shown_windows
+    from app.ui.shell.window import shown_windows
 
     sys.__excepthook__(kind, error, trace)
     text = f"Something went wrong inside the program ({kind.__name__}: {error}). Save your work and report this."

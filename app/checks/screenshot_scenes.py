@@ -18,7 +18,6 @@ from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.inspector.subject import Kind
-from app.ui.shell.analysis_windows import open_side
 from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.panels import ANALYSIS, DESIGN
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
@@ -152,7 +151,7 @@ def side_by_side(at: Photographer) -> None:
     window.context.root.undo()
     window.files.open(samples.path("dncnn.xml"))
     window.tabs.step(-1)
-    side = open_side(window)
+    side = window.compare_side_by_side()
     side.resize(*SIDE)
     wait(lambda: not side.model.busy and side.model.measured.figures)
     pause(500)

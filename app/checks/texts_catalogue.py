@@ -1,6 +1,6 @@
 """Collects what a person reads in the window for translators: `python -m app.checks.texts_catalogue FILE.pot [--check]`.
 
-It reads the sources of `app/ui` without running them, and imports the tables that need no Qt. A text that it could not
+It reads the sources of `app/ui` without running them, and imports the tables of actions, menus, panels and columns. A text that it could not
 find in a translation is an error: `tr` of something that is no literal, or values that the text has no place for.
 """
 
@@ -134,10 +134,9 @@ def _escaped(text: str) -> str:
 def tables() -> Iterator[tuple[str, str]]:
     """Texts of the tables that stay plain data, with the module; `tr_data` translates them where they are shown."""
     from app.ui.profile.columns import COLUMNS
-    from app.ui.shell.actions import ACTIONS
     from app.ui.shell.menus import MENUS, Entry
     from app.ui.shell.panels import PANELS
-    from app.ui.shell.requirements import NEEDS
+    from app.ui.shell.window import GROUPS
     from designer.files.document import DOCUMENTS
     from designer.files.formats import FormatTable
     from designer.files.weights import WEIGHTS
@@ -151,11 +150,12 @@ def tables() -> Iterator[tuple[str, str]]:
                 yield entry[0]
                 yield from titles(entry[1])
 
-    for spec in ACTIONS:
-        yield from (("app/ui/shell/actions.py", text) for text in (spec.title, spec.tip))
+    for group in GROUPS:
+        file = f"{group.owner.__module__.replace('.', '/')}.py"
+        for action in group.actions:
+            yield from ((file, text) for text in (action.title, action.tip, *(need.reason for need in action.needs)))
     yield from (("app/ui/shell/menus.py", title) for title in titles(MENUS))
     yield from (("app/ui/shell/panels.py", panel.title) for panel in PANELS)
-    yield from (("app/ui/shell/requirements.py", need.reason) for need in NEEDS.values())
     for column in COLUMNS:
         yield from (("app/ui/profile/columns.py", text) for text in (column.header, column.tip))
     format_tables: tuple[tuple[str, FormatTable[Any, Any]], ...] = (

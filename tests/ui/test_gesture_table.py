@@ -437,8 +437,8 @@ def test_ctrl_enter_runs_and_escape_stops(window, monkeypatch):
 def test_nothing_destructive_is_bound_to_a_bare_key(window):
     bare = {
         spec.id: k
-        for spec in window.actions_.specs.values()
-        for k in spec.shortcuts
+        for spec in window.actions_.declared.values()
+        for k in spec.keys
         if len(k) == 1 and ("delete" in spec.id or "cut" in spec.id or "close" in spec.id or "quit" in spec.id)
     }
     assert bare == {}

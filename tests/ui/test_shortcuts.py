@@ -11,10 +11,9 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.ui.shell.actions import ACTIONS
 from app.ui.shell.shortcuts import PRESETS, Shortcuts, clash
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
-from app.ui.shell.window import MainWindow
+from app.ui.shell.window import MainWindow, declared_actions
 from designer.graph import commands
 from designer.graph.model import Layer
 from designer.operators.registry import default_registry
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.gui
 
 @pytest.fixture
 def shortcuts(qapp, settings) -> Shortcuts:
-    return Shortcuts(settings)
+    return Shortcuts(settings, declared_actions())
 
 
 @pytest.fixture
@@ -42,8 +41,8 @@ def window(qtbot, settings):
 @pytest.mark.parametrize("preset", [p.id for p in PRESETS])
 def test_a_preset_has_no_clash_and_breaks_no_rule(shortcuts, preset):
     shortcuts.choose(preset)
-    assert shortcuts.preset.keys.keys() <= shortcuts.specs.keys()
-    for spec in ACTIONS:
+    assert shortcuts.preset.keys.keys() <= shortcuts.actions.keys()
+    for spec in declared_actions():
         for key in shortcuts.keys(spec.id):
             assert not QKeySequence(key).isEmpty()
             assert shortcuts.using(key, spec.id) == [], f"{key} of {spec.id}"
@@ -53,7 +52,7 @@ def test_a_preset_has_no_clash_and_breaks_no_rule(shortcuts, preset):
 def test_a_key_is_taken_from_the_action_that_had_it(shortcuts, settings):
     shortcuts.change("edit.bypass", ("M", "Ctrl+D"))
     assert shortcuts.keys("edit.duplicate") == ()
-    again = Shortcuts(settings)
+    again = Shortcuts(settings, declared_actions())
     assert again.keys("edit.bypass") == ("M", "Ctrl+D")
     assert again.keys("edit.duplicate") == ()
     again.reset("edit.duplicate")

@@ -24,9 +24,8 @@ from app.ui.document.document import Document
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.result import Phase
-from app.ui.shell import windows
 from app.ui.shell.panels import PANELS
-from app.ui.shell.window import MainWindow
+from app.ui.shell.window import MainWindow, new_window, shown_windows
 from designer.files.document import read_document, save_document
 from designer.graph import commands
 from designer.graph.edits import Edit
@@ -271,9 +270,7 @@ def test_the_menu_of_a_tab(window, files, monkeypatch):
     choose("copy_path")
     assert QApplication.clipboard().text() == str(files[1])
     shown = []
-    monkeypatch.setattr(
-        "app.ui.shell.window_menus.QDesktopServices.openUrl", lambda url: shown.append(url.toLocalFile())
-    )
+    monkeypatch.setattr("app.ui.shell.menus.QDesktopServices.openUrl", lambda url: shown.append(url.toLocalFile()))
     choose("open_folder")
     assert shown == [str(files[1].parent)]
     choose("close_others")
@@ -462,7 +459,7 @@ def test_the_command_opens_several_documents(files):
         "import sys\n"
         "from PySide6.QtWidgets import QApplication\n"
         "from app import main\n"
-        "from app.ui.shell.windows import shown_windows\n"
+        "from app.ui.shell.window import shown_windows\n"
         "def run(app):\n"
         "    while not shown_windows() or len(shown_windows()[0].tabs) < 2:\n"
         "        QApplication.processEvents()\n"
@@ -486,7 +483,7 @@ def test_the_command_opens_several_documents(files):
 def test_another_window_has_everything_of_its_own(window, files, qtbot):
     window.files.open(files[0])
     press(window, "Ctrl+Shift+N")
-    (other,) = [w for w in windows.shown_windows() if w is not window]
+    (other,) = [w for w in shown_windows() if w is not window]
     assert other.context is not window.context
     assert other.context.engine is not window.context.engine
     assert texts(other) == ["network"]
@@ -497,12 +494,12 @@ def test_another_window_has_everything_of_its_own(window, files, qtbot):
     assert texts(window) == ["one.xml"]
     assert other.close()
     assert window.isVisible()
-    assert windows.shown_windows() == [window]
+    assert shown_windows() == [window]
 
 
 def test_quitting_asks_for_all_windows(window, files, qtbot):
     window.files.open(files[0])
-    other = windows.new_window(window)
+    other = new_window(window)
     other.files.open(files[1])
     change(other.context.root)
 
@@ -525,7 +522,7 @@ def test_quitting_asks_for_all_windows(window, files, qtbot):
         each.context.root.history.mark_clean()
     window.actions_["file.quit"].trigger()
     assert not window.isVisible()
-    assert windows.shown_windows() == []
+    assert shown_windows() == []
 
 
 # --- nothing stays behind --------------------------------------------------------------------------------------------

@@ -17,15 +17,18 @@ from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
     QLineEdit,
+    QMenu,
+    QToolButton,
+    QTreeWidget,
 )
 from window_kit import action, press
 
 from app.main import opens_window
-from app.ui.shell.actions import ACTIONS
 from app.ui.shell.menus import CONTEXT_MENU, MENUS, TOOLBAR
 from app.ui.shell.panels import PANELS, WORKSPACES
-from app.ui.shell.requirements import NEEDS
-from app.ui.shell.window import MainWindow
+from app.ui.shell.shortcuts_dialog import ShortcutsDialog
+from app.ui.shell.window import GROUPS, MainWindow, declared_actions
+from app.ui.widgets.action import Action, ActionGroup, Need
 from designer.graph import commands
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -33,12 +36,12 @@ from designer.operators.registry import default_registry
 # --- actions -----------------------------------------------------------------------------------------------------
 
 
-def test_the_tables_name_only_what_is_there():
-    ids = [spec.id for spec in ACTIONS]
+def test_every_action_is_in_one_menu_and_every_section_has_actions():
+    actions = declared_actions()
+    ids = [action.id for action in actions]
     assert len(ids) == len(set(ids))
-    keys = [key for spec in ACTIONS for key in spec.shortcuts]
+    keys = [key for action in actions for key in action.keys]
     assert len(keys) == len(set(keys))
-    assert {need for spec in ACTIONS for need in spec.needs} <= NEEDS.keys()
 
     def named(entries):
         for entry in entries:
@@ -48,8 +51,40 @@ def test_the_tables_name_only_what_is_there():
                 yield entry
 
     in_menus = [name for _, entries in MENUS for name in named(entries)]
-    assert sorted(in_menus) == sorted(ids)  # everything is in the menus, once
-    assert {e for e in (*TOOLBAR, *CONTEXT_MENU) if e is not None} <= set(ids)
+    assert len(in_menus) == len(set(in_menus))
+    assert all(sum(section in in_menus for section in action.menus) == 1 for action in actions)
+    assert {section for action in actions for section in action.menus} == {*in_menus, *TOOLBAR, *CONTEXT_MENU}
+
+
+def test_one_declaration_puts_an_action_everywhere(qtbot, settings, monkeypatch):
+    done = []
+    never = Need(lambda state: state.layers > 0, "there is nothing to count")
+    count = Action(
+        "view.count", "&Count Layers", "How many there are", done.append, ("View/zoom", "Tools/run", "Canvas/arrange"),
+        ("F12",), (never,),
+    )  # fmt: skip
+    monkeypatch.setattr("app.ui.shell.window.GROUPS", (*GROUPS, ActionGroup(MainWindow, (count,))))
+    window = MainWindow(default_registry(), settings)
+    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
+    window.show()
+    qtbot.waitExposed(window)
+    made = action(window, "view.count")
+    assert made in window.findChild(QMenu, "menu.view").actions()
+    assert window.findChild(QToolButton, "toolbar.view.count").accessibleName() == "Count Layers"
+    window.commands.open_over(window)
+    QTest.keyClicks(window.commands.findChild(QLineEdit), "count layers")
+    listed = window.commands.findChild(QTreeWidget, "commands.list")
+    assert [listed.topLevelItem(n).text(0) for n in range(listed.topLevelItemCount())] == ["Count Layers"]
+    window.commands.close()
+    dialog = ShortcutsDialog(window.actions_.shortcuts, window)
+    assert dialog.list.findItems("Count Layers", Qt.MatchFlag.MatchExactly)[0].text(1) == "F12"
+    assert "there is nothing to count" in made.toolTip()
+    window.files.new()
+    window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
+    qtbot.waitUntil(made.isEnabled)
+    assert made.shortcut().toString() == "F12"
+    made.trigger()
+    assert done == [window]
 
 
 def test_disabled_actions_say_why(window):

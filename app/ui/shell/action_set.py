@@ -1,41 +1,63 @@
-"""The actions of a window as Qt knows them, made from the table and enabled by what can be done."""
+"""The actions of a window as Qt knows them, made from the declarations and enabled by what can be done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from app.ui.shell.actions import ACTIONS
-from app.ui.shell.requirements import NEEDS, State
 from app.ui.shell.shortcuts import Shortcuts, changes
 from app.ui.widgets import theme
+from app.ui.widgets.action import Action, ActionGroup, State
 from app.ui.widgets.texts import tr, tr_data
 
 
 class Actions(QObject):
-    """The QActions of one window, made from the table."""
+    """The QActions of one window. `owners` are the objects that carry them out, by class."""
 
-    def __init__(self, window: QWidget, canvas: QWidget, shortcuts: Shortcuts) -> None:
+    def __init__(
+        self,
+        window: QWidget,
+        canvas: QWidget,
+        groups: Iterable[ActionGroup[Any]],
+        owners: Mapping[type, object],
+        shortcuts: Shortcuts,
+    ) -> None:
         super().__init__(window)
         self.shortcuts = shortcuts
-        self.specs = {spec.id: spec for spec in ACTIONS}
+        self.declared: dict[str, Action[Any]] = {}
         self._actions: dict[str, QAction] = {}
-        for spec in ACTIONS:
-            action = QAction(tr_data(spec.title), self)
-            action.setObjectName(spec.id)
-            if spec.icon:
-                theme.set_icon(action, spec.icon)
-            if spec.on_canvas:
-                action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            (canvas if spec.on_canvas else window).addAction(action)
-            self._actions[spec.id] = action
+        self._checks: dict[str, Callable[[], bool]] = {}
+        for group in groups:
+            for declared in group.actions:
+                self._add(declared, owners[group.owner], canvas if declared.on_canvas else window)
         self._shown: State | None = None
         self._take_keys()
         changes().changed.connect(self._take_keys)
         self.refresh(State())
+        self.refresh_checks()
+
+    def _add(self, declared: Action[Any], owner: object, place: QWidget) -> None:
+        action = QAction(tr_data(declared.title), self)
+        action.setObjectName(declared.id)
+        if declared.icon:
+            theme.set_icon(action, declared.icon)
+        if declared.on_canvas:
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        if (checked := declared.checked) is not None:
+            action.setCheckable(True)
+            self._checks[declared.id] = lambda: checked(owner)
+        action.triggered.connect(lambda _checked=False: self._do(declared, owner))
+        place.addAction(action)
+        self.declared[declared.id] = declared
+        self._actions[declared.id] = action
+
+    def _do(self, declared: Action[Any], owner: object) -> None:
+        declared.do(owner)
+        self.refresh_checks()  # Qt has turned the mark of what was chosen, even if it was chosen before
 
     def _take_keys(self) -> None:
         for name, action in self._actions.items():
@@ -47,14 +69,14 @@ class Actions(QObject):
     def __getitem__(self, name: str) -> QAction:
         return self._actions[name]
 
-    def connect_all(self, handlers: Mapping[str, Callable[[], object]]) -> None:
-        """Give every action its handler. Raises KeyError for one that has none, ValueError for a handler without action."""
-        unknown = handlers.keys() - self._actions.keys()
-        if unknown:
-            raise ValueError(f"no such actions: {', '.join(sorted(unknown))}")
-        for name, action in self._actions.items():
-            handler = handlers[name]
-            action.triggered.connect(lambda _checked=False, handler=handler: handler())
+    def section(self, name: str) -> list[QAction]:
+        """The actions of a section of a menu, in the order of their declarations."""
+        return [self._actions[d.id] for d in self.declared.values() if name in d.menus]
+
+    def refresh_checks(self) -> None:
+        """Bring the check marks up to date."""
+        for name, checked in self._checks.items():
+            self._actions[name].setChecked(checked())
 
     def refresh(self, state: State) -> None:
         """Enable what can be done, and say of the others why they cannot."""
@@ -62,13 +84,9 @@ class Actions(QObject):
             return
         self._shown = state
         for name, action in self._actions.items():
-            spec = self.specs[name]
-            reason = next((tr_data(NEEDS[n].reason) for n in spec.needs if not NEEDS[n].holds(state)), "")
-            tip = tr_data(spec.tip)
-            if name == "edit.undo" and state.undo:
-                tip = tr("Undo: {edit}", edit=state.undo)
-            elif name == "edit.redo" and state.redo:
-                tip = tr("Redo: {edit}", edit=state.redo)
+            declared = self.declared[name]
+            reason = next((tr_data(need.reason) for need in declared.needs if not need.holds(state)), "")
+            tip = (declared.hint(state) if declared.hint is not None else "") or tr_data(declared.tip)
             keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
             text = f"{tip} ({keys})" if keys else tip
             action.setEnabled(not reason)

@@ -31,7 +31,7 @@ class CommandPalette(SearchPopup):
     def _commands(self, text: str) -> Iterator[Found]:
         words = text.casefold().split()
         found = []
-        for spec in self._actions.specs.values():
+        for spec in self._actions.declared.values():
             title = tr_data(spec.title).replace("&", "").rstrip(".")
             if spec.id == "help.commands" or not all(
                 w in f"{title} {tr_data(spec.tip)} {spec.title} {spec.id}".casefold() for w in words

@@ -1,21 +1,18 @@
-"""Arrangements of the windows that the person gave a name: kept, brought back, replaced and deleted."""
+"""Arrangements of the panels under names: saved, restored, replaced and deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from PySide6.QtCore import QByteArray, QObject, Qt
-from PySide6.QtWidgets import QComboBox, QDialogButtonBox, QInputDialog, QLineEdit, QMenu
+from PySide6.QtCore import QByteArray, QObject, QSettings, Qt
+from PySide6.QtWidgets import QComboBox, QDialogButtonBox, QInputDialog, QLineEdit, QMenu, QWidget
 
-from app.ui.shell.docks import Arrangement
+from app.ui.engine.context import Context
+from app.ui.shell.docks import Arrangement, Docks
 from app.ui.widgets.findings import without_icons
 from app.ui.widgets.texts import tr
-
-if TYPE_CHECKING:
-    from app.ui.shell.window import MainWindow
 
 _GROUP = "layouts"
 
@@ -23,10 +20,12 @@ _GROUP = "layouts"
 class Layouts(QObject):
     """The named arrangements of the person's settings, for one window. A name is a key there, so it is quoted."""
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(self, window: QWidget, context: Context, docks: Docks, settings: QSettings) -> None:
         super().__init__(window)
         self._window = window
-        self._settings = window.settings
+        self._context = context
+        self._docks = docks
+        self._settings = settings
 
     def names(self) -> list[str]:
         self._settings.beginGroup(_GROUP)
@@ -37,12 +36,12 @@ class Layouts(QObject):
     def save(self, name: str) -> None:
         """Keep the present arrangement under this name; one of the same name is replaced."""
         if not name:
-            self._window.context.message.emit("error", tr("The layout was not kept: it needs a name"))
+            self._context.message.emit("error", tr("The layout was not kept: it needs a name"))
             return
-        now = self._window.docks.arrangement()
+        now = self._docks.arrangement()
         for key, value in (("workspace", now.workspace), ("state", now.state), ("panels", now.panels)):
             self._settings.setValue(f"{_GROUP}/{quote(name, safe='')}/{key}", value)
-        self._window.context.message.emit("info", tr("Layout “{name}” is kept", name=name))
+        self._context.message.emit("info", tr("Layout “{name}” is kept", name=name))
 
     def show(self, name: str) -> None:
         """Bring an arrangement back, in the workspace where it was kept."""
@@ -53,14 +52,14 @@ class Layouts(QObject):
             state if isinstance(state, QByteArray) else QByteArray(),
             panels if isinstance(panels, str) else "",
         )
-        if not self._window.docks.restore(kept):
-            self._window.context.message.emit(
+        if not self._docks.restore(kept):
+            self._context.message.emit(
                 "error", tr("Layout “{name}” cannot be read: delete it and keep it again", name=name)
             )
 
     def delete(self, name: str) -> None:
         self._settings.remove(f"{_GROUP}/{quote(name, safe='')}")
-        self._window.context.message.emit("info", tr("Layout “{name}” is deleted", name=name))
+        self._context.message.emit("info", tr("Layout “{name}” is deleted", name=name))
 
     def ask_name(self) -> None:
         """Ask for the name of the present arrangement; those that exist are offered, to be replaced."""

@@ -1,178 +1,214 @@
-"""Where the actions stand: menus, tool bar and the canvas's own menu, as data."""
+"""The menus: where sections of actions are, and the menus of a window: menu bar, canvas, tabs, lists that fill on opening."""
 
 from __future__ import annotations
 
-from app.ui.shell.actions import VIEWS, WAYS
+from collections.abc import Callable
+from pathlib import Path
 
-# Menus: titles with the ids of their actions; None is a separator, "<name>" is filled by the window.
+from PySide6.QtCore import QObject, QPoint, Qt, QUrl
+from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QMainWindow, QMenu, QMenuBar
+
+from app.ui.design import fixes as fixing
+from app.ui.document.locations import sample_files
+from app.ui.document.opened import Opened
+from app.ui.engine.context import Context
+from app.ui.shell.action_set import Actions
+from app.ui.shell.docks import Docks
+from app.ui.shell.files import Files
+from app.ui.shell.layouts import Layouts
+from app.ui.shell.tabs import Tabs
+from app.ui.widgets.texts import tr, tr_data
+
+PATH_WIDTH = 420  # pixels
+
+# Titles of menus with sections of actions; an action names its sections. None is a separator, "<name>" a list filled later.
 Entry = str | None | tuple[str, "tuple[Entry, ...]"]
 MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "&File",
         (
-            "file.new",
-            "file.new_window",
-            "file.open",
+            "File/open",
             ("Open &Sample", ("<samples>",)),
             ("Open &Recent", ("<recent>",)),
-            "file.reopen",
+            "File/reopen",
             None,
-            "file.save",
-            "file.save_as",
-            "file.compare",
+            "File/save",
+            "File/compare",
             None,
-            ("&Export", ("export.pytorch", "export.onnx", "export.picture")),
-            "file.print",
+            ("&Export", ("File/export",)),
+            "File/print",
             None,
-            "file.close",
-            "file.quit",
+            "File/close",
         ),
     ),
     (
         "&Edit",
         (
-            "edit.undo",
-            "edit.redo",
+            "Edit/undo",
             None,
-            "edit.cut",
-            "edit.copy",
-            "edit.paste",
-            "edit.paste_linked",
-            "edit.duplicate",
-            "edit.duplicate_linked",
+            "Edit/clipboard",
             None,
-            "edit.delete",
-            "edit.delete_heal",
-            "edit.rename",
-            "edit.bypass",
+            "Edit/layers",
             None,
-            "edit.add",
-            "edit.frame",
-            "edit.collapse",
-            (
-                "&Templates",
-                (
-                    "template.make",
-                    "template.dissolve",
-                    None,
-                    "template.enter",
-                    "template.leave",
-                    None,
-                    "template.rename",
-                    "template.port_up",
-                    "template.port_down",
-                ),
-            ),
+            "Edit/add",
+            ("&Templates", ("Templates/make", None, "Templates/enter", None, "Templates/change")),
             None,
-            ("&Links", ("edit.add_reroute", "edit.remove_reroute", "edit.straighten")),
-            "edit.lay_out",
-            "edit.lay_out_all",
-            ("Nu&dge", tuple(f"edit.nudge_{way}" for way in WAYS)),
+            ("&Links", ("Edit/links",)),
+            "Edit/lay out",
+            ("Nu&dge", ("Edit/nudge",)),
         ),
     ),
     (
         "&Select",
-        (
-            "select.all",
-            "select.upstream",
-            "select.downstream",
-            ("&Walk", tuple(f"select.{way}" for way in WAYS) + tuple(f"select.extend_{way}" for way in WAYS)),
-            None,
-            "select.find",
-            "select.next",
-            "select.previous",
-            None,
-            "select.problem",
-            "select.problem_back",
-        ),
+        ("Select/reach", ("&Walk", ("Select/step", "Select/extend")), None, "Select/find", None, "Select/problem"),
     ),
     (
         "&View",
         (
-            "view.frame_all",
-            "view.frame_selection",
-            "view.zoom_in",
-            "view.zoom_out",
-            "view.zoom_100",
+            "View/zoom",
             None,
-            ("Saved &Views", tuple(f"view.{what}_{n}" for what in ("recall", "store") for n in VIEWS)),
-            (
-                "Show &On Nodes",
-                ("view.figure_shapes", "view.figure_parameters", "view.figure_flops", "view.figure_memory"),
-            ),
-            ("&Links", ("view.links_curved", "view.links_angled")),
-            "view.minimap",
-            ("&Documents", ("tab.next", "tab.previous")),
+            ("Saved &Views", ("View/recall", "View/store")),
+            ("Show &On Nodes", ("View/on nodes",)),
+            ("&Links", ("View/links",)),
+            "View/minimap",
+            ("&Documents", ("View/documents",)),
             ("&Windows", ("<windows>",)),
-            ("&Colours", ("view.theme_system", "view.theme_dark", "view.theme_light")),
+            ("&Colours", ("View/colours",)),
         ),
     ),
-    ("&Run", ("run.inference", "run.analysis", "run.stop")),
-    (
-        "&Analysis",
-        (
-            "analysis.side_by_side",
-            "analysis.report",
-            None,
-            "analysis.play",
-            "analysis.next",
-            "analysis.previous",
-            "analysis.export_video",
-        ),
-    ),
-    (
-        "&Workspaces",
-        (
-            "workspace.design",
-            "workspace.analysis",
-            "workspace.profile",
-            "workspace.train",
-            None,
-            ("&Layouts", ("<layouts>",)),
-            "view.save_layout",
-            "view.reset_layout",
-        ),
-    ),
-    ("&Help", ("help.commands", "help.shortcuts", "help.about")),
+    ("&Run", ("Run/run",)),
+    ("&Analysis", ("Analysis/pages", None, "Analysis/playback", "Analysis/export")),
+    ("&Workspaces", ("Workspaces/choose", None, ("&Layouts", ("<layouts>",)), "Workspaces/layout")),
+    ("&Help", ("Help/help",)),
 )
-TOOLBAR: tuple[str | None, ...] = (
-    "file.new",
-    "file.open",
-    "file.save",
-    None,
-    "edit.undo",
-    "edit.redo",
-    None,
-    "edit.add",
-    "view.frame_all",
-    None,
-    "run.analysis",
-    "run.inference",
-    "run.stop",
-)
-CONTEXT_MENU: tuple[str | None, ...] = (
-    "edit.add",
-    "edit.frame",
-    None,
-    "edit.cut",
-    "edit.copy",
-    "edit.paste",
-    "edit.duplicate",
-    None,
-    "template.enter",
-    "template.leave",
-    "template.make",
-    "template.dissolve",
-    None,
-    "edit.rename",
-    "edit.bypass",
-    "edit.collapse",
-    "edit.delete",
-    "edit.delete_heal",
-    None,
-    "edit.add_reroute",
-    "edit.remove_reroute",
-    None,
-    "edit.lay_out",
-    "view.frame_selection",
-)
+TOOLBAR = ("Tools/file", "Tools/undo", "Tools/canvas", "Tools/run")
+CONTEXT_MENU = ("Canvas/add", "Canvas/clipboard", "Canvas/templates", "Canvas/layers", "Canvas/links", "Canvas/arrange")
+
+
+class Menus(QObject):
+    """Owns no menu: they are the window's. `refresh` brings the actions up to date before a menu is shown."""
+
+    def __init__(
+        self,
+        window: QMainWindow,
+        context: Context,
+        actions: Actions,
+        files: Files,
+        tabs: Tabs,
+        docks: Docks,
+        layouts: Layouts,
+        refresh: Callable[[], None],
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._context = context
+        self._actions = actions
+        self._files = files
+        self._tabs = tabs
+        self._refresh = refresh
+        self.layouts = layouts
+        self.named: dict[str, QMenu] = {}  # the lists that are filled later
+        for title, entries in MENUS:
+            self._fill(self._submenu(window.menuBar(), title), entries)
+        self.named["<samples>"].aboutToShow.connect(self.fill_samples)
+        self.named["<recent>"].aboutToShow.connect(self.fill_recent)
+        self.named["<layouts>"].aboutToShow.connect(lambda: layouts.fill(self.named["<layouts>"]))
+        for dock in docks.all:
+            self.named["<windows>"].addAction(dock.toggleViewAction())
+        for action in window.menuBar().actions():
+            menu = action.menu()
+            if isinstance(menu, QMenu):
+                menu.aboutToShow.connect(refresh)
+
+    def _fill(self, menu: QMenu, entries: tuple[Entry, ...]) -> None:
+        menu.setToolTipsVisible(True)
+        for entry in entries:
+            if entry is None:
+                menu.addSeparator()
+            elif isinstance(entry, tuple):
+                self._fill(self._submenu(menu, entry[0]), entry[1])
+            elif entry.startswith("<"):
+                self.named[entry] = menu
+            else:
+                menu.addActions(self._actions.section(entry))
+
+    def _submenu(self, parent: QMenu | QMenuBar, title: str) -> QMenu:
+        """Named after its English title."""
+        menu: QMenu = parent.addMenu(tr_data(title))
+        menu.setObjectName(f"menu.{title.replace('&', '').replace(' ', '_').lower()}")
+        return menu
+
+    def fill_samples(self) -> None:
+        menu = self.named["<samples>"]
+        menu.clear()
+        for path in sample_files():
+            self._add_path(menu, path, path.name)
+        if menu.isEmpty():
+            menu.addAction(tr("No samples are installed")).setEnabled(False)
+
+    def fill_recent(self) -> None:
+        menu = self.named["<recent>"]
+        menu.clear()
+        paths = self._files.recent()
+        for path in paths:
+            self._add_path(menu, path, self._short(path))
+        if paths:
+            menu.addSeparator()
+            menu.addAction(tr("&Clear List")).triggered.connect(self._files.clear_recent)
+        else:
+            menu.addAction(tr("Nothing was open before")).setEnabled(False)
+
+    def _short(self, path: Path) -> str:
+        """The path from the user's home on, shortened in the middle."""
+        home, text = str(Path.home()), str(path)
+        text = f"~{text[len(home) :]}" if text.startswith(f"{home}/") else text
+        return self._window.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, PATH_WIDTH)
+
+    def _add_path(self, menu: QMenu, path: Path, text: str) -> None:
+        action: QAction = menu.addAction(text.replace("&", "&&"))
+        action.setToolTip(str(path))
+        action.triggered.connect(lambda: self._files.open(path))
+
+    def show_for_canvas(self, place: QPoint) -> None:
+        self._refresh()
+        menu = self._made("canvas.menu")
+        for section in CONTEXT_MENU:
+            if menu.actions():
+                menu.addSeparator()
+            menu.addActions(self._actions.section(section))
+        fixing.add_menu(menu, self._context)
+        menu.popup(place)
+
+    def show_for_tab(self, opened: Opened, place: QPoint) -> None:
+        """What can be done with a tab, whether it is shown or not."""
+        path = opened.document.path
+        menu = self._made("tabs.menu")
+        self._entry(menu, "close", tr("&Close"), lambda: self._files.close(opened))
+        others = self._entry(menu, "close_others", tr("Close &Others"), lambda: self._files.close_others(opened))
+        others.setEnabled(len(self._tabs) > 1)
+        menu.addSeparator()
+        folder = self._entry(menu, "open_folder", tr("Open Containing &Folder"), lambda: _show_folder(path))
+        copy = self._entry(menu, "copy_path", tr("Copy &Path"), lambda: QGuiApplication.clipboard().setText(str(path)))
+        for action in (folder, copy):
+            action.setEnabled(path is not None)
+            action.setToolTip(str(path) if path is not None else tr("Not now: the network was never saved"))
+        menu.popup(place)
+
+    def _made(self, name: str) -> QMenu:
+        menu = QMenu(self._window)
+        menu.setObjectName(name)
+        menu.setToolTipsVisible(True)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        return menu
+
+    def _entry(self, menu: QMenu, name: str, text: str, do: Callable[[], object]) -> QAction:
+        action: QAction = menu.addAction(text)
+        action.setObjectName(f"{menu.objectName()}.{name}")
+        action.triggered.connect(lambda _on=False: do())
+        return action
+
+
+def _show_folder(path: Path | None) -> None:
+    if path is not None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.parent)))

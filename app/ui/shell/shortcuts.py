@@ -1,15 +1,16 @@
-"""Which keys do what: the table's own, one of the presets, and what a person has changed."""
+"""Which keys do what: those of the declarations, of a preset, and what the user changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from PySide6.QtCore import QKeyCombination, QObject, QSettings, Qt, Signal
 from PySide6.QtGui import QKeySequence
 
-from app.ui.shell.actions import ACTIONS, Spec
+from app.ui.widgets.action import Action
 from app.ui.widgets.texts import tr
 
 Keys = tuple[str, ...]
@@ -18,7 +19,7 @@ BARE = (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier)
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Keys that differ from the table's, by the id of the action."""
+    """Keys that differ from the declared ones, by the id of the action."""
 
     id: str
     title: str
@@ -77,11 +78,11 @@ def changes() -> Changes:
 
 
 class Shortcuts:
-    """The keys of every action as one person wants them."""
+    """The keys of every action for this user."""
 
-    def __init__(self, settings: QSettings, specs: tuple[Spec, ...] = ACTIONS) -> None:
+    def __init__(self, settings: QSettings, actions: Iterable[Action[Any]]) -> None:
         self._settings = settings
-        self.specs = {spec.id: spec for spec in specs}
+        self.actions = {action.id: action for action in actions}
 
     @property
     def preset(self) -> Preset:
@@ -96,7 +97,7 @@ class Shortcuts:
 
     def standard(self, action: str) -> Keys:
         """The keys of an action in the preset."""
-        return self.preset.keys.get(action, self.specs[action].shortcuts)
+        return self.preset.keys.get(action, self.actions[action].keys)
 
     def keys(self, action: str) -> Keys:
         """The keys of an action now, in Qt's portable text."""
@@ -123,7 +124,7 @@ class Shortcuts:
 
     def using(self, key: str, but: str = "") -> list[str]:
         """The actions that a key sequence belongs to, or that it would keep from being reached."""
-        return [name for name in self.specs if name != but and any(clash(key, k) for k in self.keys(name))]
+        return [name for name in self.actions if name != but and any(clash(key, k) for k in self.keys(name))]
 
     def refused(self, action: str, key: str) -> str | None:
         """The rule that a key breaks for an action, as a sentence; None when it may be used."""
@@ -133,7 +134,7 @@ class Shortcuts:
         first = sequence[0]
         assert isinstance(first, QKeyCombination)
         typed = first.keyboardModifiers() in BARE and not _is_function(first.key())
-        if typed and not self.specs[action].on_canvas:
+        if typed and not self.actions[action].on_canvas:
             return tr("A plain key would be typed into fields: add Ctrl or Alt, or take a function key.")
         if first.key() == Qt.Key.Key_Escape:
             return tr("Esc always means: leave everything as it was.")

@@ -76,7 +76,7 @@ class ShortcutsDialog(QDialog):
         box.addWidget(buttons)
         self.resize(820, 620)
         self._fill()
-        self.select(next(iter(shortcuts.specs)))
+        self.select(next(iter(shortcuts.actions)))
         self.search.setFocus()
 
     # --- building --------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class ShortcutsDialog(QDialog):
     def _fill(self) -> None:
         current = self._action()
         self.list.clear()
-        for spec in self._shortcuts.specs.values():
+        for spec in self._shortcuts.actions.values():
             keys = native(self._shortcuts.keys(spec.id))
             title = tr_data(spec.title).replace("&", "").rstrip(".")
             item = QTreeWidgetItem(
@@ -192,7 +192,7 @@ class ShortcutsDialog(QDialog):
 
     def _show(self, *_items: object) -> None:
         action = self._action()
-        spec = self._shortcuts.specs.get(action)
+        spec = self._shortcuts.actions.get(action)
         self.chosen.setText(tr_data(spec.title).replace("&", "").rstrip(".") if spec is not None else "")
         self.editor.clear()
         self.clear.setEnabled(bool(spec) and bool(self._shortcuts.keys(action)))
@@ -213,7 +213,7 @@ class ShortcutsDialog(QDialog):
             self.note.setText(refused)
         else:
             taken = [
-                tr_data(self._shortcuts.specs[n].title).replace("&", "").rstrip(".")
+                tr_data(self._shortcuts.actions[n].title).replace("&", "").rstrip(".")
                 for n in self._shortcuts.using(key, action)
             ]
             self.note.setText(

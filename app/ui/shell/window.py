@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
-from PySide6.QtCore import QEvent, QSettings, QSize, Qt, QTimer
+import shiboken6
+from PySide6.QtCore import QEvent, QPoint, QSettings, QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QApplication, QMainWindow, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QToolBar, QVBoxLayout, QWidget
 
+from app.ui.analysis import actions as analysis_actions
+from app.ui.canvas import actions as canvas_actions
 from app.ui.canvas import clipboard
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.finding import Finder
@@ -21,32 +25,35 @@ from app.ui.document.locations import is_sample
 from app.ui.document.opened import bell
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
-from app.ui.shell import session, windows
+from app.ui.shell import actions as shell_actions
+from app.ui.shell import session
 from app.ui.shell.action_set import Actions
-from app.ui.shell.canvas_options import CanvasLooks
 from app.ui.shell.command_palette import CommandPalette
 from app.ui.shell.disk_watch import DiskWatch
 from app.ui.shell.docks import Docks
+from app.ui.shell.export.exports import Exports
 from app.ui.shell.files import Files
-from app.ui.shell.handlers import handlers
+from app.ui.shell.layouts import Layouts
 from app.ui.shell.live_totals import LiveTotals
-from app.ui.shell.menus import TOOLBAR
+from app.ui.shell.menus import TOOLBAR, Menus
 from app.ui.shell.panels import ANALYSIS, PROFILE
 from app.ui.shell.recovery import Recovery
-from app.ui.shell.requirements import State
 from app.ui.shell.shortcuts import Shortcuts
 from app.ui.shell.status import StatusBar
 from app.ui.shell.tabs import Tabs
-from app.ui.shell.window_menus import Menus
-from app.ui.widgets import theme
+from app.ui.shell.view_options import ViewOptions
+from app.ui.widgets.action import DOCUMENT, LAYERS, VALID, Action, ActionGroup, Need, State
 from app.ui.widgets.texts import tr
 from designer.files.document import DOCUMENTS
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import Registry
 
+if TYPE_CHECKING:
+    from app.ui.compare.window import SideWindow
+
 
 def window_settings() -> QSettings:
-    """What belongs to the person: window layout, recent files, colours."""
+    """What belongs to the user: window layout, recent files, colours."""
     from platformdirs import user_config_path
 
     return QSettings(str(user_config_path("layerwright") / "window.ini"), QSettings.Format.IniFormat)
@@ -69,7 +76,7 @@ class MainWindow(QMainWindow):
         self.status = StatusBar()
         self.setStatusBar(self.status)
         self.files = Files(self, self.context, self.settings, self.tabs)
-        self.files.elsewhere = lambda path: windows.show_elsewhere(path, self)
+        self.files.elsewhere = lambda path: show_elsewhere(path, self)
         self.docks = Docks(self, self.context, self.settings)
         self.disk = DiskWatch(self, self.context, self.tabs, self.files, self.compare_saved)
         self.recovery = Recovery(self, self.context, self.tabs)
@@ -79,12 +86,15 @@ class MainWindow(QMainWindow):
         self.finder = Finder(self.context, self.canvas)
         self.views = SavedViews(self.context, self.canvas)
         self.structure = Structure(self.context, self.canvas)
-        self.actions_ = Actions(self, self.canvas, Shortcuts(self.settings))
+        self.layouts = Layouts(self, self.context, self.docks, self.settings)
+        self.view_options = ViewOptions(self.settings, self.canvas, self)
+        self.actions_ = self._make_actions()
+        self.view_options.changed.connect(self.actions_.refresh_checks)
         self.commands = CommandPalette(self.actions_, self)
-        self.actions_.connect_all(handlers(self))
-        self.looks = CanvasLooks(self)
         self._watched: list[tuple[Any, Callable[..., None]]] = []  # of what is shown
-        self.menus = Menus(self, self._refresh)
+        self.menus = Menus(
+            self, self.context, self.actions_, self.files, self.tabs, self.docks, self.layouts, self._refresh
+        )
         self._build_toolbar()
         self._refresh_timer = QTimer(self)
         self._refresh_timer.setSingleShot(True)
@@ -95,6 +105,30 @@ class MainWindow(QMainWindow):
         self._restore()
 
     # --- building --------------------------------------------------------------------------------------------
+
+    def _make_actions(self) -> Actions:
+        owners = (
+            self,
+            self.files,
+            self.tabs,
+            Exports(self.context, self.canvas, self),
+            self.layouts,
+            self.docks,
+            self.view_options,
+            self.canvas,
+            self.structure,
+            self.walker,
+            self.finder,
+            self.views,
+            self.playback,
+        )
+        return Actions(
+            self,
+            self.canvas,
+            GROUPS,
+            {type(owner): owner for owner in owners},
+            Shortcuts(self.settings, declared_actions()),
+        )
 
     def _centre(self) -> QWidget:
         """Tabs, what is to be said about the document, and the canvas."""
@@ -114,14 +148,14 @@ class MainWindow(QMainWindow):
         bar.setAccessibleName(tr("Tools"))
         bar.setMovable(False)
         bar.setIconSize(QSize(18, 18))
-        for entry in TOOLBAR:
-            if entry is None:
+        for section in TOOLBAR:
+            if bar.actions():
                 bar.addSeparator()
-            else:
-                bar.addAction(self.actions_[entry])
-                button = bar.widgetForAction(self.actions_[entry])
-                button.setObjectName(f"toolbar.{entry}")
-                button.setAccessibleName(self.actions_[entry].text().replace("&", "").rstrip("."))
+            for action in self.actions_.section(section):
+                bar.addAction(action)
+                button = bar.widgetForAction(action)
+                button.setObjectName(f"toolbar.{action.objectName()}")
+                button.setAccessibleName(action.text().replace("&", "").rstrip("."))
         self.addToolBar(Qt.ToolBarArea.TopToolBarArea, bar)
 
     def _connect(self) -> None:
@@ -198,7 +232,7 @@ class MainWindow(QMainWindow):
 
     def _on_tabs(self) -> None:
         self._refresh_soon()
-        if windows.shown_windows() == [self]:
+        if shown_windows() == [self]:
             session.store_tabs(self.settings, self.tabs)
 
     def _on_refused(self, found: object) -> None:
@@ -234,7 +268,6 @@ class MainWindow(QMainWindow):
             selected_frames=len(self.canvas.viewer.selected_frames()),
             undo=document.history.undo_title,
             redo=document.history.redo_title,
-            modified=not document.history.is_clean,
             can_paste=self._held.layers(),
             errors=errors,
             busy=self.status.busy,
@@ -256,24 +289,11 @@ class MainWindow(QMainWindow):
     def redo(self) -> None:
         self.context.redo()
 
-    def new_window(self) -> None:
-        windows.new_window(self)
-
     def compare_saved(self) -> None:
         """Show what is different between what is open and its file."""
         panel = self.docks.panel("differences")
         self.docks.show("differences")
         panel.with_saved()  # type: ignore[attr-defined]
-
-    def export_pytorch(self) -> None:
-        from app.ui.shell.export.pytorch import PyTorchExportDialog
-
-        PyTorchExportDialog(self.context, self).open()
-
-    def export_onnx(self) -> None:
-        from app.ui.shell.export.onnx import OnnxExportDialog
-
-        OnnxExportDialog(self.context, self).open()
 
     def run_analysis(self) -> None:
         self.docks.set_workspace(ANALYSIS)
@@ -298,16 +318,34 @@ class MainWindow(QMainWindow):
         if made:
             QTimer.singleShot(0, self, lambda: self.context.inspect_requested.emit(layer))
 
-    def toggle_minimap(self) -> None:
-        wanted = not self.canvas.minimap.wanted
-        self.canvas.minimap.want(wanted)
-        self.settings.setValue("minimap", wanted)
+    def compare_side_by_side(self) -> SideWindow:
+        """Show Side by Side, one for each main window; one that is open comes to the front and keeps its choices."""
+        from app.ui.compare.window import SideWindow
 
-    def set_theme(self, mode: theme.Mode) -> None:
-        app = QApplication.instance()
-        if isinstance(app, QApplication):
-            theme.apply(app, mode)
-            self.settings.setValue("theme", mode)
+        def documents() -> list[Document]:
+            root = self.context.root
+            return [root, *(o.document for o in self.tabs.all if o.document is not root)]
+
+        side = self.findChild(SideWindow, "side")
+        if side is None:
+            side = SideWindow(self.context, documents, self)
+            side.resize(self.size())
+        fresh = not side.isVisible()
+        side.show()
+        side.raise_()
+        side.activateWindow()
+        if fresh:
+            side.begin()
+        return side
+
+    def report(self) -> None:
+        """Ask for a file and write what the analysis shows."""
+        from app.ui.analysis.report import ask_report
+
+        ask_report(self, self.context)
+
+    def show_commands(self) -> None:
+        self.commands.open_over(self)
 
     def show_shortcuts(self) -> None:
         from app.ui.shell.shortcuts_dialog import ShortcutsDialog
@@ -326,13 +364,12 @@ class MainWindow(QMainWindow):
         if geometry is None or not self.restoreGeometry(geometry):
             screen = QGuiApplication.primaryScreen().availableGeometry()
             self.resize(min(1600, round(screen.width() * 0.94)), min(1000, round(screen.height() * 0.9)))
-        self.canvas.minimap.want(self.settings.value("minimap", True, type=bool) is not False)
         self.docks.set_workspace(self.docks.last_workspace())
         self._refresh()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        windows.note_shown(self)
+        _note_shown(self)
         if not event.spontaneous():
             QTimer.singleShot(0, self, self.docks.settle)
 
@@ -361,7 +398,7 @@ class MainWindow(QMainWindow):
             return
         self.docks.remember()
         self.settings.setValue("geometry", self.saveGeometry())
-        if windows.shown_windows() == [self]:
+        if shown_windows() == [self]:
             session.store_tabs(self.settings, self.tabs)
         self.settings.sync()
         self.recovery.later()
@@ -371,7 +408,7 @@ class MainWindow(QMainWindow):
         if self.context.engine is not None:
             self.context.engine.close()
         event.accept()
-        windows.note_closed(self)
+        _note_closed(self)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Escape that nobody else has a use for stops what is running."""
@@ -396,3 +433,199 @@ def _documents_of(event: QDropEvent) -> list[Path]:
     urls = event.mimeData().urls() if event.mimeData().hasUrls() else []
     paths = [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]
     return [p for p in paths if DOCUMENTS.reads(p)]
+
+
+# --- the windows of the process -------------------------------------------------------------------------------
+
+OFFSET = QPoint(32, 32)  # of a new window from the one before
+_shown: list[ref[MainWindow]] = []
+_made: list[MainWindow] = []  # windows that nobody else holds
+
+
+def shown_windows() -> list[MainWindow]:
+    """Those that are open, the oldest first."""
+    found = [window for link in _shown if (window := link()) is not None]
+    return [window for window in found if shiboken6.isValid(window)]  # type: ignore[no-untyped-call]
+
+
+def _note_shown(window: MainWindow) -> None:
+    if window not in shown_windows():
+        _shown.append(ref(window))
+
+
+def _note_closed(window: MainWindow) -> None:
+    _shown[:] = [link for link in _shown if link() is not None and link() is not window]
+    if window in _made:
+        _made.remove(window)
+        window.deleteLater()
+
+
+def new_window(beside: MainWindow) -> MainWindow:
+    """Another window with an empty network."""
+    stored = beside.settings.fileName()
+    settings = type(beside.settings)(stored, beside.settings.format()) if stored else window_settings()
+    window = MainWindow(beside.context.registry, settings)
+    _made.append(window)
+    window.move(beside.pos() + OFFSET)
+    window.show()
+    window.files.new()
+    window.start_engine_client()
+    return window
+
+
+def show_elsewhere(path: Path, but: MainWindow) -> bool:
+    """Bring up the document in the window that has it open; False when no other one has."""
+    for window in shown_windows():
+        opened = window.tabs.find(path) if window is not but else None
+        if opened is not None:
+            window.tabs.show(opened)
+            window.raise_()
+            window.activateWindow()
+            return True
+    return False
+
+
+def quit_all() -> bool:
+    """Close every window after all of them may go; False when the person stayed."""
+    windows = shown_windows()
+    for window in windows:
+        if not window.may_leave():
+            for asked in windows:
+                asked.stay()
+            return False
+    for window in windows:
+        window.close_now()
+    return True
+
+
+# --- actions of the window ------------------------------------------------------------------------------------
+
+
+ACTIONS: tuple[Action[MainWindow], ...] = (
+    Action(
+        "file.new_window",
+        "New &Window",
+        "Open another window",
+        new_window,
+        ("File/open",),
+        ("Ctrl+Shift+N",),
+    ),
+    Action(
+        "file.quit",
+        "&Quit",
+        "Close the program",
+        lambda _window: quit_all(),
+        ("File/close",),
+        ("Ctrl+Q",),
+        icon="power",
+    ),
+    Action(
+        "edit.undo",
+        "&Undo",
+        "Take back the last change",
+        MainWindow.undo,
+        ("Edit/undo", "Tools/undo"),
+        ("Ctrl+Z",),
+        (DOCUMENT, Need(lambda s: s.undo is not None, "nothing was changed yet")),
+        "undo",
+        hint=lambda s: tr("Undo: {edit}", edit=s.undo) if s.undo else "",
+    ),
+    Action(
+        "edit.redo",
+        "&Redo",
+        "Do the undone change again",
+        MainWindow.redo,
+        ("Edit/undo", "Tools/undo"),
+        ("Ctrl+Shift+Z", "Ctrl+Y"),
+        (DOCUMENT, Need(lambda s: s.redo is not None, "nothing was undone")),
+        "redo",
+        hint=lambda s: tr("Redo: {edit}", edit=s.redo) if s.redo else "",
+    ),
+    Action(
+        "run.analysis",
+        "Launch &Analysis",
+        "Run the network on a picture and look at every layer",
+        MainWindow.run_analysis,
+        ("Run/run", "Tools/run"),
+        ("F5",),
+        (DOCUMENT, LAYERS, VALID),
+        "flask-outline",
+    ),
+    Action(
+        "run.inference",
+        "Launch &Inference",
+        "Time the network in the engine and record the run",
+        MainWindow.run_inference,
+        ("Run/run", "Tools/run"),
+        ("Ctrl+Return", "Ctrl+Enter"),
+        (DOCUMENT, LAYERS, VALID),
+        "play",
+    ),
+    Action(
+        "run.stop",
+        "&Stop",
+        "Stop what is running",
+        MainWindow.stop,
+        ("Run/run", "Tools/run"),
+        ("Shift+F5",),
+        (Need(lambda s: s.busy, "nothing is running"),),
+        "stop",
+    ),
+    Action(
+        "analysis.side_by_side",
+        "&Compare Side by Side...",
+        "Networks, weights and engines on the same picture with the same noise",
+        MainWindow.compare_side_by_side,
+        ("Analysis/pages",),
+        ("Ctrl+Shift+B",),
+        (DOCUMENT, LAYERS),
+        "compare-horizontal",
+    ),
+    Action(
+        "analysis.report",
+        "&Report...",
+        "Write what the analysis shows as a page with its pictures inside",
+        MainWindow.report,
+        ("Analysis/pages",),
+        ("Ctrl+Shift+R",),
+        (DOCUMENT, LAYERS),
+        "text-box-outline",
+    ),
+    Action(
+        "help.commands",
+        "&Commands...",
+        "Find any action by its name",
+        MainWindow.show_commands,
+        ("Help/help",),
+        ("Ctrl+P",),
+        icon="format-list-bulleted",
+    ),
+    Action(
+        "help.shortcuts",
+        "&Shortcuts",
+        "All shortcuts and gestures",
+        MainWindow.show_shortcuts,
+        ("Help/help",),
+        ("F1",),
+        icon="keyboard-outline",
+    ),
+    Action(
+        "help.about",
+        "&About Layerwright",
+        "Version and licence",
+        MainWindow.show_about,
+        ("Help/help",),
+        icon="information-outline",
+    ),
+)
+GROUPS: tuple[ActionGroup[Any], ...] = (
+    *shell_actions.ACTIONS,
+    ActionGroup(MainWindow, ACTIONS),
+    *canvas_actions.ACTIONS,
+    *analysis_actions.ACTIONS,
+)
+
+
+def declared_actions() -> tuple[Action[Any], ...]:
+    """All actions, in the order in which menus and lists show them."""
+    return tuple(action for group in GROUPS for action in group.actions)

@@ -9,7 +9,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import (
@@ -42,9 +42,6 @@ from designer.files.document import write_document
 from designer.graph.diagnostics import Diagnostic
 from designer.runtime.images import ARRAYS
 from designer.runtime.video_writer import CODECS, part_of
-
-if TYPE_CHECKING:
-    from app.ui.shell.window import MainWindow
 
 
 class Kind(NamedTuple):
@@ -289,10 +286,3 @@ class VideoExportDialog(GrowingDialog):
         """Closing cancels."""
         self._finish()
         super().done(result)
-
-
-def open_export(window: MainWindow) -> VideoExportDialog:
-    """Show the dialog; it does not stop the work in the window."""
-    dialog = VideoExportDialog(window.context, window)
-    dialog.show()
-    return dialog

@@ -1,0 +1,505 @@
+"""Actions on the network that the canvas shows: editing, selecting, templates, the view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.finding import Finder
+from app.ui.canvas.structure import Structure
+from app.ui.canvas.views import SavedViews
+from app.ui.canvas.walking import Walker, Way
+from app.ui.widgets.action import DOCUMENT, LAYERS, SELECTION, Action, ActionGroup, Need
+
+ZOOM_STEP = 1.25
+VIEWS = range(1, 10)
+NEIGHBOURS = {
+    Way.LEFT: "to what it reads",
+    Way.RIGHT: "to what reads it",
+    Way.UP: "to the layer above",
+    Way.DOWN: "to the layer below",
+}
+
+ANYTHING = Need(lambda s: s.selected + s.selected_links + s.selected_frames > 0, "nothing is selected")
+ONE = Need(
+    lambda s: s.selected == 1 or (s.selected == 0 and s.selected_frames == 1), "select exactly one layer or frame"
+)
+FOLDABLE = Need(lambda s: s.selected + s.selected_frames > 0, "no layer and no frame is selected")
+PASTE = Need(lambda s: s.can_paste, "the clipboard holds no layers")
+LINK = Need(lambda s: s.selected_links == 1, "select exactly one link")
+INSTANCE = Need(
+    lambda s: s.selected == s.instances == 1, "select one instance of a template: no other layer has an inside"
+)
+INSTANCES = Need(lambda s: s.instances > 0, "no instance of a template is selected")
+INSIDE = Need(lambda s: s.inside, "the whole network is shown, not the inside of a template")
+TEMPLATE = Need(lambda s: s.template, "no instance of a template is selected, and none is shown")
+PORT = Need(
+    lambda s: s.selected == s.ports == 1, "select one port of the template that is shown (template_input or _output)"
+)
+
+
+def _walking() -> Iterator[Action[Walker]]:
+    """The arrow keys."""
+    for way, where in NEIGHBOURS.items():
+        name, key = way.name.lower(), way.name.title()
+        yield Action(
+            f"select.{name}",
+            f"Go {key}",
+            f"Go {where}",
+            partial(Walker.step, way=way),
+            ("Select/step",),
+            (key,),
+            (LAYERS,),
+            on_canvas=True,
+        )
+        yield Action(
+            f"select.extend_{name}",
+            f"Extend {key}",
+            f"Add to the selection: {where}",
+            partial(Walker.step, way=way, extend=True),
+            ("Select/extend",),
+            (f"Shift+{key}",),
+            (LAYERS,),
+            on_canvas=True,
+        )
+        yield Action(
+            f"edit.nudge_{name}",
+            f"Nudge {key}",
+            "Move the selected layers by one step of the grid",
+            partial(Walker.nudge, way=way),
+            ("Edit/nudge",),
+            (f"Alt+{key}",),
+            (SELECTION,),
+            on_canvas=True,
+        )
+
+
+def _views() -> Iterator[Action[SavedViews]]:
+    for number in VIEWS:
+        yield Action(
+            f"view.recall_{number}",
+            f"View {number}",
+            f"Bring back the view that was stored under {number}",
+            partial(SavedViews.recall, number=number),
+            ("View/recall",),
+            (str(number),),
+            (DOCUMENT,),
+            on_canvas=True,
+        )
+        yield Action(
+            f"view.store_{number}",
+            f"Store View {number}",
+            f"Keep what is seen now under {number}",
+            partial(SavedViews.store, number=number),
+            ("View/store",),
+            (f"Ctrl+{number}",),
+            (DOCUMENT,),
+            on_canvas=True,
+        )
+
+
+CANVAS: tuple[Action[Canvas], ...] = (
+    Action(
+        "edit.add",
+        "Add &Operator...",
+        "Search an operator and add it at the pointer",
+        Canvas.quick_add,
+        ("Edit/add", "Canvas/add", "Tools/canvas"),
+        ("Space", "Tab", "Shift+A"),
+        (DOCUMENT,),
+        "plus-box-outline",
+        True,
+    ),
+    Action(
+        "edit.frame",
+        "Add Comment &Frame",
+        "Put a titled frame around the selection",
+        Canvas.add_frame,
+        ("Edit/add", "Canvas/add"),
+        ("C",),
+        (DOCUMENT,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.cut",
+        "Cu&t",
+        "Cut the selected layers",
+        Canvas.cut_selection,
+        ("Edit/clipboard", "Canvas/clipboard"),
+        ("Ctrl+X",),
+        (SELECTION,),
+        "content-cut",
+        True,
+    ),
+    Action(
+        "edit.copy",
+        "&Copy",
+        "Copy the selected layers as text",
+        Canvas.copy_selection,
+        ("Edit/clipboard", "Canvas/clipboard"),
+        ("Ctrl+C",),
+        (SELECTION,),
+        "content-copy",
+        True,
+    ),
+    Action(
+        "edit.paste",
+        "&Paste",
+        "Add the copied layers",
+        Canvas.paste,
+        ("Edit/clipboard", "Canvas/clipboard"),
+        ("Ctrl+V",),
+        (DOCUMENT, PASTE),
+        "content-paste",
+        True,
+    ),
+    Action(
+        "edit.paste_linked",
+        "Paste &Keeping Links",
+        "Add the copied layers and keep the links that come into them",
+        partial(Canvas.paste, keep_links=True),
+        ("Edit/clipboard",),
+        ("Ctrl+Shift+V",),
+        (DOCUMENT, PASTE),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.duplicate",
+        "&Duplicate",
+        "Copy the selected layers beside themselves",
+        Canvas.duplicate_selection,
+        ("Edit/clipboard", "Canvas/clipboard"),
+        ("Ctrl+D",),
+        (SELECTION,),
+        "content-duplicate",
+        True,
+    ),
+    Action(
+        "edit.duplicate_linked",
+        "Duplicate Keeping &Links",
+        "Copy the selected layers with the links that come into them",
+        partial(Canvas.duplicate_selection, keep_links=True),
+        ("Edit/clipboard",),
+        ("Ctrl+Shift+D",),
+        (SELECTION,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.delete",
+        "D&elete",
+        "Delete what is selected",
+        Canvas.delete_selection,
+        ("Edit/layers", "Canvas/layers"),
+        ("Del",),
+        (ANYTHING,),
+        "delete-outline",
+        True,
+    ),
+    Action(
+        "edit.delete_heal",
+        "Delete and &Heal Links",
+        "Delete the selected layers and join what they connected",
+        partial(Canvas.delete_selection, heal=True),
+        ("Edit/layers", "Canvas/layers"),
+        ("Ctrl+Del",),
+        (SELECTION,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.rename",
+        "Re&name...",
+        "Give the selected layer or frame another name",
+        Canvas.rename_selection,
+        ("Edit/layers", "Canvas/layers"),
+        ("F2",),
+        (ONE,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.bypass",
+        "&Bypass",
+        "Let the selected layers pass on what they get",
+        Canvas.bypass_selection,
+        ("Edit/layers", "Canvas/layers"),
+        ("M",),
+        (SELECTION,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.add_reroute",
+        "Add &Reroute Point",
+        "Let the selected link run through a point (Alt and double click on a link)",
+        lambda canvas: canvas.linking.points.add(),
+        ("Edit/links", "Canvas/links"),
+        (),
+        (LINK,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.remove_reroute",
+        "Remove Reroute P&oint",
+        "Remove the point that is nearest to the pointer (Alt and double click on a point)",
+        lambda canvas: canvas.linking.points.remove(),
+        ("Edit/links", "Canvas/links"),
+        (),
+        (LINK,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.straighten",
+        "&Straighten Link",
+        "Remove all points of the link",
+        lambda canvas: canvas.linking.points.straighten(),
+        ("Edit/links",),
+        (),
+        (LINK,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.lay_out",
+        "&Lay Out Selection",
+        "Arrange the selected layers from left to right",
+        Canvas.arrange,
+        ("Edit/lay out", "Canvas/arrange"),
+        ("L",),
+        (SELECTION,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.lay_out_all",
+        "Lay O&ut Everything",
+        "Arrange the whole network from left to right",
+        partial(Canvas.arrange, everything=True),
+        ("Edit/lay out",),
+        ("Shift+L",),
+        (LAYERS,),
+        "sitemap-outline",
+        True,
+    ),
+    Action(
+        "select.all",
+        "&All",
+        "Select every layer",
+        Canvas.select_all,
+        ("Select/reach",),
+        ("Ctrl+A",),
+        (LAYERS,),
+        on_canvas=True,
+    ),
+    Action(
+        "view.frame_all",
+        "Frame &All",
+        "Show the whole network",
+        Canvas.frame_all,
+        ("View/zoom", "Tools/canvas"),
+        ("Home",),
+        (LAYERS,),
+        "fit-to-screen-outline",
+        True,
+    ),
+    Action(
+        "view.frame_selection",
+        "&Frame Selection",
+        "Show the selected layers as large as they fit",
+        Canvas.frame_selection,
+        ("View/zoom", "Canvas/arrange"),
+        ("F",),
+        on_canvas=True,
+    ),
+    Action(
+        "view.zoom_in",
+        "Zoom &In",
+        "Larger",
+        lambda canvas: canvas.viewer.zoom_by(ZOOM_STEP),
+        ("View/zoom",),
+        ("Ctrl++", "Ctrl+="),
+        icon="magnify-plus-outline",
+    ),
+    Action(
+        "view.zoom_out",
+        "Zoom &Out",
+        "Smaller",
+        lambda canvas: canvas.viewer.zoom_by(1 / ZOOM_STEP),
+        ("View/zoom",),
+        ("Ctrl+-",),
+        icon="magnify-minus-outline",
+    ),
+    Action(
+        "view.zoom_100",
+        "Natural &Size",
+        "One canvas unit a pixel",
+        lambda canvas: canvas.viewer.zoom_by(1 / canvas.viewer.zoom),
+        ("View/zoom",),
+        ("Ctrl+0",),
+    ),
+)
+
+STRUCTURE: tuple[Action[Structure], ...] = (
+    Action(
+        "edit.collapse",
+        "Colla&pse or Expand",
+        "Show of the selected layers and frames the titles alone, or everything again",
+        Structure.collapse,
+        ("Edit/add", "Canvas/layers"),
+        ("H",),
+        (FOLDABLE,),
+        "arrow-collapse",
+        True,
+    ),
+    Action(
+        "template.make",
+        "&Make Template...",
+        "Move the selected layers into a template and put an instance in their place",
+        Structure.ask_template,
+        ("Templates/make", "Canvas/templates"),
+        ("Ctrl+G",),
+        (SELECTION,),
+        "group",
+        True,
+    ),
+    Action(
+        "template.dissolve",
+        "&Dissolve Instance",
+        "Put copies of the template's layers in the place of the selected instances",
+        Structure.dissolve,
+        ("Templates/make", "Canvas/templates"),
+        ("Ctrl+Shift+G",),
+        (INSTANCES,),
+        "ungroup",
+        True,
+    ),
+    Action(
+        "template.enter",
+        "&Enter Template",
+        "Show the inside of the selected instance (double-click does it too)",
+        Structure.enter,
+        ("Templates/enter", "Canvas/templates"),
+        ("Return", "Enter"),
+        (INSTANCE,),
+        "login-variant",
+        True,
+    ),
+    Action(
+        "template.leave",
+        "&Leave Template",
+        "Show what is around the template",
+        Structure.leave,
+        ("Templates/enter", "Canvas/templates"),
+        ("Backspace",),
+        (INSIDE,),
+        "logout-variant",
+        True,
+    ),
+    Action(
+        "template.rename",
+        "&Rename Template...",
+        "Give the template another name",
+        Structure.ask_name,
+        ("Templates/change",),
+        (),
+        (TEMPLATE,),
+    ),
+    Action(
+        "template.port_up",
+        "Move Port &Up",
+        "Give the selected port an earlier place among the ports; links stay with their ports",
+        lambda structure: structure.move_port(-1),
+        ("Templates/change",),
+        ("Ctrl+Up",),
+        (INSIDE, PORT),
+        on_canvas=True,
+    ),
+    Action(
+        "template.port_down",
+        "Move Port Dow&n",
+        "Give the selected port a later place among the ports; links stay with their ports",
+        lambda structure: structure.move_port(1),
+        ("Templates/change",),
+        ("Ctrl+Down",),
+        (INSIDE, PORT),
+        on_canvas=True,
+    ),
+)
+
+WALKER: tuple[Action[Walker], ...] = (
+    Action(
+        "select.upstream",
+        "&Upstream",
+        "Select what the selection depends on too",
+        Walker.upstream,
+        ("Select/reach",),
+        ("[",),
+        (SELECTION,),
+        on_canvas=True,
+    ),
+    Action(
+        "select.downstream",
+        "&Downstream",
+        "Select what depends on it too",
+        Walker.downstream,
+        ("Select/reach",),
+        ("]",),
+        (SELECTION,),
+        on_canvas=True,
+    ),
+    *_walking(),
+)
+
+FINDER: tuple[Action[Finder], ...] = (
+    Action(
+        "select.find",
+        "&Find...",
+        "Find layers by name, type, parameter or shape",
+        Finder.open,
+        ("Select/find",),
+        ("Ctrl+F",),
+        (LAYERS,),
+        "magnify",
+    ),
+    Action(
+        "select.next",
+        "Find &Next",
+        "Go to the next layer that was found",
+        Finder.next,
+        ("Select/find",),
+        ("F3",),
+        (LAYERS,),
+    ),
+    Action(
+        "select.previous",
+        "Find &Previous",
+        "Go to the layer found before",
+        lambda finder: finder.next(-1),
+        ("Select/find",),
+        ("Shift+F3",),
+        (LAYERS,),
+    ),
+    Action(
+        "select.problem",
+        "Next Pro&blem",
+        "Go to the next layer with an error or warning",
+        Finder.next_problem,
+        ("Select/problem",),
+        ("F8",),
+        (LAYERS,),
+    ),
+    Action(
+        "select.problem_back",
+        "Previous Prob&lem",
+        "Go to the problem before",
+        lambda finder: finder.next_problem(-1),
+        ("Select/problem",),
+        ("Shift+F8",),
+        (LAYERS,),
+    ),
+)
+
+ACTIONS: tuple[ActionGroup[Any], ...] = (
+    ActionGroup(Canvas, CANVAS),
+    ActionGroup(Structure, STRUCTURE),
+    ActionGroup(Walker, WALKER),
+    ActionGroup(Finder, FINDER),
+    ActionGroup(SavedViews, tuple(_views())),
+)

@@ -1,0 +1,80 @@
+"""What an action of the window is. Each one is declared once, next to the code that it calls; the shell collects them.
+
+Menus, tool bar, command palette and the shortcuts dialog read the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Owner = TypeVar("Owner")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What decides which actions are enabled."""
+
+    document: bool = False
+    layers: int = 0
+    selected: int = 0
+    selected_links: int = 0
+    selected_frames: int = 0
+    undo: str | None = None  # title of the edit that is next
+    redo: str | None = None
+    can_paste: bool = False
+    errors: int = 0
+    busy: bool = False
+    instances: int = 0  # selected instances of templates
+    ports: int = 0  # selected ports of the template that is shown
+    inside: bool = False  # a template is shown
+    template: bool = False  # a template is selected or shown
+    moving: bool = False  # an input is a folder, a video or a camera
+    ends: bool = False  # an input is a folder or a video
+    tabs: int = 0  # open documents
+    closed: int = 0  # documents that were closed and can be opened again
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A condition of an action, and the sentence that says why it does not hold."""
+
+    holds: Callable[[State], bool]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action(Generic[Owner]):
+    """One action, done by `do` with the object that owns it. Changed shortcuts are stored by `id`.
+
+    `menus` are sections of menus, of the tool bar ("Tools/...") and of the canvas's own menu ("Canvas/..."), which are
+    listed in `app.ui.shell.menus`. Shortcuts `on_canvas` work while the canvas has the focus, others in the whole window.
+    `hint` replaces the tip while it is not empty; an action with `checked` is shown with a check mark.
+    """
+
+    id: str
+    title: str
+    tip: str
+    do: Callable[[Owner], object]
+    menus: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    icon: str = ""
+    on_canvas: bool = False
+    checked: Callable[[Owner], bool] | None = None
+    hint: Callable[[State], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionGroup(Generic[Owner]):
+    """Actions that objects of one class carry out."""
+
+    owner: type[Owner]
+    actions: tuple[Action[Owner], ...]
+
+
+DOCUMENT = Need(lambda s: s.document, "no network is open")
+LAYERS = Need(lambda s: s.layers > 0, "the network has no layers yet")
+VALID = Need(lambda s: s.errors == 0, "the network has errors: see Type Checking")
+SELECTION = Need(lambda s: s.selected > 0, "no layer is selected")
