@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
+from app.ui.analysis.display import DisplayBar, Mode, out_of_range
 from app.ui.engine.pinned_place import Spot
 from app.ui.engine.probing import scaled
 from app.ui.engine.result import Array
@@ -19,7 +20,7 @@ from app.ui.widgets.export_button import ExportButton
 from app.ui.widgets.features import FeatureView
 from app.ui.widgets.image_view import ImageView, Split
 from app.ui.widgets.overlays import Cross
-from app.ui.widgets.render import as_channels, number, picture_pixels, signed_pixels, to_image
+from app.ui.widgets.render import as_channels, number, to_image
 from app.ui.widgets.saving import NPY, PNG, ask_path, save_picture, save_tensor, write_in_thread
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.graph.types import Size3D
@@ -40,7 +41,7 @@ class OutputView(QWidget):
         self.setObjectName(name)
         self.setAccessibleName(tr("Output {layer}", layer=layer))
         self._array: Array | None = None
-        self._tensor = False
+        self._mode = Mode.IMAGE  # of the output layer
         self._offset = (0, 0)
         self._size: tuple[int, int] | None = None  # width and height of the whole tensor
         self._spot: Spot | None = None
@@ -58,7 +59,18 @@ class OutputView(QWidget):
             _button(f"{name}.one", "1:1", tr("One picture pixel per screen pixel (Ctrl+1)"), self.view.one_to_one)
         )
         bar.addWidget(self._zoom)
+        self.display_bar = DisplayBar(name)
+        self.display_bar.changed.connect(self._draw)
+        self.display_bar.hide()
+        self._range = _label(f"{name}.range", tr("Values out of range"))
+        self._range.setToolTip(tr("Shares of the values below 0 and above 1, which an image cannot show"))
+        bar.addWidget(self._range)
         bar.addWidget(self._probe, 1)
+        adjust = _button(f"{name}.adjust", "", tr("Signed view, exposure, gamma, values out of range"), None)
+        theme.set_icon(adjust, "tune-variant")
+        adjust.setCheckable(True)
+        adjust.toggled.connect(self.display_bar.setVisible)
+        bar.addWidget(adjust)
         self.export = ExportButton(name)
         self.export.wished.connect(self._export)
         bar.addWidget(self.export)
@@ -69,6 +81,7 @@ class OutputView(QWidget):
         column.setSpacing(4)
         column.addWidget(self._stack, 1)
         column.addLayout(bar)
+        column.addWidget(self.display_bar)
         self._place: tuple[int, int] | None = None
         self.view.zoom_changed.connect(self._show_zoom)
         self.view.probed.connect(self._show_probe)
@@ -85,7 +98,7 @@ class OutputView(QWidget):
         self._size = (array.shape[3], array.shape[2]) if array is not None and array.ndim == 4 else None
         array, self._offset = shown_part(array, operator)
         self._array = array
-        self._tensor = kind == "tensor"
+        self._mode = Mode.MAP if kind == "tensor" else Mode.IMAGE
         self.export.setEnabled(array is not None)
         self.view.set_note(note)
         self.features.set_note(note)
@@ -93,18 +106,31 @@ class OutputView(QWidget):
             self._stack.setCurrentWidget(self.view)
             self.view.show_image(None)
             self._probe.setText("")
+            self._range.setText("")
             return
         channels = as_channels(array)
         if channels is None or kind == "labels":
             self.features.show_values(array)
             self._stack.setCurrentWidget(self.features)
+            self._range.setText("")
             return
         self._stack.setCurrentWidget(self.view)
-        pixels = signed_pixels(channels[0], "green / red") if self._tensor else picture_pixels(channels)
-        self.view.show_image(to_image(pixels))
+        self._draw()
         if self._place is not None:
             self._show_probe(self._place)
         self.mark(self._spot)
+
+    def _draw(self) -> None:
+        """Colour the result as the display bar says."""
+        channels = as_channels(self._array) if self._array is not None else None
+        if channels is None or self._stack.currentWidget() is not self.view:
+            return
+        display = self.display_bar.display
+        self.view.show_image(to_image(display.pixels(channels, self._mode)))
+        mode = display.mode or self._mode
+        shares = out_of_range(channels) if mode is Mode.IMAGE else (0.0, 0.0)
+        texts = [f"{sign} {100 * share:.3g} %" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
+        self._range.setText("   ".join(texts))
 
     def mark(self, spot: Spot | None) -> None:
         """Mark the pixel that is at the place of a pixel of another tensor; None takes the mark away."""
@@ -194,12 +220,13 @@ def _label(name: str, title: str, *, elided: bool = False) -> QLabel:
     return label
 
 
-def _button(name: str, text: str, tip: str, action: Callable[[], None]) -> QToolButton:
+def _button(name: str, text: str, tip: str, action: Callable[[], None] | None) -> QToolButton:
     button = QToolButton()
     button.setObjectName(name)
     button.setAccessibleName(tip)
     button.setText(text)
     button.setToolTip(tip)
     button.setAutoRaise(True)
-    button.clicked.connect(action)
+    if action is not None:
+        button.clicked.connect(action)
     return button
