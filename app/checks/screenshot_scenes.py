@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QDialog, QTableView
 
 import samples
 from app.checks.screenshots import Photographer, pause, wait
-from app.ui.canvas.template_wishes import collapse
 from app.ui.compare.pictures import Mode
 from app.ui.document.recovery_dialog import RecoverDialog
 from app.ui.document.unsaved import UnsavedDialog
@@ -25,7 +24,7 @@ from designer.files.document import parse_document
 from designer.files.journal import Journal
 from designer.files.recovering import unfinished
 from designer.files.watching import digest_of
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.model import Frame
 
 SIDE = (1280, 820)  # of the window Side by Side; photographs make large files
@@ -94,9 +93,9 @@ def templates(at: Photographer) -> None:
     window.files.open(samples.path("oidn_like.xml"))
     window.tabs.step(-1)
     frame = Frame("tail", title="The noise", rect=(690, 100, 440, 300))
-    context.root.do(lambda g: commands.set_frame(g, frame.id, frame))
+    context.root.do(lambda g: frames.set_frame(g, frame.id, frame))
     members = window.canvas.projection.members
-    context.root.do(lambda g: collapse(g, [], [frame.id], members))
+    context.root.do(lambda g: frames.collapse(g, [], [frame.id], members))
     context.select(("group_1",))
     window.canvas.frame_all()
     pause(500)

@@ -1,11 +1,11 @@
-"""What a person can do to a network, each as a function from graph and wish to an `Edit`.
+"""Edits of layers, links and parameters: each function makes an `Edit` of a graph and changes nothing.
 
-The functions change nothing. A wish that breaks a rule raises DiagnosticError with the rule and the remedy.
+A request that breaks a rule raises DiagnosticError with the rule and the remedy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from designer.graph import routes
@@ -17,7 +17,6 @@ from designer.graph.model import (
     MAX_NAME,
     ROUTES,
     ActivationSpec,
-    Frame,
     Layer,
     Source,
     check_layer_name,
@@ -26,6 +25,7 @@ from designer.graph.model import (
 
 MAX_INPUTS = 1024  # of one layer; only variadic ports come near
 Layers = dict[str, tuple[Layer | None, Layer | None]]
+Key = tuple[str, int]  # a link: the consumer and the index of its input
 
 
 def add_layer(graph: Graph, layer: Layer) -> Edit:
@@ -48,6 +48,26 @@ def remove_layers(graph: Graph, names: Iterable[str], *, heal: bool = False) -> 
             inputs = tuple(_healed(graph, s, removed) if heal else _kept(s, removed) for s in layer.inputs)
             edits[consumer] = (layer, replace(layer, inputs=_trim(inputs)))
     return Edit(f"Delete {gone[0]}" if len(gone) == 1 else f"Delete {len(gone)} layers", edits)
+
+
+def delete(
+    graph: Graph,
+    layers: Sequence[str],
+    links: Sequence[Key],
+    *,
+    variadic: Callable[[str, int], bool],
+    heal: bool = False,
+) -> Edit:
+    """Delete layers and links together. Where an input is `variadic`, later links move up."""
+    edit = remove_layers(graph, layers, heal=heal)
+    gone = set(layers)
+    edits = dict(edit.layers)
+    for consumer, index in sorted(links, reverse=True):
+        if consumer not in gone:
+            before, layer = edits.get(consumer, (graph[consumer], graph[consumer]))
+            assert layer is not None
+            edits[consumer] = (before, _without_input(layer, index, close_gap=variadic(consumer, index)))
+    return replace(edit, title=edit.title if layers else f"Delete {counted(len(links), 'link')}", layers=edits)
 
 
 def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
@@ -80,16 +100,46 @@ def disconnect(graph: Graph, consumer: str, index: int, *, close_gap: bool = Fal
     layer = _check_exists(graph, consumer)
     if not 0 <= index < len(layer.inputs):
         return Edit("Disconnect")
-    if close_gap:
-        inputs = layer.inputs[:index] + layer.inputs[index + 1 :]
-        after = replace(layer, inputs=_trim(inputs))
-    else:
-        after = layer.with_input(index, None)
-    return Edit(f"Disconnect {consumer}", {consumer: (layer, after)})
+    return Edit(f"Disconnect {consumer}", {consumer: (layer, _without_input(layer, index, close_gap=close_gap))})
+
+
+def _without_input(layer: Layer, index: int, *, close_gap: bool) -> Layer:
+    if index >= len(layer.inputs):
+        return layer
+    if not close_gap:
+        return layer.with_input(index, None)
+    return replace(layer, inputs=_trim(layer.inputs[:index] + layer.inputs[index + 1 :]))
+
+
+def move_link(graph: Graph, old: Key, source: Source, consumer: str, index: int, *, close_gap: bool = False) -> Edit:
+    """Let the link that ends at `old` run from `source` to input `index` of `consumer` instead.
+
+    With `close_gap` (variadic ports) the links after `old` move up.
+    """
+    connected = connect(graph, source, consumer, index)
+    if old == (consumer, index):
+        return connected
+    if old[0] != consumer:
+        return connected.then(disconnect(graph, *old, close_gap=close_gap), f"Move link to {consumer}")
+    layer = connected.layers[consumer][1]
+    assert layer is not None
+    moved = _without_input(layer, old[1], close_gap=close_gap)
+    return Edit(f"Move link of {consumer}", {consumer: (graph[consumer], moved)})
+
+
+def add_connected(graph: Graph, layer: Layer, source: Source | None, consumer: Key | None) -> Edit:
+    """Add a layer that reads `source`, or that `consumer` reads."""
+    if source is not None:
+        return add_layer(graph, layer.with_input(0, source))
+    edit = add_layer(graph, layer)
+    if consumer is None:
+        return edit
+    name, index = consumer
+    return Edit(edit.title, {**edit.layers, name: (graph[name], graph[name].with_input(index, Source(layer.name)))})
 
 
 def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edit:
-    """Add `layer` in the middle of the link that ends at input `index` of `consumer`."""
+    """Put `layer` into the link that ends at input `index` of `consumer`. A layer of the graph must have no links yet."""
     target = _check_exists(graph, consumer)
     source = target.inputs[index] if 0 <= index < len(target.inputs) else None
     if source is None:
@@ -98,9 +148,11 @@ def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edi
                 "no-link", f"input {index} of '{consumer}' has no link", layer=consumer, remedy="connect it first"
             )
         )
-    added = add_layer(graph, layer.with_input(0, source))
+    if layer.name not in graph:
+        add_layer(graph, layer)  # refuses what cannot be added
+    inserted = {layer.name: (graph.get(layer.name), layer.with_input(0, source))}
     wired = target.with_input(index, Source(layer.name))
-    return Edit(f"Insert {layer.name}", {**added.layers, consumer: (target, wired)})
+    return Edit(f"Insert {layer.name}", {**inserted, consumer: (target, wired)})
 
 
 def rename_layer(graph: Graph, old: str, new: str) -> Edit:
@@ -135,14 +187,15 @@ def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
     return Edit("Move" if len(edits) == 1 else f"Move {len(edits)} layers", edits)
 
 
-def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str]], *, merge_key: str = "") -> Edit:
-    """Set parameters, as canonical text, of one or many layers: {layer: {parameter: text}}."""
+def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str | None]], *, merge_key: str = "") -> Edit:
+    """Set parameters, as canonical text, of one or many layers: {layer: {parameter: text}}; None removes the parameter."""
     edits: Layers = {}
     for name, params in texts.items():
         layer = _check_exists(graph, name)
         for parameter, text in params.items():
-            _check_text(text, parameter, name)
-        edits[name] = (layer, replace(layer, params={**layer.params, **params}))
+            check_text(text or "", parameter, name)
+        merged = {**layer.params, **params}
+        edits[name] = (layer, replace(layer, params={p: text for p, text in merged.items() if text is not None}))
     names = sorted({p for params in texts.values() for p in params})
     where = next(iter(texts)) if len(texts) == 1 else f"{len(texts)} layers"
     return Edit(f"Change {', '.join(names)} of {where}", edits, merge_key=merge_key)
@@ -159,21 +212,52 @@ def set_activation(graph: Graph, names: Iterable[str], spec: ActivationSpec | No
     return Edit("Set activation" if spec is not None else "Remove activation", edits, merge_key=merge_key)
 
 
-def set_property(graph: Graph, key: str, text: str) -> Edit:
-    """Set a property of the document, such as `name`."""
-    _check_text(text, key, None)
+def set_activation_param(graph: Graph, names: Sequence[str], name: str, text: str) -> Edit:
+    """Set a parameter of the activations that are attached to layers."""
+    edits: Layers = {}
+    for layer in (_check_exists(graph, n) for n in names):
+        if layer.activation is not None:
+            check_text(text, name, layer.name)
+            spec = replace(layer.activation, params={**layer.activation.params, name: text})
+            edits[layer.name] = (layer, replace(layer, activation=spec))
+    where = names[0] if len(names) == 1 else f"{len(names)} layers"
+    key = f"activation parameter {name} of {', '.join(names)}"
+    return Edit(f"Change {name} of the activation of {where}", edits, merge_key=key)
+
+
+def reset_params(
+    graph: Graph, params: Mapping[str, Mapping[str, str]], activations: Mapping[str, Mapping[str, str]]
+) -> Edit:
+    """Replace all parameters of layers, and of the activations attached to layers, by their defaults: {layer: texts}."""
+    edits: Layers = {}
+    for name in dict.fromkeys((*params, *activations)):
+        layer = after = _check_exists(graph, name)
+        if name in params:
+            after = replace(after, params=params[name])
+        if name in activations and layer.activation is not None:
+            after = replace(after, activation=replace(layer.activation, params=activations[name]))
+        if after != layer:
+            edits[name] = (layer, after)
+    where = next(iter(edits)) if len(edits) == 1 else f"{len(edits)} layers"
+    return Edit(f"Reset parameters of {where}", edits)
+
+
+def set_settings(before: Mapping[str, object], after: Mapping[str, object]) -> Edit:
+    """Set fields of the document's settings. Numbers that are typed one after the other merge into one step."""
+    changed = {key: (before[key], value) for key, value in after.items() if before[key] != value}
+    numbers = all(isinstance(value, int) for pair in changed.values() for value in pair)
+    names = " and ".join(sorted(key.replace("_", " ") for key in changed))
+    return Edit(f"Change {names}", merge_key=f"settings {names}" if numbers else "", settings=changed)
+
+
+def set_property(graph: Graph, key: str, text: str | None) -> Edit:
+    """Set a property of the document, such as `name`, or (None) remove it."""
+    check_text(text or "", key, None)
     return Edit(f"Change {key}", properties={key: (graph.properties.get(key), text)})
 
 
-def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
-    """Add, change or remove (None) a comment frame."""
-    if frame is not None:
-        _check_text(f"{frame.title}{frame.text}{frame.color}", "frame", None)
-    return Edit("Change frame", frames={frame_id: (graph.frames.get(frame_id), frame)})
-
-
-def collapse(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit:
-    """Show of layers the titles alone, or everything again."""
+def collapse_layers(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit:
+    """Show only the titles of layers, or everything again."""
     edits: Layers = {}
     for name in names:
         layer = _check_exists(graph, name)
@@ -248,6 +332,11 @@ def _kept(source: Source | None, removed: set[str]) -> Source | None:
     return None if source is None or source.layer in removed else source
 
 
+def counted(count: int, noun: str) -> str:
+    """`2 links`, or the noun alone for one."""
+    return noun if count == 1 else f"{count} {noun}s"
+
+
 def _trim(inputs: tuple[Source | None, ...]) -> tuple[Source | None, ...]:
     end = len(inputs)
     while end and inputs[end - 1] is None:
@@ -264,7 +353,7 @@ def _check_exists(graph: Graph, name: str) -> Layer:
     return layer
 
 
-def _check_text(text: str, what: str, layer: str | None) -> None:
+def check_text(text: str, what: str, layer: str | None) -> None:
     bad = unwritable(text)
     if bad is not None:
         raise DiagnosticError(
@@ -281,7 +370,7 @@ def _check_text(text: str, what: str, layer: str | None) -> None:
 def _check_texts(layer: Layer) -> None:
     for texts in (layer.params, layer.activation.params if layer.activation is not None else {}):
         for parameter, text in texts.items():
-            _check_text(text, parameter, layer.name)
+            check_text(text, parameter, layer.name)
 
 
 def _check_free(graph: Graph, name: str) -> None:

@@ -330,8 +330,11 @@ def _inside(before: Graph, after: Graph, name: str) -> Comparison | None:
     )
 
 
-def edit_between(before: Graph, after: Graph, title: str) -> Edit | None:
-    """The step that makes `after` of `before`; None where they differ in what no step can change (kept foreign parts)."""
+def edit_between(before: Graph, after: Graph, title: str, renamed: Mapping[str, str] | None = None) -> Edit | None:
+    """The step that makes `after` of `before`; None where they differ in what no step can change (kept foreign parts).
+
+    Renamed layers are recognised by what they are, unless `renamed` says which they are.
+    """
     if (before.attributes, before.foreign) != (after.attributes, after.foreign):
         return None
     return Edit(
@@ -339,7 +342,7 @@ def edit_between(before: Graph, after: Graph, title: str) -> Edit | None:
         _steps(before.layers, after.layers),
         _steps(before.properties, after.properties),
         _steps(before.frames, after.frames),
-        renamed=_renamed(before, after),
+        renamed=_renamed(before, after) if renamed is None else renamed,
         templates=_steps(before.templates, after.templates),
     )
 

@@ -16,8 +16,9 @@ T = TypeVar("T")
 class Edit:
     """One undoable step.
 
-    `layers`, `properties`, `frames` and `templates` map a key to (before, after); None means "not there". `renamed` says
-    which removed layers live on under another name. `settings` are values of fields of the document's settings: they are
+    `layers`, `properties`, `frames` and `templates` map a key to (before, after); None means "not there". `renamed` maps the
+    old to the new names of layers, `renamed_templates` those of templates, and `renamed_inside` those of layers of a
+    template, by the template's name before the edit. `settings` are values of fields of the document's settings: they are
     part of the same history, but the graph does not hold them (`app.ui.document.document` does).
     Edits with the same non-empty `merge_key` that follow each other become one undo step (a dragged slider).
     """
@@ -30,6 +31,8 @@ class Edit:
     renamed: Mapping[str, str] = field(default_factory=dict)
     templates: Mapping[str, tuple[Template | None, Template | None]] = field(default_factory=dict)
     settings: Mapping[str, tuple[object, object]] = field(default_factory=dict)
+    renamed_templates: Mapping[str, str] = field(default_factory=dict)
+    renamed_inside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether the edit changes anything."""
@@ -49,9 +52,11 @@ class Edit:
             {key: (after, before) for key, (before, after) in self.properties.items()},
             {key: (after, before) for key, (before, after) in self.frames.items()},
             self.merge_key,
-            {new: old for old, new in self.renamed.items()},
+            _reversed_names(self.renamed),
             {key: (after, before) for key, (before, after) in self.templates.items()},
             {key: (after, before) for key, (before, after) in self.settings.items()},
+            _reversed_names(self.renamed_templates),
+            {self.renamed_templates.get(t, t): _reversed_names(names) for t, names in self.renamed_inside.items()},
         )
 
     def then(self, later: Edit, title: str | None = None) -> Edit:
@@ -65,7 +70,18 @@ class Edit:
             _chain_names(self.renamed, later.renamed),
             _chain(self.templates, later.templates),
             _chain(self.settings, later.settings),
+            _chain_names(self.renamed_templates, later.renamed_templates),
+            self._chain_inside(later),
         )
+
+    def _chain_inside(self, later: Edit) -> dict[str, dict[str, str]]:
+        """Renames inside templates by this edit, then by `later`."""
+        before = _reversed_names(self.renamed_templates)
+        found = {template: dict(names) for template, names in self.renamed_inside.items()}
+        for template, names in later.renamed_inside.items():
+            key = before.get(template, template)
+            found[key] = _chain_names(found.get(key, {}), names)
+        return {template: names for template, names in found.items() if names}
 
 
 def _chain(
@@ -84,14 +100,18 @@ def _chain_names(first: Mapping[str, str], second: Mapping[str, str]) -> dict[st
     return {old: new for old, new in result.items() if old != new}
 
 
+def _reversed_names(names: Mapping[str, str]) -> dict[str, str]:
+    return {new: old for old, new in names.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
     """What listeners are told after an edit was applied. Names of layers, by kind of change.
 
     A renamed layer is one `removed` and one `added`; `renamed` maps old to new so that views can keep their state.
     `rewired`, `reconfigured` (parameters, type, activation), `moved` and `redrawn` (what only the canvas shows, such as
-    being collapsed) may overlap. `templates` names the templates that are new, gone or different. `settings` are fields of
-    the document's settings with their values now.
+    being collapsed) may overlap. `templates` names the templates that are new, gone or different; `renamed_templates` and
+    `renamed_inside` are those of the edit. `settings` are fields of the document's settings with their values now.
     """
 
     added: frozenset[str] = frozenset()
@@ -105,6 +125,8 @@ class ChangeSet:
     templates: frozenset[str] = frozenset()
     redrawn: frozenset[str] = frozenset()
     settings: Mapping[str, object] = field(default_factory=dict)
+    renamed_templates: Mapping[str, str] = field(default_factory=dict)
+    renamed_inside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def computed(self) -> frozenset[str]:
@@ -154,6 +176,8 @@ class ChangeSet:
             frozenset(k for k, (b, a) in edit.templates.items() if b != a),
             frozenset(redrawn),
             {k: a for k, (b, a) in edit.settings.items() if b != a},
+            edit.renamed_templates,
+            edit.renamed_inside,
         )
 
 
@@ -163,4 +187,4 @@ def _place(layer: Layer) -> tuple[object, ...]:
 
 
 def _meaning(layer: Layer) -> tuple[object, ...]:
-    return layer.type, layer.params, layer.activation, layer.weights_of
+    return layer.type, layer.params, layer.activation, layer.weights_of, layer.bypassed

@@ -5,12 +5,12 @@ A `Graph` is changed only by applying an `Edit` (see edits.py), and only `Histor
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.model import Foreign, Frame, Layer
-from designer.graph.template import Template
+from designer.graph.template import INSTANCE, PARAMETER, Template, closure
 
 
 class Graph:
@@ -69,6 +69,19 @@ class Graph:
         """The layers of a template as a network of their own, which may use the same templates."""
         item = self.templates[template]
         return Graph(item.layers, name=template, frames=item.frames, templates=self.templates.values())
+
+    def instance_counts(self) -> Counter[str]:
+        """How many instances of each template there are; those inside templates are counted once each."""
+        found = Counter(layer.params.get(PARAMETER, "") for layer in self if layer.type == INSTANCE)
+        for template in self.templates.values():
+            found.update(template.uses())
+        return found
+
+    def instances_using(self, templates: Iterable[str]) -> frozenset[str]:
+        """The layers that are instances of these templates, or of templates that use them."""
+        changed = set(templates)
+        touched = {t: not changed.isdisjoint(closure(self.templates, t)) for t in {*self.templates, *changed}}
+        return frozenset(x.name for x in self if x.type == INSTANCE and touched.get(x.params.get(PARAMETER, ""), False))
 
     def consumers(self, name: str) -> tuple[str, ...]:
         """Names of the layers that read from `name` (also when `name` itself does not exist), sorted."""

@@ -179,6 +179,15 @@ class Inference:
         number = self._port_number(source.layer, source.port)
         return state.outputs[number] if number is not None and number < len(state.outputs) else None
 
+    def passed_input(self, name: str) -> Source | None:
+        """What a layer hands on when it is bypassed: the first input of the type of its only output; None where none fits."""
+        return self._passed(self.graph[name], self.states[name].outputs or ())
+
+    def _passed(self, layer: Layer, outputs: Sequence[TensorType]) -> Source | None:
+        if len(outputs) != 1:
+            return None
+        return next((s for s in layer.inputs if s is not None and self.carried(s) == outputs[0]), None)
+
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All findings, errors first, then by layer name."""
         rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -274,6 +283,9 @@ class Inference:
                 Diagnostic("empty-tensor", message, layer=layer.name, remedy="use a larger input or a smaller window")
             )
             return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
+        if layer.bypassed and self._passed(layer, outputs) is None:
+            found.append(_no_bypass(layer))
+            return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
         return LayerState(outputs, tuple(inputs), before, tuple(found))
 
     def _inputs(
@@ -347,6 +359,15 @@ def _broken(layer: Layer, error: Exception) -> Diagnostic:
         f"the operator '{layer.type}' failed while its shape was inferred: {type(error).__name__}: {error}",
         layer=layer.name,
         remedy="change its parameters, or repair the plugin that brings it",
+    )
+
+
+def _no_bypass(layer: Layer) -> Diagnostic:
+    return Diagnostic(
+        "bypass",
+        "the layer is bypassed, but no input has the shape of its output",
+        layer=layer.name,
+        remedy="end the bypass, or change its inputs or parameters",
     )
 
 

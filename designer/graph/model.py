@@ -14,6 +14,7 @@ from typing import NamedTuple
 GRID = 16
 ROUTES = "lw:route"  # the attribute of a layer that says through which points its links run (routes.py)
 FOLDED = "lw:folded"  # an attribute of a layer: the id of the comment frame that hides it while the frame is collapsed
+BYPASSED = "lw:bypassed"  # an attribute of a layer, "true" where it hands on an input in place of what it computes
 COLLAPSED = "lw:collapsed"  # an attribute of a layer in a file, "true" where the canvas shows its title alone
 
 
@@ -70,6 +71,11 @@ class Layer:
     def collapsed(self) -> bool:
         """Whether the canvas shows the title alone."""
         return self.attributes.get(COLLAPSED) == "true"
+
+    @property
+    def bypassed(self) -> bool:
+        """Whether the layer hands on the first input that fits its output, in place of what it computes."""
+        return self.attributes.get(BYPASSED) == "true"
 
     @property
     def folded(self) -> str:

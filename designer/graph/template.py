@@ -6,15 +6,10 @@ are in the order of their parameter `index`, then of their names.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from designer.graph.model import Foreign, Frame, Layer, check_layer_name
-
-if TYPE_CHECKING:
-    from designer.graph.graph import Graph
 
 INSTANCE = "template"
 INPUT = "template_input"
@@ -55,28 +50,14 @@ class Template:
 
 
 def _ports(layers: tuple[Layer, ...], kind: str) -> tuple[str, ...]:
-    found = [(_index(layer), layer.name) for layer in layers if layer.type == kind]
+    found = [(port_index(layer), layer.name) for layer in layers if layer.type == kind]
     return tuple(name for _, name in sorted(found))
 
 
-def _index(layer: Layer) -> int:
+def port_index(layer: Layer) -> int:
+    """The place of a port among those of its kind, as its text says."""
     text = layer.params.get("index", "0").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-
-
-def instances(graph: Graph) -> Counter[str]:
-    """How many instances of each template a network has; those inside of templates are counted once each."""
-    found = Counter(layer.params.get(PARAMETER, "") for layer in graph if layer.type == INSTANCE)
-    for template in graph.templates.values():
-        found.update(template.uses())
-    return found
-
-
-def made_of(graph: Graph, names: Iterable[str]) -> frozenset[str]:
-    """The layers of a network that are instances of these templates, or of templates that use them."""
-    changed = set(names)
-    touched = {t: not changed.isdisjoint(closure(graph.templates, t)) for t in {*graph.templates, *changed}}
-    return frozenset(x.name for x in graph if x.type == INSTANCE and touched.get(x.params.get(PARAMETER, ""), False))
 
 
 def would_recur(templates: Mapping[str, Template], around: Iterable[str], wanted: str) -> str:

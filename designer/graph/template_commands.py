@@ -1,4 +1,4 @@
-"""What a person can do with templates, as commands.py does it with layers: from graph and wish to an `Edit`.
+"""Edits of templates and their instances.
 
 A template is edited like a network: a command on `graph.inside(name)` gives an edit, and `edit_template` makes it one of the
 document, with which the instances follow when ports change.
@@ -6,19 +6,29 @@ document, with which the instances follow when ports change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from designer.graph.commands import paste
+from designer.graph.commands import paste, set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, MAX_NAME, Frame, Layer, Source, check_layer_name
 from designer.graph.naming import unique_name
-from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, check_template_name, recursion
+from designer.graph.template import (
+    INPUT,
+    INSTANCE,
+    OUTPUT,
+    PARAMETER,
+    Template,
+    check_template_name,
+    port_index,
+    recursion,
+)
 
 STEP = 10 * GRID  # how far ports stand from what they feed
 Layers = dict[str, tuple[Layer | None, Layer | None]]
+Placing = Callable[[Graph], Mapping[str, tuple[int, int]]]
 Templates = dict[str, tuple[Template | None, Template | None]]
 
 
@@ -44,8 +54,7 @@ def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str]
     edits: Templates = {template.name: (before, template)}
     layers: Layers = {}
     if before is not None:
-        new_name = dict(renamed or {})
-        follow = _Ports(before, template, new_name)
+        follow = _Ports(before, template, renamed or {})
         layers = {layer.name: (layer, other) for layer, other in follow.among(graph.layers) if other != layer}
         for name, other in graph.templates.items():
             inside = {layer.name: layer for layer in other.layers}
@@ -53,7 +62,7 @@ def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str]
             if name != template.name and changed != other.layers:
                 edits[name] = (other, replace(other, layers=changed))
     title = f"Change template {template.name}" if before is not None else f"Add template {template.name}"
-    return Edit(title, layers, templates=edits)
+    return Edit(title, layers, templates=edits, renamed_inside={template.name: renamed} if renamed else {})
 
 
 def edit_template(graph: Graph, name: str, edit: Edit) -> Edit:
@@ -105,20 +114,33 @@ def rename_template(graph: Graph, old: str, new: str) -> Edit:
             templates[new] = (None, replace(other, name=new, layers=inner))
         elif inner != other.layers:
             templates[name] = (other, replace(other, layers=inner))
-    return Edit(f"Rename template {old} to {new}", layers, templates=templates)
+    return Edit(f"Rename template {old} to {new}", layers, templates=templates, renamed_templates={old: new})
 
 
-def make_template(graph: Graph, names: Iterable[str], name: str) -> Edit:
+def make_template(
+    graph: Graph, names: Iterable[str], name: str, *, whole: Collection[str] = (), placed: Placing | None = None
+) -> Edit:
     """Move layers into a new template and put an instance of it in their place, called `name` with a number.
 
     What they read from other layers becomes the template's inputs, what others read from them, or nobody, its outputs. The
-    weights' names begin with the instance's afterwards. Refuses a selection whose instance would depend on itself.
+    weights' names begin with the instance's afterwards. Layers of `whole` belong to the whole network and are refused, as is
+    a selection whose instance would depend on itself. `placed` gives the layers of the template their positions.
     """
     chosen = [n for n in dict.fromkeys(names) if n in graph]
     _check_name(graph, name)
     if not chosen:
         raise DiagnosticError(Diagnostic("nothing-selected", "no layer is selected", remedy="select layers first"))
     members = set(chosen)
+    outer = next((n for n in chosen if n in whole), None)
+    if outer is not None:
+        raise DiagnosticError(
+            Diagnostic(
+                "not-in-template",
+                f"'{outer}' feeds or shows the whole network and cannot go into a template",
+                layer=outer,
+                remedy="leave it out of the selection",
+            )
+        )
     ports = [n for n in chosen if graph[n].type in (INPUT, OUTPUT)]
     if ports:
         raise DiagnosticError(
@@ -174,6 +196,9 @@ def make_template(graph: Graph, names: Iterable[str], name: str) -> Edit:
         edits[consumer] = (layer, replace(layer, inputs=sources))
     frames = [frame for frame in graph.frames.values() if _holds_only(frame, graph, members)]
     made = Template(name, tuple(layers), frames=tuple(frames))
+    if placed is not None and not frames:  # frames are around where the layers are
+        places = placed(Graph(made.layers, name=name, templates=graph.templates.values()))
+        made = replace(made, layers=tuple(replace(x, position=places.get(x.name, x.position)) for x in made.layers))
     gone = {frame.id: (frame, None) for frame in frames}
     return Edit(f"Make template {name}", edits, frames=gone, templates={name: (None, made)})
 
@@ -256,6 +281,48 @@ def dissolve(graph: Graph, instance: str) -> Edit:
         rect = (x + frame.rect[0] - left, y + frame.rect[1] - top, *frame.rect[2:])
         frames[frame_id] = (None, replace(frame, id=frame_id, rect=rect))
     return Edit(f"Dissolve {instance}", edits, frames=frames)
+
+
+def dissolve_all(graph: Graph, names: Sequence[str]) -> Edit:
+    """Dissolve several instances in one step."""
+    if len(names) == 1:
+        return dissolve(graph, names[0])
+    present = graph.copy()
+    total = Edit(f"Dissolve {len(names)} instances")
+    for name in names:
+        edit = dissolve(present, name)
+        present.apply(edit)
+        total = total.then(edit)
+    return total
+
+
+def new_instance(graph: Graph, template: str, position: tuple[int, int]) -> Layer:
+    """A layer under a free name that is an instance of a template."""
+    name = unique_name(template[: MAX_NAME - 8].rstrip(), graph.layers)
+    return Layer(name, INSTANCE, position, params={PARAMETER: template})
+
+
+def new_port(graph: Graph, kind: str, position: tuple[int, int], params: Mapping[str, str]) -> Layer:
+    """A layer under a free name that is a template's next input or output port; `graph` is the inside of the template."""
+    last = max((port_index(layer) for layer in graph if layer.type == kind), default=-1)
+    name = unique_name("in" if kind == INPUT else "out", graph.layers)
+    return Layer(name, kind, position, params={**params, "index": str(last + 1)})
+
+
+def move_port(graph: Graph, name: str, step: int) -> Edit:
+    """Move a port by `step` places among those of its kind; `graph` is the inside of the template.
+
+    Instances stay connected by the names of ports.
+    """
+    kind = graph[name].type
+    template = Template("", tuple(graph))
+    ports = list(template.inputs if kind == INPUT else template.outputs)
+    place = ports.index(name)
+    ports.insert(min(max(place + step, 0), len(ports) - 1), ports.pop(place))
+    texts = {port: {"index": str(number)} for number, port in enumerate(ports) if port_index(graph[port]) != number}
+    if ports.index(name) == place or not texts:
+        return Edit("Move port")
+    return replace(set_params(graph, texts), title=f"Move port {name} {'up' if step < 0 else 'down'}")
 
 
 def paste_with_templates(

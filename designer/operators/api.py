@@ -283,6 +283,10 @@ class Operator:
         """The two or three parameters that matter, for the node: `3x3 / 2 · 64`."""
         return ""
 
+    def base_name(self) -> str:
+        """What the names of new layers begin with: `convolution_0`."""
+        return self.type
+
     def options(self) -> tuple[Option, ...]:
         """Controls for the analysis view; analysis layers publish them."""
         return ()

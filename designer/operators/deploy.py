@@ -29,11 +29,6 @@ def without_observers(graph: Graph, registry: Registry) -> Graph:
 def without_analysis(graph: Graph, registry: Registry) -> Graph:
     """A copy of `graph` as it is trained: without analysis layers, but with its losses and what they need."""
     result = graph.copy()
-    analysis = [layer.name for layer in result if _role(registry, layer.type) is Role.ANALYSIS]
+    analysis = [layer.name for layer in result if registry.role(layer.type) is Role.ANALYSIS]
     result.apply(remove_layers(result, analysis, heal=True))
     return result
-
-
-def _role(registry: Registry, type_name: str) -> Role | None:
-    cls = registry.get(type_name)
-    return cls.role if cls is not None else None

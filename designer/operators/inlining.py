@@ -1,4 +1,4 @@
-"""Templates replaced by their layers: the network as engines, exporters and weights files see it."""
+"""Templates replaced by their layers, and bypassed layers by identities: the network as engines, exporters and weights files see it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import replace
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Layer, Source
-from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template
+from designer.graph.model import BYPASSED, Layer, Source
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, closure
+from designer.operators.api import Role
 from designer.operators.registry import Registry
 from designer.operators.templates import TemplateLookup
 
@@ -21,20 +22,25 @@ def inline(graph: Graph, registry: Registry, which: Callable[[Template], bool] |
     """A copy of `graph` in which each instance is replaced by layers named `<instance>.<layer>`.
 
     The instance's own name stays, as a layer that hands its first output on and has its attached activation; ports become
-    such layers too. Layers that share weights carry the common name in `weights_of`. With `which` only instances of these
-    templates are replaced. Instances that cannot be replaced (no such template, one that uses itself) stay, for type
+    such layers too, and bypassed layers identities that read what they hand on. Layers that share weights carry the common
+    name in `weights_of`. With `which` only instances of these templates, and of those with bypassed layers, are replaced. Instances that cannot be replaced (no such template, one that uses itself) stay, for type
     checking to complain about. Raises DiagnosticError when a name is taken.
     """
-    if not has_instances(graph):
+    if is_flat(graph):
         return graph.copy()
     lookup = registry.for_graph(graph)
+    templates = graph.templates
+
+    def wanted(template: Template) -> bool:
+        used = [templates[name] for name in closure(templates, template.name) if name in templates]
+        return which is None or which(template) or any(x.bypassed for item in used for x in item.layers)
 
     def body(layer: Layer) -> Template | None:
-        if layer.type != INSTANCE:
+        if layer.type != INSTANCE or layer.bypassed:
             return None
         found = lookup.body(layer.params.get(PARAMETER, ""))
         usable = found is not None and found.expands and bool(found.template.outputs)
-        return found.template if found is not None and usable and (which is None or which(found.template)) else None
+        return found.template if found is not None and usable and wanted(found.template) else None
 
     expansion = _Expansion(body)
     for layer in graph:
@@ -47,16 +53,49 @@ def inline(graph: Graph, registry: Registry, which: Callable[[Template], bool] |
         templates=graph.templates.values() if any(x.type == INSTANCE for x in expansion.made.values()) else (),
     )
     made.properties = dict(graph.properties)
-    return made
+    return _without_bypassed(made, registry)
 
 
-def has_instances(graph: Graph) -> bool:
-    return any(layer.type == INSTANCE for layer in graph)
+def is_flat(graph: Graph) -> bool:
+    """Whether a network runs as it is: it has neither instances of templates nor bypassed layers."""
+    return not any(layer.type == INSTANCE or layer.bypassed for layer in graph)
+
+
+def _without_bypassed(graph: Graph, registry: Registry) -> Graph:
+    """A network with identities in place of bypassed layers. One that has nothing to hand on stays: it is an error."""
+    bypassed = [
+        layer for layer in graph if layer.bypassed and registry.role(layer.type) not in (Role.INPUT, Role.OUTPUT)
+    ]
+    if not bypassed:
+        return graph
+    inference = Inference(graph, registry)
+    passed = {layer.name: inference.passed_input(layer.name) for layer in bypassed}
+    plain = {name for name, source in passed.items() if source is not None}
+    layers: list[Layer] = []
+    for layer in graph:
+        inputs = tuple(Source(s.layer) if s is not None and s.layer in plain else s for s in layer.inputs)
+        source = passed.get(layer.name)
+        if source is not None:
+            read = Source(source.layer) if source.layer in plain else source
+            rest = {k: v for k, v in layer.attributes.items() if k != BYPASSED}
+            layer = replace(layer, type=PLAIN, params={}, activation=None, inputs=(read,), attributes=rest)
+        elif inputs != layer.inputs:
+            layer = replace(layer, inputs=inputs)
+        layers.append(layer)
+    result = Graph(
+        layers,
+        attributes=graph.attributes,
+        foreign=graph.foreign,
+        frames=graph.frames.values(),
+        templates=graph.templates.values() if any(x.type == INSTANCE for x in layers) else (),
+    )
+    result.properties = dict(graph.properties)
+    return result
 
 
 def inlined(inference: Inference) -> Inference:
-    """The inference of the network without instances of templates: `inference` itself where there are none."""
-    if not isinstance(inference.lookup, TemplateLookup) or not has_instances(inference.graph):
+    """The inference of the network without templates and bypassed layers: `inference` itself where it is flat."""
+    if not isinstance(inference.lookup, TemplateLookup) or is_flat(inference.graph):
         return inference
     registry = inference.lookup.registry
     return Inference(inline(inference.graph, registry), registry)

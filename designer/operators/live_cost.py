@@ -60,6 +60,8 @@ def layer_work(layer: Layer, read: Read, state: LayerState) -> Work | None:
     operator = read.operator
     if operator is None or state.outputs is None:
         return None
+    if layer.bypassed:
+        return Work(outputs=sum(tensor.nbytes() for tensor in state.outputs))
     before = state.outputs
     if read.activation is not None and state.before_activation is not None:
         before = (state.before_activation, *state.outputs[1:])

@@ -19,6 +19,15 @@ class Port:
     optional: bool = False
     doc: str = ""
 
+    def refusal(self, tensor: TensorType) -> str:
+        """Why the port does not take a tensor of this rank or element type; empty when it does."""
+        ranks = (self.rank,) if isinstance(self.rank, int) else self.rank
+        if ranks is not None and tensor.rank not in ranks:
+            return f"'{self.name}' needs rank {' or '.join(map(str, ranks))}, not {tensor} (rank {tensor.rank})"
+        if self.dtypes and tensor.dtype not in self.dtypes:
+            return f"'{self.name}' needs {' or '.join(d.value for d in self.dtypes)}, not {tensor.dtype.value}"
+        return ""
+
 
 def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType]) -> None:
     """Raise ShapeError unless `inputs` fit `ports` in number, rank and element type."""

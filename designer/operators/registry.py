@@ -14,6 +14,7 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.model import ActivationSpec, Layer
 from designer.operators.api import Activation, Operator, Role
 from designer.operators.params import ParamError, Value
+from designer.operators.ports import Port
 from designer.plugins import load_each, plugin_files, plugin_folder, walk
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ class Read:
     operator: Operator | None
     activation: Activation | None
     diagnostics: tuple[Diagnostic, ...] = ()
+    declared: type[Operator] | None = None  # also where a parameter is wrong
+
+    @property
+    def input_ports(self) -> tuple[Port, ...]:
+        """The input ports, as far as they are known: those of the class where a parameter is wrong."""
+        if self.operator is not None:
+            return self.operator.input_ports()
+        return self.declared.inputs if self.declared is not None else ()
 
 
 @dataclass
@@ -77,6 +86,11 @@ class Registry:
 
     def get(self, type_name: str) -> type[Operator] | None:
         return self.operators.get(self._aliases.get(type_name, type_name))
+
+    def role(self, type_name: str) -> Role | None:
+        """The role of layers of a type; None for an unknown one."""
+        cls = self.get(type_name)
+        return cls.role if cls is not None else None
 
     def __iter__(self) -> Iterator[type[Operator]]:
         return iter(sorted(self.operators.values(), key=lambda cls: cls.type))
@@ -128,7 +142,7 @@ class Registry:
                     remedy=f"choose an activation, for instance {cls.default_activation}",
                 )
             )
-        return Read(operator, activation, tuple(found))
+        return Read(operator, activation, tuple(found), cls)
 
     def _activation(self, spec: ActivationSpec, layer: str, found: list[Diagnostic]) -> Activation | None:
         cls = self.activations.get(spec.type)

@@ -192,7 +192,7 @@ class Body:
         base = operator.template if operator.shared_weights else owner
         for name in self.graph.order()[0]:
             state, read = inference.states[name], cast(Read, inference.read(name))
-            if read.operator is None or not state.ok:
+            if read.operator is None or not state.ok or self.graph[name].bypassed:
                 continue
             inner = f"{base}.{name}"
             if isinstance(read.operator, TemplateInstance) and read.operator.body is not None:
@@ -230,7 +230,13 @@ class Body:
         total = Cost()
         for name, state in inference.states.items():
             read = cast(Read, inference.read(name))
-            if read.operator is None or state.outputs is None or read.operator.type in (INPUT, OUTPUT):
+            ports = (INPUT, OUTPUT)
+            if (
+                read.operator is None
+                or state.outputs is None
+                or read.operator.type in ports
+                or self.graph[name].bypassed
+            ):
                 continue
             before = state.outputs
             if read.activation is not None and state.before_activation is not None:

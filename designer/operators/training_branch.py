@@ -21,9 +21,9 @@ def training_branch(graph: Graph, registry: Registry) -> frozenset[str]:
 
     So an input that only losses read belongs to it. An output layer does not, unless it shows a loss: a loss may read it.
     """
-    if any(_role(registry, layer.type) is Role.LOSS for item in graph.templates.values() for layer in item.layers):
+    if any(registry.role(layer.type) is Role.LOSS for item in graph.templates.values() for layer in item.layers):
         return _branch(*_flat(graph, registry)) & graph.layers.keys()
-    roles = {name: _role(registry, name) for name in {layer.type for layer in graph}}
+    roles = {name: registry.role(name) for name in {layer.type for layer in graph}}
     return _branch(graph, {layer.name: roles[layer.type] for layer in graph}) if Role.LOSS in roles.values() else _NONE
 
 
@@ -31,7 +31,7 @@ def _flat(graph: Graph, registry: Registry) -> tuple[Graph, dict[str, Role | Non
     """The network without templates, and what its layers are. Losses may stand inside of templates."""
     with suppress(DiagnosticError):  # type checking tells of it
         graph = inline(graph, registry)
-    return graph, {layer.name: _role(registry, layer.type) for layer in graph}
+    return graph, {layer.name: registry.role(layer.type) for layer in graph}
 
 
 def training_layers(inference: Inference) -> frozenset[str]:
@@ -58,8 +58,8 @@ def loss_ends(graph: Graph, registry: Registry) -> tuple[str, ...]:
 
     A loss that another layer computes with does not count by itself; output layers only show values.
     """
-    losses = {layer.name for layer in graph if _role(registry, layer.type) is Role.LOSS}
-    behind = {name for name in graph.downstream(losses) if _role(registry, graph[name].type) is not Role.OUTPUT}
+    losses = {layer.name for layer in graph if registry.role(layer.type) is Role.LOSS}
+    behind = {name for name in graph.downstream(losses) if registry.role(graph[name].type) is not Role.OUTPUT}
     return tuple(sorted(name for name in behind if behind.isdisjoint(graph.consumers(name))))
 
 
@@ -76,7 +76,7 @@ def no_output(graph: Graph, registry: Registry) -> Diagnostic:
 
 def missing_output(graph: Graph, registry: Registry) -> Diagnostic | None:
     """A note that nothing would come out of a network with layers, while it is edited; None where something does."""
-    roles = {_role(registry, name) for name in {layer.type for layer in graph}}
+    roles = {registry.role(name) for name in {layer.type for layer in graph}}
     if Role.INPUT not in roles or Role.OUTPUT in roles or len(graph) < 2:
         return None
     return replace(no_output(graph, registry), severity=Severity.INFO)
@@ -90,8 +90,3 @@ def training_only(layer: str) -> Diagnostic:
         layer=layer,
         remedy="train the exported PyTorch project to see its values",
     )
-
-
-def _role(registry: Registry, type_name: str) -> Role | None:
-    cls = registry.get(type_name)
-    return cls.role if cls is not None else None

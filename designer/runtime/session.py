@@ -26,7 +26,7 @@ from designer.graph.model import Layer, Source
 from designer.graph.template import enclosing
 from designer.graph.types import Size3D
 from designer.operators.api import Operator, Role
-from designer.operators.inlining import has_instances, inline, inlined_source
+from designer.operators.inlining import inline, inlined_source, is_flat
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output, training_branch, training_only
 from designer.runtime.api import ONE_TILE, Array, Compiled, Progress, RunOptions, RunResult, Step
@@ -147,7 +147,7 @@ class Session:
             wrong = [d for d in errors(self.registry.read(changed).diagnostics) if d.parameter == param]
             if wrong:
                 raise DiagnosticError(wrong)
-        if has_instances(self._document):  # what others read from the layer may be named otherwise there
+        if not is_flat(self._document):  # what others read from the layer may be named otherwise there
             document = self._document.copy()
             document.apply(edit)
             self.set_graph(document)
@@ -181,7 +181,9 @@ class Session:
         self._changed(edit.layers)
         states = self.inference.update(change)
         harmless = not (states or change.added or change.removed or change.rewired) and all(
-            self._role(self._graph[name]) is Role.ANALYSIS for name in change.computed
+            layer is not None and self._role(layer) is Role.ANALYSIS
+            for name in change.computed
+            for layer in edit.layers[name]  # before and after: one that was bypassed was an identity
         )
         if not harmless:
             self._plans.clear()

@@ -21,7 +21,7 @@ from designer.graph.template import INPUT, INSTANCE, PARAMETER, Template, closur
 from designer.graph.types import TensorType
 from designer.operators.api import Role
 from designer.operators.deploy import without_analysis
-from designer.operators.inlining import has_instances, inline
+from designer.operators.inlining import inline, is_flat
 from designer.operators.library.development.template import TemplateInstance
 from designer.operators.registry import Read, Registry
 from designer.operators.torch_data import TorchCall, TorchExpr, TorchItem, TorchMethod, TorchModule
@@ -65,13 +65,13 @@ def prepared(graph: Graph, registry: Registry) -> Graph:
 
     Templates with a loss inside are replaced by their layers: what is trained and what is deployed differ inside of them.
     """
-    if not has_instances(graph):
+    if is_flat(graph):
         return graph
     templates = graph.templates
 
     def trains(template: Template) -> bool:
         used = [templates[name] for name in closure(templates, template.name) if name in templates]
-        return any(_role(registry, layer.type) is Role.LOSS for item in used for layer in item.layers)
+        return any(registry.role(layer.type) is Role.LOSS for item in used for layer in item.layers)
 
     kept = inline(graph, registry, trains)
     made = Graph(
@@ -89,11 +89,6 @@ def prepared(graph: Graph, registry: Registry) -> Graph:
 def _marked(layer: Layer) -> Layer:
     shared = layer.type == INSTANCE and layer.params.get("shared_weights", "").strip() == "true"
     return replace(layer, weights_of=layer.params.get(PARAMETER, "")) if shared else layer
-
-
-def _role(registry: Registry, kind: str) -> Role | None:
-    cls = registry.get(kind)
-    return cls.role if cls is not None else None
 
 
 def with_classes(

@@ -14,7 +14,7 @@ from pathlib import Path
 from designer.files.document import write_document
 from designer.files.safekeeping import Safekeeping
 from designer.files.watching import digest_of
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import ActivationSpec, Frame, Layer, Source
@@ -63,7 +63,7 @@ def gestures(history: History, seed: int) -> Iterator[bool]:
             case 4 if len(names) > LAYERS // 2:
                 history.commit(commands.remove_layers(graph, [name], heal=True))
             case 5:
-                history.commit(commands.set_frame(graph, "f", Frame("f", f"title {number}")))
+                history.commit(frames.set_frame(graph, "f", Frame("f", f"title {number}")))
             case 6:
                 history.redo()
             case _:

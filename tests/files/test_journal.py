@@ -18,7 +18,7 @@ from designer.files.journal import ENDING, Journal, journal_folder
 from designer.files.journal_format import lines, read_line
 from designer.files.recovering import unfinished
 from designer.files.settings import Settings, save_settings, settings_path
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -94,7 +94,7 @@ def test_every_kind_of_change_comes_back(desk, tmp_path):
     desk.do(lambda g: commands.remove_layers(g, ["n3"], heal=True))
     desk.do(lambda g: commands.move_layers(g, {"n1": (160, 16), "in": (-16, -32)}))
     desk.do(lambda g: Edit("Odd", {"odd": (None, foreign)}))
-    desk.do(lambda g: commands.set_frame(g, "f1", frame))
+    desk.do(lambda g: frames.set_frame(g, "f1", frame))
     desk.do(lambda g: commands.set_property(g, "author_notes", "by hand"))
     desk.do(lambda g: Edit("Mark", {"n4": (g["n4"], replace(g["n4"], attributes={"lw:collapsed": "true"}))}))
     desk.history.put(Edit("View", properties={"view_1": (None, "0,0,1")}))
@@ -274,7 +274,7 @@ def test_a_damaged_record_takes_only_its_own_values(desk):
 def test_no_garbage_raises(desk):
     """Cut, flipped and foreign bytes: always a list, and nothing of the document is touched."""
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
-    desk.do(lambda g: commands.set_frame(g, "f", Frame("f")))
+    desk.do(lambda g: frames.set_frame(g, "f", Frame("f")))
     desk.crash()
     (file,) = files(desk.folder)
     whole, document = file.read_bytes(), desk.path.read_bytes()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from designer.files.document import parse_document, write_document
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
 from designer.graph.template import Template
@@ -44,9 +44,9 @@ def again(graph: Graph) -> Graph:
 
 def test_frames_of_templates_and_what_is_collapsed_come_back() -> None:
     graph = network()
-    graph.apply(commands.collapse(graph, ["a", "b"], True))
-    graph.apply(commands.set_frame(graph, "f", replace(graph.frames["f"], collapsed=True)))
-    graph.apply(edit_template(graph, "block", commands.collapse(graph.inside("block"), ["act"], True)))
+    graph.apply(commands.collapse_layers(graph, ["a", "b"], True))
+    graph.apply(frames.set_frame(graph, "f", replace(graph.frames["f"], collapsed=True)))
+    graph.apply(edit_template(graph, "block", commands.collapse_layers(graph.inside("block"), ["act"], True)))
     found = again(graph)
     assert found == graph
     assert [layer.name for layer in found if layer.collapsed] == ["a", "b"]
@@ -58,9 +58,9 @@ def test_frames_of_templates_and_what_is_collapsed_come_back() -> None:
 def test_expanding_leaves_nothing_in_the_file() -> None:
     graph = network()
     before = write_document(graph)
-    graph.apply(commands.collapse(graph, ["a"], True))
+    graph.apply(commands.collapse_layers(graph, ["a"], True))
     assert write_document(graph) != before
-    graph.apply(commands.collapse(graph, ["a"], False))
+    graph.apply(commands.collapse_layers(graph, ["a"], False))
     assert write_document(graph) == before
 
 
@@ -70,14 +70,14 @@ def test_files_of_the_old_tool_have_nothing_of_it() -> None:
     assert graph is not None
     assert write_document(graph) == data
     name = next(iter(graph.layers))
-    graph.apply(commands.collapse(graph, [name], True))
-    graph.apply(commands.collapse(graph, [name], False))
+    graph.apply(commands.collapse_layers(graph, [name], True))
+    graph.apply(commands.collapse_layers(graph, [name], False))
     assert write_document(graph) == data
 
 
 def test_frames_go_with_their_layers_into_a_template_and_out() -> None:
     graph = network()
-    graph.apply(commands.set_frame(graph, "g", Frame("g", "Pair", rect=(150, -32, 220, 100))))
+    graph.apply(frames.set_frame(graph, "g", Frame("g", "Pair", rect=(150, -32, 220, 100))))
     graph.apply(make_template(graph, ["b", "c"], "pair"))
     assert [frame.title for frame in graph.templates["pair"].frames] == ["Pair"]
     assert set(graph.frames) == {"f"}

@@ -7,7 +7,7 @@ from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import Layer
-from designer.graph.template import Template, instances, made_of, would_recur
+from designer.graph.template import Template, would_recur
 
 
 def test_what_is_put_aside_is_no_step_but_has_to_be_saved() -> None:
@@ -39,7 +39,7 @@ def test_settings_in_edits_are_turned_chained_and_told() -> None:
 
 def test_collapsing_is_told_as_redrawing_alone() -> None:
     graph = Graph([Layer("a", "identity")])
-    change = graph.apply(commands.collapse(graph, ["a"], True))
+    change = graph.apply(commands.collapse_layers(graph, ["a"], True))
     assert change.redrawn == {"a"}
     assert not change.computed
     assert graph["a"].collapsed
@@ -54,8 +54,8 @@ def test_who_is_made_of_what() -> None:
         Layer("b", "template", params={"template": "alone"}),
     ]
     graph = Graph(layers, templates=(inner, outer, alone))
-    assert made_of(graph, ["inner"]) == {"a"}
-    assert made_of(graph, ["alone", "gone"]) == {"b"}
-    assert instances(graph) == {"inner": 1, "outer": 1, "alone": 1}
+    assert graph.instances_using(["inner"]) == {"a"}
+    assert graph.instances_using(["alone", "gone"]) == {"b"}
+    assert graph.instance_counts() == {"inner": 1, "outer": 1, "alone": 1}
     assert would_recur(graph.templates, ["inner"], "outer") == "inner"
     assert would_recur(graph.templates, ["outer"], "inner") == ""

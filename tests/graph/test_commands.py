@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -132,8 +132,8 @@ def test_parameters_activation_properties_and_frames(graph: Graph) -> None:
     check_reversible(graph, commands.set_activation(graph, ["a"], None))
     check_reversible(graph, commands.set_property(graph, "author_notes", "text"))
     assert graph.copy().properties["author_notes"] == "text"
-    check_reversible(graph, commands.set_frame(graph, "f", Frame("f", "title")))
-    check_reversible(graph, commands.set_frame(graph, "f", None))
+    check_reversible(graph, frames.set_frame(graph, "f", Frame("f", "title")))
+    check_reversible(graph, frames.set_frame(graph, "f", None))
     refused("no-such-layer", commands.set_params, graph, {"nobody": {"x": "1"}})
     refused("no-such-layer", commands.set_activation, graph, ["nobody"], None)
 
@@ -141,7 +141,7 @@ def test_parameters_activation_properties_and_frames(graph: Graph) -> None:
 def test_text_that_no_file_can_hold_is_refused_where_it_is_typed(graph: Graph) -> None:
     refused("unwritable-text", commands.set_params, graph, {"a": {"recipe": "a\x00b"}})
     refused("unwritable-text", commands.set_property, graph, "author_notes", "\ud800")
-    refused("unwritable-text", commands.set_frame, graph, "f", Frame("f", text="\x0b"))
+    refused("unwritable-text", frames.set_frame, graph, "f", Frame("f", text="\x0b"))
     refused("bad-name", commands.add_layer, graph, Layer("a\ud800", "x"))
 
 

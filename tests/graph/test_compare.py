@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.compare import Difference, compare, edit_between
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -126,8 +126,8 @@ def test_frames_properties_templates_and_foreign_parts():
     before, after = network(), network()
     before.apply(Edit("x", templates={"block": (None, block), "old": (None, replace(block, name="old"))}))
     after.apply(Edit("x", templates={"block": (None, other), "new": (None, replace(block, name="new"))}))
-    before.apply(commands.set_frame(before, "f", Frame("f", "Encoder")))
-    after.apply(commands.set_frame(after, "f", Frame("f", "Decoder", "why", "", (16, 0, 320, 160))))
+    before.apply(frames.set_frame(before, "f", Frame("f", "Encoder")))
+    after.apply(frames.set_frame(after, "f", Frame("f", "Decoder", "why", "", (16, 0, 320, 160))))
     after.apply(commands.set_property(after, "author_notes", "line\nline"))
     after.foreign = (Foreign("<!-- mine -->"),)
     found = compare(before, after)
@@ -160,7 +160,7 @@ def test_the_edit_between_two_networks_leads_there_and_back():
         lambda g: commands.add_layer(g, Layer("new", "identity", (0, 640))),
         lambda g: commands.rename_layer(g, "a", "first"),
         lambda g: commands.set_params(g, {"b": {"features": "16"}}),
-        lambda g: commands.set_frame(g, "f", Frame("f", "Encoder")),
+        lambda g: frames.set_frame(g, "f", Frame("f", "Encoder")),
         lambda g: commands.set_property(g, "author_notes", "mine"),
         lambda g: Edit("x", templates={"block": (None, Template("block"))}),
     )

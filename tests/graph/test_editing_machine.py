@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from designer.files.document import parse_document, write_document
-from designer.graph import commands, template_commands
+from designer.graph import commands, frames, template_commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -134,7 +134,7 @@ class Editing(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(["f0", "f1"]), title=TEXTS, text=TEXTS, there=st.booleans(), position=POSITIONS)
     def frame(self, key: str, title: str, text: str, there: bool, position: Any) -> None:
-        self.do(commands.set_frame, key, Frame(key, title, text, "#123", (*position, 64, 48)) if there else None)
+        self.do(frames.set_frame, key, Frame(key, title, text, "#123", (*position, 64, 48)) if there else None)
 
     @rule(names=st.lists(NAMES, min_size=1, max_size=3), keep=st.booleans())
     def paste(self, names: list[str], keep: bool) -> None:

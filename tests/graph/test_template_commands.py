@@ -15,8 +15,11 @@ from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.template import Template, closure, enclosing, recursion
 from designer.graph.template_commands import (
     dissolve,
+    dissolve_all,
     edit_template,
     make_template,
+    move_port,
+    new_port,
     paste_with_templates,
     remove_template,
     rename_template,
@@ -267,3 +270,57 @@ def test_a_layer_inside_knows_its_instances() -> None:
     assert enclosing("group.block.conv") == ("group.block.conv", "group.block", "group")
     assert enclosing("conv") == ("conv",)
     assert enclosing(".a") == (".a",)
+
+
+def test_renames_inside_are_carried_by_the_edit_and_by_its_reverse(graph: Graph) -> None:
+    edit = edit_template(graph, "pair", commands.rename_layer(graph.inside("pair"), "mid", "middle"))
+    assert edit.renamed_inside == {"pair": {"mid": "middle"}}
+    assert edit.reversed().renamed_inside == {"pair": {"middle": "mid"}}
+    change = graph.apply(edit)
+    assert change.renamed_inside == {"pair": {"mid": "middle"}}
+    renamed = rename_template(graph, "pair", "two")
+    assert renamed.renamed_templates == {"pair": "two"}
+    graph.apply(renamed)
+    again = edit_template(graph, "two", commands.rename_layer(graph.inside("two"), "middle", "core"))
+    total = edit.then(renamed).then(again)
+    assert total.renamed_templates == {"pair": "two"}
+    assert total.renamed_inside == {"pair": {"mid": "core"}}
+    assert total.reversed().renamed_inside == {"two": {"core": "mid"}}
+    assert total.reversed().renamed_templates == {"two": "pair"}
+    back = commands.rename_layer(graph.inside("two"), "middle", "mid")
+    assert not edit.then(renamed).then(edit_template(graph, "two", back)).renamed_inside
+
+
+def test_layers_of_the_whole_network_are_refused(graph: Graph) -> None:
+    with pytest.raises(DiagnosticError, match="feeds or shows the whole network"):
+        make_template(graph, ["in", "left"], "t", whole=["in"])
+
+
+def test_several_instances_dissolve_in_one_step(graph: Graph) -> None:
+    graph.apply(commands.add_layer(graph, instance("q", "pair", "left", "right")))
+    before = graph.copy()
+    edit = dissolve_all(graph, ["p", "q"])
+    assert edit.title == "Dissolve 2 instances"
+    graph.apply(edit)
+    assert {"p.mid", "q.mid"} <= graph.layers.keys()
+    graph.apply(edit.reversed())
+    assert graph == before
+
+
+def test_ports_are_added_behind_the_others_and_moved(graph: Graph) -> None:
+    inside = graph.inside("pair")
+    port = new_port(inside, "template_input", (0, 0), {})
+    assert (port.name, port.params["index"]) == ("in_0", "2")
+    graph.apply(edit_template(graph, "pair", move_port(inside, "b", -1)))
+    assert graph.templates["pair"].inputs == ("b", "a")
+    assert graph["p"].inputs == (Source("right"), Source("left"))
+    assert not move_port(graph.inside("pair"), "b", -1)
+
+
+def test_the_layers_of_a_new_template_are_placed(graph: Graph) -> None:
+    def placed(inside: Graph) -> dict[str, tuple[int, int]]:
+        return {name: (16 * number, 0) for number, name in enumerate(sorted(inside.layers))}
+
+    graph.apply(make_template(graph, ["left", "right"], "t", placed=placed))
+    layers = graph.templates["t"].layers
+    assert [layer.position for layer in layers] == [(16 * number, 0) for number in range(len(layers))]

@@ -89,7 +89,7 @@ def drag(canvas, start: QPoint, end: QPoint, button=LEFT, keys=Qt.KeyboardModifi
 
 def settle(canvas) -> None:
     """Wait until the ports in view are checked for the link that is being dragged."""
-    while canvas.linking.waiting:
+    while canvas.links.waiting:
         QApplication.processEvents()
 
 

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 import samples
 from app.ui.document.document import Document
 from designer.files.document import read_document
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.model import Frame, Layer, Source
 
 
@@ -84,7 +84,7 @@ def test_l_moves_the_selection_only(window):
 
 def test_frames_stay_around_their_layers(window):
     document = window.context.document
-    document.do(commands.set_frame(document.graph, "f", Frame("f", "branch", rect=(300, -40, 240, 130))))
+    document.do(frames.set_frame(document.graph, "f", Frame("f", "branch", rect=(300, -40, 240, 130))))
     document.do(commands.move_layers(document.graph, {"cat": (200, 400), "out": (100, 600)}))
     press(window, "Shift+L")
     x, y, width, height = document.graph.frames["f"].rect

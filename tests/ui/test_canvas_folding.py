@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 
 from app.ui.document.document import Document
 from designer.files.document import parse_document, write_document
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
 
@@ -131,7 +131,7 @@ def test_a_deleted_frame_shows_its_layers(window):
 
 def test_a_frame_in_a_frame_folds_into_the_outer_one(window):
     document = window.context.document
-    document.do(lambda g: commands.set_frame(g, "g", Frame("g", "All", rect=(200, -160, 824, 400))))
+    document.do(lambda g: frames.set_frame(g, "g", Frame("g", "All", rect=(200, -160, 824, 400))))
     collapse(window)
     window.canvas.viewer.select_items([])
     window.canvas.projection.frame("g").setSelected(True)

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit
 
 from app.ui.document.document import Document
 from designer.files.document import parse_document, write_document
-from designer.graph import commands
+from designer.graph import frames
 from designer.graph.model import Frame
 
 RECT = (288, -48, 288, 192)  # around conv
@@ -33,7 +33,7 @@ def window(qtbot, tmp_path):
 @pytest.fixture
 def framed(window):
     document = window.context.document
-    document.do(commands.set_frame(document.graph, "f", Frame("f", "encoder", "text", "", RECT)))
+    document.do(frames.set_frame(document.graph, "f", Frame("f", "encoder", "text", "", RECT)))
     return window
 
 

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget, QWidget
 
 from app.ui.document.document import Document
 from designer.graph import commands
-from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.model import Layer, Source
 
 
 @pytest.fixture
@@ -193,18 +193,24 @@ def test_m_bypasses_where_shapes_allow(window):
     document.do(commands.add_layer(document.graph, same))
     window.context.select(("same",))
     press(window, "M")
-    assert document.graph["same"].type == "identity"
-    assert document.graph["same"].inputs == (Source("input"),)
+    bypassed = document.graph["same"]
+    assert bypassed.bypassed
+    assert (bypassed.type, bypassed.inputs, bypassed.params) == (same.type, same.inputs, same.params)
+    assert "hands on 'input'" in window.canvas.projection["same"].toolTip()
+    press(window, "M")
+    assert document.graph["same"] == same
+    document.undo()
+    assert document.graph["same"] == bypassed
     document.undo()
     assert document.graph["same"] == same
     window.context.select(("conv",))
     press(window, "M")
-    assert document.graph["conv"].type == "convolution"
+    assert not document.graph["conv"].bypassed
     assert "'conv' cannot be bypassed" in window.said[-1][1]
-    document.do(commands.set_activation(document.graph, ["same"], ActivationSpec("relu")))
-    window.context.select(("same", "free"))
+    window.context.select(("same", "input"))
     press(window, "M")
-    assert document.graph["same"].type == "convolution"
+    assert not document.graph["same"].bypassed
+    assert "feeds or shows the network" in window.said[-1][1]
 
 
 def test_bare_keys_in_a_text_field_stay_text(window):

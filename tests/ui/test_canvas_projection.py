@@ -20,7 +20,7 @@ from app.ui.canvas.frames import FrameItem
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
-from designer.graph import commands
+from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
 from designer.operators.api import Category
@@ -301,7 +301,7 @@ def test_comment_frames_follow_the_document(qtbot, context):
     canvas = shown(qtbot, context, kit.small_graph())
     document = context.document
     frame = Frame("f", "Encoder", "reads the picture", "#4080c0", (-32, -64, 640, 256))
-    document.do(lambda g: commands.set_frame(g, "f", frame))
+    document.do(lambda g: frames.set_frame(g, "f", frame))
     (item,) = (i for i in canvas.viewer.scene().items() if isinstance(i, FrameItem))
     assert item.frame == frame
     canvas.viewer.viewport().grab()  # it can be painted

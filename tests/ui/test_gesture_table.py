@@ -366,7 +366,7 @@ def test_a_comment_frame_a_rename_and_a_bypass(window, qtbot):
     document(window).do(lambda g: commands.set_params(g, {"first": {"features": "3"}}))
     window.context.select(("first",))
     keys(window, "M")
-    assert graph(window)["first"].type == "identity"
+    assert graph(window)["first"].bypassed
 
 
 # --- along the network -------------------------------------------------------------------------------------------

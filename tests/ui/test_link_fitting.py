@@ -12,7 +12,6 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolTip
 
-from app.ui.canvas import linking
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.edge_scroll import EDGE
 from app.ui.document.document import Document
@@ -20,6 +19,7 @@ from app.ui.engine.context import Context
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.operators import links
 from designer.operators.registry import default_registry
 
 NONE = Qt.KeyboardModifier.NoModifier
@@ -128,7 +128,7 @@ def test_a_moved_link_does_not_stand_in_its_own_way(canvas):
 
 def test_only_what_is_seen_is_checked(canvas, qtbot, monkeypatch):
     checked = []
-    monkeypatch.setattr(linking, "misfit", lambda document, source, consumer, *_: checked.append(consumer) or "")
+    monkeypatch.setattr(links, "misfit", lambda inference, source, consumer, *_: checked.append(consumer) or "")
     canvas.viewer.centerOn(0, 220)
     canvas.viewer.resize(500, 700)
     press(canvas, kit.output(canvas, "input"), QPoint(20, 30))

@@ -14,7 +14,7 @@ from app.ui.canvas.frames import FrameItem
 from app.ui.widgets.message import Message
 from app.ui.widgets.notice import Notice
 from app.ui.widgets.plain import plain_tip
-from designer.graph import commands
+from designer.graph import frames
 from designer.graph.model import Frame
 
 pytestmark = pytest.mark.gui
@@ -42,6 +42,6 @@ def test_the_comment_of_a_frame_is_no_markup(qtbot, tmp_path):
     window = kit.open_window(qtbot, tmp_path)
     kit.show(window, kit.small_graph())
     frame = Frame("f", "a title", FOREIGN, rect=(0, 0, 400, 300))
-    assert window.context.document.do(lambda g: commands.set_frame(g, "f", frame))
+    assert window.context.document.do(lambda g: frames.set_frame(g, "f", frame))
     tips = [item.toolTip() for item in window.canvas.viewer.scene().items() if isinstance(item, FrameItem)]
     assert tips == [plain_tip(FOREIGN)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -126,3 +128,69 @@ def test_paths_of_the_engine_lead_to_layers_and_back(qtbot, context):
     assert context.paths(("conv_1",)) == ()
     assert context.in_sight("conv_1") == ""
     assert context.find("nobody.conv_1") is None
+
+
+def test_a_layer_renamed_inside_stays_selected_through_undo_and_redo(context):
+    """Two instances of the template: the view of either one follows; the other layers are alike but not mistaken for it."""
+    root = context.root
+    for instance in ("group_1", "group_2"):
+        assert context.enter(instance)
+        assert context.enter(next(layer.name for layer in context.document.graph if layer.type == "template"))
+        context.select(("conv_1",))
+        assert context.document.do(lambda g: commands.rename_layer(g, "conv_1", "first"))
+        assert context.selection == ("first",)
+        check(context)
+        context.undo()
+        assert context.selection == ("conv_1",)
+        context.redo()
+        assert context.selection == ("first",)
+        context.undo()
+        check(context)
+        context.set_scope(())
+    assert "conv_1" in root.graph.inside("residual_block")
+
+
+def test_a_copy_in_the_place_of_a_removed_layer_is_not_taken_for_it(context):
+    context.enter("residual_block")
+    view = context.document
+    heard = []
+    view.changed.connect(lambda change: heard.append(dict(change.renamed)))
+    before = view.graph["conv_1"]
+    edit = commands.remove_layers(view.graph, ["conv_1"])
+    after = view.graph.copy()
+    after.apply(edit)
+    copy = replace(before, name="other")
+    assert view.do(edit.then(commands.add_layer(after, copy)))
+    assert heard == [{}]
+    check(context)
+
+
+def test_an_instance_renamed_inside_a_template_keeps_the_view_behind_it_open(context):
+    context.enter("group_1")
+    block = next(layer.name for layer in context.document.graph if layer.type == "template")
+    context.enter(block)
+    root = context.root
+    rename = commands.rename_layer(root.graph.inside("residual_group"), block, "renamed")
+    assert root.do(lambda g: template_commands.edit_template(g, "residual_group", rename))
+    assert [step.instance for step in context.scope] == ["group_1", "renamed"]
+    check(context)
+    context.root.undo()
+    assert [step.instance for step in context.scope] == ["group_1", block]
+    check(context)
+
+
+def test_a_renamed_template_is_followed_also_where_another_is_alike(context):
+    root = context.root
+    inner = root.graph.templates["residual_block"]
+    assert root.do(lambda g: template_commands.set_template(g, replace(inner, name="twin")))
+    context.enter("residual_block")
+    twice = template_commands.rename_template(root.graph, "residual_block", "block")
+    after = root.graph.copy()
+    after.apply(twice)
+    assert root.do(twice.then(template_commands.rename_template(after, "twin", "double")))
+    assert context.scope[-1].template == "block"
+    root.undo()
+    assert context.scope[-1].template == "residual_block"
+    root.redo()
+    assert context.scope[-1].template == "block"
+    check(context)

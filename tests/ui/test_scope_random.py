@@ -13,17 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import samples
-from app.ui.canvas import template_wishes, wishes
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from designer.files.document import parse_document, read_document, write_document
-from designer.graph import commands, template_commands
+from designer.graph import commands, frames, template_commands
+from designer.graph.bypass import bypass
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Frame, Source
 from designer.graph.naming import unique_name
-from designer.graph.template import instances
+from designer.graph.template import INPUT, OUTPUT
+from designer.operators.default_layers import default_layer
 from designer.operators.inside import InsideInference, feeds_of
 from designer.operators.registry import default_registry
 
@@ -33,7 +34,7 @@ TYPES = ("convolution", "identity", "element_wise", "pooling", "template_input",
 def check(context: Context, canvas: Canvas) -> None:
     root = context.root
     assert root.inference.states == Inference(root.graph, context.registry).states
-    assert root.instances == instances(root.graph)
+    assert root.instances == root.graph.instance_counts()
     for view in context._views:
         inside = root.graph.inside(view.template)
         assert view.graph == inside
@@ -61,8 +62,8 @@ def edit(document: Document, pick: random.Random, canvas: Canvas) -> None:
     def command(g: Graph):
         kind = pick.randrange(15)
         if kind == 0 or not names:
-            made = wishes.new_layer(
-                document, pick.choice(TYPES), (pick.randrange(0, 640, 16), pick.randrange(0, 320, 16))
+            made = default_layer(
+                g, document.registry, pick.choice(TYPES), (pick.randrange(0, 640, 16), pick.randrange(0, 320, 16))
             )
             return commands.add_layer(g, made)
         if kind == 1:
@@ -78,25 +79,25 @@ def edit(document: Document, pick: random.Random, canvas: Canvas) -> None:
         if kind == 7:
             return commands.move_layers(g, {one: (pick.randrange(0, 640, 16), 64)})
         if kind == 8:
-            return template_wishes.make_template(document, some, unique_name("t", g.templates))
+            return template_commands.make_template(g, some, unique_name("t", g.templates))
         if kind == 9:
-            return template_wishes.dissolve(document, [one])
+            return template_commands.dissolve_all(g, some)
         if kind == 10 and g.templates:
-            return commands.add_layer(g, template_wishes.instance(g, pick.choice(sorted(g.templates)), (0, 240)))
+            return commands.add_layer(g, template_commands.new_instance(g, pick.choice(sorted(g.templates)), (0, 240)))
         if kind == 11:
             return (
-                template_wishes.move_port(document, one, 1)
-                if template_wishes.is_port(g[one])
-                else commands.collapse(g, some, pick.random() < 0.5)
+                template_commands.move_port(g, one, 1)
+                if g[one].type in (INPUT, OUTPUT)
+                else commands.collapse_layers(g, some, pick.random() < 0.5)
             )
         if kind == 12:
             key = unique_name("f", g.frames)
-            return commands.set_frame(g, key, Frame(key, "x", rect=(0, 0, 480, 320)))
+            return frames.set_frame(g, key, Frame(key, "x", rect=(0, 0, 480, 320)))
         if kind == 13:
             return template_commands.paste_with_templates(g, [g[n] for n in some], list(g.templates.values()))
         if g.frames:
-            return template_wishes.collapse(g, [], [pick.choice(sorted(g.frames))], canvas.projection.members)
-        return wishes.bypass(document, some)
+            return frames.collapse(g, [], [pick.choice(sorted(g.frames))], canvas.projection.members)
+        return bypass(g, document.inference, some)
 
     if names and pick.random() < 0.1:
         template = pick.choice(sorted(document.root.graph.templates) or [""])

@@ -10,12 +10,11 @@ from PySide6.QtCore import QObject, Signal
 from app.ui.document.document import Document
 from app.ui.widgets.background import Background
 from app.ui.widgets.texts import tr
-from designer.graph.edits import Edit
+from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Layer
 from designer.operators.api import Category
-from designer.operators.inlining import has_instances, inline
+from designer.operators.inlining import inline, is_flat
 from designer.operators.registry import Registry
 from designer.profiling.cost import CostTable, cost_table
 
@@ -39,14 +38,14 @@ def layer_infos(
     graph: Graph, registry: Registry, fed: Mapping[str, tuple[int, ...]], precision: str = "fp32"
 ) -> dict[str, LayerInfo]:
     """Of every layer as it ran, at the size of what was fed; those of templates have the names that the engine gives them."""
-    sizes: dict[str, tuple[Layer | None, Layer | None]] = {}
+    sizes: dict[str, dict[str, str]] = {}
     for name, shape in fed.items():
         layer = graph.get(name)
         if layer is not None and len(shape) == 4 and "dims" in layer.params:
-            sizes[name] = (layer, layer.with_param("dims", f"{shape[3]}x{shape[2]}x{shape[1]}"))
+            sizes[name] = {"dims": f"{shape[3]}x{shape[2]}x{shape[1]}"}
     sized = graph.copy()
-    sized.apply(Edit(tr("Size"), sizes))
-    if has_instances(sized):
+    sized.apply(set_params(sized, sizes))
+    if not is_flat(sized):
         sized = inline(sized, registry)
     inference = Inference(sized, registry)
     batch = max((shape[0] for shape in fed.values() if shape), default=1)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection
 from math import log
 
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.spots import Spot
 from app.ui.document.document import Document
-from app.ui.widgets.texts import tr
-from designer.graph import commands, routes
+from designer.graph.arrangement import lay_out
 from designer.graph.edits import Edit
-from designer.graph.graph import Graph
-from designer.graph.layout import Box, arrange
-from designer.graph.model import GRID, ROUTES, Frame
+from designer.graph.layout import Box
 
-FRAME_TOP = 3 * GRID  # room for the title of a frame
-FRAME_EDGE = 2 * GRID
 MAX_LEVEL = 10
 
 
@@ -26,25 +20,10 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
     graph = document.graph
     levels = levels_of(document)
     chosen = list(graph.layers) if names is None else list(names)
-    places = arrange(graph, {n: box_of(projection.spot(n), levels[n]) for n in chosen}, chosen)
-    edit = _straightened(graph, commands.move_layers(graph, places), chosen)
-    frames = {}
-    for frame in graph.frames.values():
-        inside = members(frame, projection)
-        if inside and any(places.get(n, graph[n].position) != graph[n].position for n in inside):
-            rect = around({n: places.get(n, graph[n].position) for n in inside}, projection)
-            frames[frame.id] = (frame, replace(frame, rect=rect))
-    return replace(edit, title=tr("Lay out"), frames=frames) if edit.layers else edit
-
-
-def _straightened(graph: Graph, edit: Edit, names: Collection[str]) -> Edit:
-    """The edit without the points of links among the layers that were laid out: they led around what stood there."""
-    layers = dict(edit.layers)
-    for name in names:
-        if ROUTES in graph[name].attributes:
-            before, after = layers.get(name, (graph[name], graph[name]))
-            layers[name] = (before, routes.cleared(after, names) if after is not None else None)
-    return replace(edit, layers={n: pair for n, pair in layers.items() if pair[0] != pair[1]})
+    held = {frame: inside for frame in graph.frames if (inside := projection.members(frame)[0])}
+    measured = {*chosen, *(n for inside in held.values() for n in inside)}
+    boxes = {n: box_of(projection.spot(n), levels[n]) for n in measured}
+    return lay_out(graph, boxes, chosen, held)
 
 
 def levels_of(document: Document) -> dict[str, int]:
@@ -77,22 +56,3 @@ def box_of(spot: Spot, level: int = 0) -> Box:
         outputs,
         level,
     )
-
-
-def members(frame: Frame, projection: Projection) -> list[str]:
-    """The layers that a frame holds: whose middle is inside, or that it stands for while it is collapsed."""
-    return projection.members(frame.id)[0]
-
-
-def around(places: Mapping[str, tuple[int, int]], projection: Projection) -> tuple[int, int, int, int]:
-    """The rect of a frame that holds layers which stand at `places`."""
-    boxes = {name: box_of(projection.spot(name)) for name in places}
-    left = min(x for x, _ in places.values()) - FRAME_EDGE
-    top = min(y for _, y in places.values()) - FRAME_TOP
-    right = max(x + boxes[n].width for n, (x, _) in places.items()) + FRAME_EDGE
-    bottom = max(y + boxes[n].height for n, (_, y) in places.items()) + GRID
-    return (left, top, _up(right - left), _up(bottom - top))
-
-
-def _up(length: float) -> int:
-    return -int(-length // GRID) * GRID

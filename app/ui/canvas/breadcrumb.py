@@ -13,7 +13,6 @@ from app.ui.widgets import theme
 from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
-from designer.graph.template import instances
 
 LONGEST = 32  # characters of one part
 
@@ -138,7 +137,7 @@ def _text(step: Step) -> str:
 def _note(graph: Graph, scope: tuple[Step, ...]) -> str:
     if not scope:
         return ""
-    count = instances(graph)[scope[-1].template]
+    count = graph.instance_counts()[scope[-1].template]
     if count > 1:
         return tr("An edit here changes every instance ({count}).", count=count)
     if not scope[-1].instance:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from app.ui.canvas import arranging, clipboard, template_wishes, wishes
+from app.ui.canvas import arranging, clipboard
 from app.ui.canvas.difference_marks import Marking
-from app.ui.canvas.linking import Linking, source_of
+from app.ui.canvas.link_editor import Accepts, Connect, LinkEditor, RouteEditor, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
 from app.ui.canvas.places import Places
@@ -22,16 +23,18 @@ from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets.texts import tr
-from designer.graph import commands
+from designer.graph import commands, frames
+from designer.graph.arrangement import Position, around, on_grid
+from designer.graph.bypass import bypass
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.model import GRID, Layer, check_layer_name
 from designer.graph.template import INSTANCE, Template, would_recur
 from designer.graph.template_commands import paste_with_templates
-from designer.operators.api import Operator
+from designer.operators.default_layers import default_layer
+from designer.operators.links import is_variadic, network_ends
 
 OPENING_ZOOM = 0.5  # a document that is larger opens at its top left corner, where it can be read
-Connect = Callable[[Layer], Edit]  # how a layer that the quick search makes joins the network
 
 
 class Canvas(QWidget):
@@ -73,7 +76,8 @@ class Canvas(QWidget):
         viewer.quick_add_wanted.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_wanted.connect(self.menu_requested)
-        self.linking = Linking(self, context)
+        self.links = LinkEditor(context, viewer, self.projection, self.do, self.open_search)
+        self.routes = RouteEditor(viewer, self.projection, self.do)
         viewer.link_refused.connect(lambda why: context.message.emit("error", tr("Not connected: {why}", why=why)))
         context.document_changed.connect(self._show)
         self._marking = Marking(context, self.viewer, self.projection)
@@ -143,13 +147,13 @@ class Canvas(QWidget):
         """The document that is shown."""
         return self._document
 
-    def do(self, wish: Callable[[Document], Edit]) -> Edit | None:
-        """Commit what `wish` makes; the edit, or None when it was refused (the document tells why)."""
+    def do(self, request: Callable[[Document], Edit]) -> Edit | None:
+        """Commit what `request` makes; the edit, or None when it was refused (the document says why)."""
         document = self._document
         if document is None:
             return None
         try:
-            edit = wish(document)
+            edit = request(document)
         except DiagnosticError as error:
             document.refused.emit(error.diagnostics)
             return None
@@ -196,8 +200,8 @@ class Canvas(QWidget):
         """Select a layer and bring it into view."""
         item = self.projection.get(name)
         if item is not None and item.folded is not None:  # nobody would see it
-            frames, members = [item.folded.frame.id], self.projection.members
-            self.do(lambda d: template_wishes.collapse(d.graph, [], frames, members))
+            ids, members = [item.folded.frame.id], self.projection.members
+            self.do(lambda d: frames.collapse(d.graph, [], ids, members))
         if item is not None:
             self._context.select((name,))
             self.viewer.reveal(item)
@@ -226,11 +230,13 @@ class Canvas(QWidget):
     def delete_selection(self, *, heal: bool = False) -> None:
         layers = self._selected_names()
         links = [link.key for link in self.viewer.selected_links()]
-        frames = [item.frame.id for item in self.viewer.selected_frames()]
+        ids = [item.frame.id for item in self.viewer.selected_frames()]
         if layers or links:
-            self.do(lambda d: wishes.delete(d, layers, links, heal=heal))
-        elif frames:
-            self.do(lambda d: wishes.remove_frames(d.graph, frames))
+            self.do(
+                lambda d: commands.delete(d.graph, layers, links, variadic=partial(is_variadic, d.inference), heal=heal)
+            )
+        elif ids:
+            self.do(lambda d: frames.remove_frames(d.graph, ids))
 
     def copy_selection(self) -> None:
         names = self._selected_names()
@@ -270,11 +276,11 @@ class Canvas(QWidget):
 
     def rename_selection(self) -> None:
         """Ask for another name of the selected layer, or for the title of the selected frame."""
-        names, frames = self._selected_names(), self.viewer.selected_frames()
+        names, selected = self._selected_names(), self.viewer.selected_frames()
         if len(names) == 1:
-            ask_name(self, names[0])
-        elif not names and len(frames) == 1:
-            ask_title(self, frames[0].frame)
+            ask_name(self, names[0], partial(self.rename, names[0]))
+        elif not names and len(selected) == 1:
+            ask_title(self, selected[0].frame, partial(self.retitle, selected[0].frame.id))
 
     def rename(self, old: str, new: str) -> None:
         rule = check_layer_name(new)
@@ -288,18 +294,18 @@ class Canvas(QWidget):
         document = self._document
         if document is not None and frame_id in document.graph.frames:
             frame = replace(document.graph.frames[frame_id], title=title)
-            self.do(lambda d: commands.set_frame(d.graph, frame_id, frame))
+            self.do(lambda d: frames.set_frame(d.graph, frame_id, frame))
 
     def add_frame(self) -> None:
         """Put a comment frame around the selected layers, or in the middle of the view, and ask for its title."""
         names = self._selected_names()
         if names and self._document is not None:
             places = {n: self._document.graph[n].position for n in names}
-            rect = arranging.around(places, self.projection)
+            rect = around(places, {n: arranging.box_of(self.projection.spot(n)) for n in names})
         else:
-            x, y = wishes.on_grid(*self.viewer.visible_centre().toTuple())
+            x, y = on_grid(*self.viewer.visible_centre().toTuple())
             rect = (x - 10 * GRID, y - 5 * GRID, 20 * GRID, 10 * GRID)
-        edit = self.do(lambda d: wishes.add_frame(d.graph, rect))
+        edit = self.do(lambda d: frames.add_frame(d.graph, rect))
         if edit is not None:
             self._context.select(())
             self.viewer.select_items([])
@@ -312,14 +318,14 @@ class Canvas(QWidget):
 
     def _on_frame_dragged(self, frame_id: str, rect: QRectF, places: object) -> None:
         x, y, width, height = (round(v) for v in rect.getRect())
-        moved = cast(dict[str, wishes.Place], places)
-        self.do(lambda d: wishes.drag_frame(d.graph, frame_id, (x, y, width, height), moved))
+        moved = cast(dict[str, Position], places)
+        self.do(lambda d: frames.move_frame(d.graph, frame_id, (x, y, width, height), moved))
 
     def bypass_selection(self) -> None:
-        """Let the selected layers pass on what they get."""
+        """Bypass the selected layers, or end that where all are bypassed."""
         names = self._selected_names()
         if names:
-            self.do(lambda d: wishes.bypass(d, names))
+            self.do(lambda d: bypass(d.graph, d.inference, names, ends=network_ends(d.graph, d.registry, names)))
 
     def quick_add(self) -> None:
         """Open the search at the pointer."""
@@ -335,7 +341,7 @@ class Canvas(QWidget):
         return [n for n in self._context.selection if n in self.projection]
 
     def _on_moved(self, moved: object) -> None:
-        places = cast(dict[str, wishes.Place], moved)
+        places = cast(dict[str, Position], moved)
         if self.do(lambda d: commands.move_layers(d.graph, places)) is None:
             self.projection.reset_positions(places)
 
@@ -357,7 +363,7 @@ class Canvas(QWidget):
         place = item.pos() + QPointF(item.box().width() + 5 * GRID, 0)
         source = source_of(item.outputs[0]) if reads else None
         graph = self._context.document.graph
-        self._add(type_name, place, lambda layer: wishes.add_connected(graph, layer, source, None))
+        self._add(type_name, place, lambda layer: commands.add_connected(graph, layer, source, None))
 
     def _on_quick_add(self, place: QPointF, link: object) -> None:
         self.open_search(place, self._insert(link) if isinstance(link, LinkItem) else None)
@@ -365,9 +371,7 @@ class Canvas(QWidget):
     def _insert(self, link: LinkItem) -> Connect:
         return lambda layer: commands.insert_on_link(self._context.document.graph, layer, *link.key)
 
-    def open_search(
-        self, place: QPointF, join: Connect | None, accepts: Callable[[type[Operator]], bool] | None = None
-    ) -> None:
+    def open_search(self, place: QPointF, join: Connect | None, accepts: Accepts | None = None) -> None:
         if self._document is None:
             return
         self._join, self._place = join, place
@@ -391,7 +395,7 @@ class Canvas(QWidget):
         document = self._document
         if document is None:
             return
-        layer = wishes.new_layer(document, type_name, wishes.on_grid(place.x(), place.y()))
+        layer = default_layer(document.graph, document.registry, type_name, on_grid(place.x(), place.y()))
         if layer is None:
             self._context.message.emit("error", tr("There is no operator '{name}'", name=type_name))
             return

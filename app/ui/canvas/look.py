@@ -33,7 +33,8 @@ class PortLook:
 class NodeLook:
     """One node. `problem` is "error", "warning", "unknown" (because of another layer) or empty.
 
-    `training`: part of the training branch, which inference leaves out. `collapsed`: the title alone is shown.
+    `training`: part of the training branch, which inference leaves out. `collapsed`: the title alone is shown. `bypassed`:
+    drawn ghosted, because an input is handed on in its place.
     """
 
     name: str
@@ -50,6 +51,7 @@ class NodeLook:
     tip: str = ""
     figure: str = ""  # stands under the node in place of the shapes
     collapsed: bool = False
+    bypassed: bool = False
 
     @property
     def marks(self) -> int:
@@ -92,9 +94,10 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
         problem=problem,
         inspected=inspected,
         training=name in document.training,
-        tip=_tip(layer, cls, state, name in document.training, node_figures.summary(layer, read, state)),
+        tip=_tip(document, layer, cls, state, node_figures.summary(layer, read, state)),
         figure=node_figures.figure(layer, read, state, node_figures.shown()),
         collapsed=layer.collapsed,
+        bypassed=layer.bypassed,
     )
 
 
@@ -174,11 +177,18 @@ def _problem(state: LayerState) -> str:
     return "warning" if Severity.WARNING in severities else ""
 
 
-def _tip(layer: Layer, cls: type[Operator] | None, state: LayerState, training: bool, figures: str) -> str:
+def _tip(document: Document, layer: Layer, cls: type[Operator] | None, state: LayerState, figures: str) -> str:
     lines = [f"<b>{escape(layer.name)}</b> - {escape(cls.title if cls is not None else layer.type)}"]
     if cls is not None and _first_line(cls):
         lines.append(escape(_first_line(cls)))
-    if training:
+    if layer.bypassed:
+        passed = document.inference.passed_input(layer.name)
+        lines.append(
+            tr("bypassed: hands on '{source}' in inference, analysis and exports", source=escape(str(passed)))
+            if passed is not None
+            else tr("bypassed")
+        )
+    if layer.name in document.training:
         lines.append(tr("part of the training branch: left out of inference"))
     if state.outputs:
         lines.append(tr("output {types}", types=escape(", ".join(typed(t) for t in state.outputs))))

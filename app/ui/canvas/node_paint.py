@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 READABLE = 0.45  # below this scale texts cannot be read
 NAMED = 0.18  # below this scale not even a name that fills its block
 RADIUS = 5.0
+GHOST = 0.4  # opacity of a bypassed layer
 _PROBLEM: dict[str, theme.RoleName] = {"error": "error", "warning": "warning", "unknown": "muted"}
 
 
 def paint(painter: QPainter, item: LayerItem, detail: float) -> None:
     """Paint `item` for a scale of `detail` device pixels a canvas unit."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= READABLE)
+    painter.setOpacity(GHOST if item.look.bypassed else 1.0)
     if detail < READABLE:
         _paint_block(painter, item, detail)
     else:

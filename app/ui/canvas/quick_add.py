@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
-from app.ui.document.template_view import PREFIX
 from app.ui.widgets import theme
 from app.ui.widgets.operator_search import search
 from app.ui.widgets.search_popup import Found, SearchPopup
 from app.ui.widgets.texts import tr
 from designer.operators.api import Operator
+from designer.operators.default_layers import INSTANCE_OF
 from designer.operators.registry import Registry
 
 RECENT = 8
@@ -51,7 +51,7 @@ class QuickAdd(SearchPopup):
             if all(word in f"{name.casefold()} template instance" for word in words):
                 tip = tr("Not here: {why}", why=why) if why else tr("Another instance of this template")
                 icon = theme.icon("group", "muted")
-                yield Found(f"{PREFIX}{name}", name, tr("template"), tip, icon, not why)
+                yield Found(f"{INSTANCE_OF}{name}", name, tr("template"), tip, icon, not why)
         activations = sorted(self._registry.activations.values(), key=lambda cls: cls.type)
         for cls in search([*self._registry, *activations], text, self._recent):
             if self._accepts(cls):

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QInputDialog, QLineEdit
+from PySide6.QtWidgets import QDialogButtonBox, QInputDialog, QLineEdit, QWidget
 
 from app.ui.widgets.findings import without_icons
 from app.ui.widgets.texts import tr
 from designer.graph.model import Frame
 
-if TYPE_CHECKING:
-    from app.ui.canvas.canvas import Canvas
 
-
-def ask_name(canvas: Canvas, layer: str) -> None:
+def ask_name(parent: QWidget, layer: str, given: Callable[[str], None]) -> None:
     """Ask for another name of a layer."""
     text = tr("Name of the layer. Its weights are found by this name.")
-    _ask(canvas, "canvas.rename", tr("Rename Layer"), text, layer, lambda name: canvas.rename(layer, name))
+    _ask(parent, "canvas.rename", tr("Rename Layer"), text, layer, given)
 
 
-def ask_title(canvas: Canvas, frame: Frame) -> None:
+def ask_title(parent: QWidget, frame: Frame, given: Callable[[str], None]) -> None:
     """Ask for the title of a frame."""
     title, text = tr("Title of the Frame"), tr("What the layers in this frame have in common.")
-    _ask(canvas, "canvas.frame_title", title, text, frame.title, lambda name: canvas.retitle(frame.id, name))
+    _ask(parent, "canvas.frame_title", title, text, frame.title, given)
 
 
-def _ask(canvas: Canvas, name: str, title: str, text: str, value: str, given: Callable[[str], None]) -> None:
-    dialog = QInputDialog(canvas)
+def _ask(parent: QWidget, name: str, title: str, text: str, value: str, given: Callable[[str], None]) -> None:
+    dialog = QInputDialog(parent)
     dialog.setObjectName(name)
     dialog.setWindowTitle(title)
     dialog.setLabelText(text)

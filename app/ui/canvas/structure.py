@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtWidgets import QBoxLayout
 
-from app.ui.canvas import template_wishes
 from app.ui.canvas.breadcrumb import Breadcrumb
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets.texts import tr
-from designer.graph import template_commands
+from designer.graph import frames, template_commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.model import Layer
-from designer.graph.template import INSTANCE, PARAMETER, check_template_name
-from designer.graph.template import instances as instances_of
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, check_template_name
+from designer.operators.links import network_ends
 
 
 class Structure:
@@ -71,7 +72,7 @@ class Structure:
         document, names = self._context.document, self._context.selection
         name = _free(document, "block")
         try:
-            tried = template_wishes.make_template(document, names, name)
+            tried = self._made(document, names, name)
         except DiagnosticError as error:
             document.refused.emit(error.diagnostics)
             return
@@ -94,10 +95,15 @@ class Structure:
 
     def _make(self, name: str) -> None:
         names = self._context.selection
-        edit = self._canvas.do(lambda d: template_wishes.make_template(d, names, name))
+        edit = self._canvas.do(lambda d: self._made(d, names, name))
         if edit is not None:
             self._context.select(tuple(n for n, (old, _) in edit.layers.items() if old is None))
         self._canvas.setFocus()
+
+    @staticmethod
+    def _made(document: Document, names: Sequence[str], name: str) -> Edit:
+        whole = network_ends(document.graph, document.registry, names)
+        return template_commands.make_template(document.graph, names, name, whole=whole)
 
     def dissolve(self) -> None:
         """Put copies of the template's layers in the place of each selected instance."""
@@ -105,7 +111,7 @@ class Structure:
         made: list[str] = []
 
         def all_of(document: Document) -> Edit:
-            edit = template_wishes.dissolve(document, names)
+            edit = template_commands.dissolve_all(document.graph, names)
             made.extend(n for n, (old, new) in edit.layers.items() if new is not None and (old is None or n in names))
             return edit
 
@@ -120,7 +126,7 @@ class Structure:
         if not template:
             return
         root = self._context.root
-        count = instances_of(root.graph)[template]
+        count = root.graph.instance_counts()[template]
         text = (
             tr("{count} instances follow. Shared weights are found by this name.", count=count)
             if count != 1
@@ -145,27 +151,27 @@ class Structure:
         """Give the selected port of the template another place among the ports."""
         names = self.ports()
         if len(names) == 1:
-            self._canvas.do(lambda d: template_wishes.move_port(d, names[0], step))
+            self._canvas.do(lambda d: template_commands.move_port(d.graph, names[0], step))
 
     def ports(self) -> list[str]:
         """The selected ports of the template that is shown."""
         if not self._context.scope:
             return []
         graph = self._context.document.graph
-        return [n for n in self._context.selection if n in graph and template_wishes.is_port(graph[n])]
+        return [n for n in self._context.selection if n in graph and graph[n].type in (INPUT, OUTPUT)]
 
     # --- folding ---------------------------------------------------------------------------------------------
 
     def collapse(self) -> None:
         """Show of the selected layers and frames the titles alone; all again when every one is collapsed."""
         names = list(self._context.selection)
-        frames = [item.frame.id for item in self._canvas.viewer.selected_frames()]
-        if names or frames:
+        ids = [item.frame.id for item in self._canvas.viewer.selected_frames()]
+        if names or ids:
             members = self._canvas.projection.members
-            edit = self._canvas.do(lambda d: template_wishes.collapse(d.graph, names, frames, members))
-            if edit is not None and frames:
+            edit = self._canvas.do(lambda d: frames.collapse(d.graph, names, ids, members))
+            if edit is not None and ids:
                 self._context.select(tuple(n for n in names if self._canvas.projection.spot(n).folded is None))
-                for frame in frames:
+                for frame in ids:
                     item = self._canvas.projection.frame(frame)
                     if item is not None:
                         item.setSelected(True)
@@ -173,7 +179,7 @@ class Structure:
     def unfold(self, frame: str) -> None:
         """Open a collapsed frame."""
         members = self._canvas.projection.members
-        self._canvas.do(lambda d: template_wishes.collapse(d.graph, [], [frame], members))
+        self._canvas.do(lambda d: frames.collapse(d.graph, [], [frame], members))
 
 
 def _free(document: Document, base: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 
 from PySide6.QtCore import Qt
@@ -24,11 +23,10 @@ from app.ui.design.name_field import NameField
 from app.ui.design.raw_params import RawParams
 from app.ui.design.shared_params import (
     activation_type,
-    reset_all,
+    defaults,
     shared_parameters,
     text_of,
-    with_activation_param,
-    with_param,
+    text_to_write,
     with_templates,
 )
 from app.ui.document.document import Document
@@ -39,8 +37,9 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import MIXED
 from app.ui.widgets.param_section import ParamSection, tool_button
 from app.ui.widgets.texts import mark, tr, tr_data, trn
+from designer.graph import commands
 from designer.graph.commands import rename_layer, set_activation
-from designer.graph.edits import ChangeSet
+from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, check_layer_name
 from designer.graph.template import INSTANCE
@@ -327,8 +326,7 @@ class ParametersPanel(QWidget):
 
     def _show_values(self, layers: list[Layer]) -> None:
         if self._document is not None:
-            edit = reset_all(self._document.graph, self._context.registry, [layer.name for layer in layers])
-            self._reset.setEnabled(bool(edit))
+            self._reset.setEnabled(bool(self._reset_edit(self._document.graph, layers)))
         if self._operator_rows is not None:
             self._operator_rows.show_texts(
                 {
@@ -364,13 +362,18 @@ class ParametersPanel(QWidget):
     def _set_param(self, name: str, text: str) -> None:
         if self._document is None:
             return
-        names = [layer.name for layer in self._layers()]
-        self._document.do(lambda graph: with_param(graph, self._context.registry, names, name, text))
+        layers, registry = self._layers(), self._context.registry
+        texts = {layer.name: {name: text_to_write(registry.get(layer.type), name, text)} for layer in layers}
+        key = f"parameter {name} of {', '.join(texts)}"
+        self._document.do(lambda graph: commands.set_params(graph, texts, merge_key=key))
 
     def _reset_all(self) -> None:
         if self._document is not None:
-            names = [layer.name for layer in self._layers()]
-            self._document.do(lambda graph: reset_all(graph, self._context.registry, names))
+            layers = self._layers()
+            self._document.do(lambda graph: self._reset_edit(graph, layers))
+
+    def _reset_edit(self, graph: Graph, layers: list[Layer]) -> Edit:
+        return commands.reset_params(graph, *defaults(layers, self._context.registry))
 
     def _choose_activation(self) -> None:
         if self._document is None:
@@ -383,7 +386,7 @@ class ParametersPanel(QWidget):
 
     def _set_activation_param(self, name: str, text: str) -> None:
         if self._document is not None:
-            self._document.do(partial(with_activation_param, names=self._names, name=name, text=text))
+            self._document.do(lambda graph: commands.set_activation_param(graph, self._names, name, text))
 
     def _seal(self) -> None:
         if self._document is not None:

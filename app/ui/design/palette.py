@@ -19,16 +19,16 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.document.document import Document
-from app.ui.document.template_view import PREFIX
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.operator_search import search
 from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
-from designer.graph.template import INSTANCE, instances, would_recur
+from designer.graph.template import INSTANCE, would_recur
 from designer.graph.template_commands import remove_template
 from designer.operators.api import Category, Operator
+from designer.operators.default_layers import INSTANCE_OF
 
 MIME_TYPE = "application/x-layerwright-operator"
 _TYPE_ROLE = Qt.ItemDataRole.UserRole
@@ -193,7 +193,7 @@ class PalettePanel(QWidget):
         graph = self._document.root.graph if self._document is not None else None
         if graph is None or not graph.templates:
             return {}
-        counts = instances(graph)
+        counts = graph.instance_counts()
         return {name: counts[name] for name in sorted(graph.templates)}
 
     def _templates(self, words: Iterable[str]) -> list[QTreeWidgetItem]:
@@ -208,7 +208,7 @@ class PalettePanel(QWidget):
             item = QTreeWidgetItem([name])
             item.setSizeHint(0, self._row)
             item.setIcon(0, theme.category_icon(Category.DEVELOPMENT))
-            item.setData(0, _TYPE_ROLE, f"{PREFIX}{name}")
+            item.setData(0, _TYPE_ROLE, f"{INSTANCE_OF}{name}")
             shared = tr("{count} instances", count=count) if count != 1 else tr("1 instance")
             item.setData(
                 0, Qt.ItemDataRole.AccessibleTextRole, tr("{name}, a template, {shared}", name=name, shared=shared)
@@ -223,9 +223,9 @@ class PalettePanel(QWidget):
         """What can be done with a template: open it, or take it out of the document."""
         item = self._tree.itemAt(place)
         kind = str(item.data(0, _TYPE_ROLE) or "") if item is not None else ""
-        if not kind.startswith(PREFIX) or self._document is None:
+        if not kind.startswith(INSTANCE_OF) or self._document is None:
             return
-        name, root = kind.removeprefix(PREFIX), self._document.root
+        name, root = kind.removeprefix(INSTANCE_OF), self._document.root
         menu = QMenu(self)
         menu.setObjectName("palette.menu")
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

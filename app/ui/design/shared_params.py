@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from app.ui.widgets.texts import tr, trn
-from designer.graph.commands import set_params
-from designer.graph.edits import Edit
-from designer.graph.graph import Graph
 from designer.graph.model import Layer
 from designer.graph.template import INSTANCE, PARAMETER
 from designer.operators.api import Operator
@@ -16,52 +12,29 @@ from designer.operators.params import ParamError, Parameter
 from designer.operators.registry import Registry
 
 
-def with_activation_param(graph: Graph, *, names: tuple[str, ...], name: str, text: str) -> Edit:
-    """The edit that gives the activations attached to `names` this text of a parameter."""
-    edits: dict[str, tuple[Layer | None, Layer | None]] = {}
-    for layer in (graph[n] for n in names):
-        if layer.activation is not None:
-            spec = replace(layer.activation, params={**layer.activation.params, name: text})
-            edits[layer.name] = (layer, replace(layer, activation=spec))
-    where = names[0] if len(names) == 1 else trn("{count} layer", "{count} layers", len(names))
-    key = f"activation parameter {name} of {', '.join(names)}"
-    return Edit(tr("Change {name} of the activation of {where}", name=name, where=where), edits, merge_key=key)
+def text_to_write(cls: type[Operator] | None, name: str, text: str) -> str | None:
+    """What a document says for this text of a parameter: nothing where one beyond the 2022 tool's is at its default."""
+    parameter = cls.parameter(name) if cls is not None else None
+    return None if parameter is not None and parameter.info.extension and _means(parameter, text) else text
 
 
-def with_param(graph: Graph, registry: Registry, names: Sequence[str], name: str, text: str) -> Edit:
-    """The edit that gives layers this text of a parameter. One beyond the 2022 tool's is written only where it is not the default."""
-    key = f"parameter {name} of {', '.join(names)}"
-    edit = set_params(graph, {n: {name: text} for n in names}, merge_key=key)
-    layers = dict(edit.layers)
-    for layer_name in names:
-        before, after = layers[layer_name]
-        cls = registry.get(graph[layer_name].type)
-        parameter = cls.parameter(name) if cls is not None else None
-        if parameter is not None and after is not None and parameter.info.extension and _means(parameter, text):
-            rest = {n: t for n, t in after.params.items() if n != name}
-            layers[layer_name] = (before, replace(after, params=rest))
-    return replace(edit, layers=layers)
-
-
-def reset_all(graph: Graph, registry: Registry, names: Iterable[str]) -> Edit:
-    """The edit that gives every known parameter of layers, and of their activations, its default.
+def defaults(
+    layers: Iterable[Layer], registry: Registry
+) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+    """The defaults of all known parameters of layers and of their activations, as texts: {layer: {parameter: text}}.
 
     Which template an instance is one of stays, and so does what no declaration knows.
     """
-    edits: dict[str, tuple[Layer | None, Layer | None]] = {}
-    for layer in (graph[n] for n in names):
+    params: dict[str, dict[str, str]] = {}
+    activations: dict[str, dict[str, str]] = {}
+    for layer in layers:
         cls, spec = registry.get(layer.type), layer.activation
-        after = layer
         if cls is not None:
-            kept = {PARAMETER} if layer.type == INSTANCE else set()
-            after = replace(after, params=_defaults(cls, layer.params, kept))
+            params[layer.name] = _defaults(cls, layer.params, {PARAMETER} if layer.type == INSTANCE else set())
         attached = registry.activations.get(spec.type) if spec is not None else None
         if spec is not None and attached is not None:
-            after = replace(after, activation=replace(spec, params=_defaults(attached, spec.params, set())))
-        if after != layer:
-            edits[layer.name] = (layer, after)
-    where = next(iter(edits)) if len(edits) == 1 else trn("{count} layer", "{count} layers", len(edits))
-    return Edit(tr("Reset parameters of {where}", where=where), edits)
+            activations[layer.name] = _defaults(attached, spec.params, set())
+    return params, activations
 
 
 def _defaults(cls: type[Operator], texts: Mapping[str, str], kept: set[str]) -> dict[str, str]:

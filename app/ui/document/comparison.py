@@ -16,7 +16,6 @@ from designer.graph.compare import Comparison, compare
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
-from designer.graph.template import made_of
 
 if TYPE_CHECKING:
     from app.ui.engine.context import Context
@@ -96,7 +95,7 @@ class DocumentComparison(QObject):
         if self.other is None:
             return frozenset()
         inside = [name for name, template in self.result.templates.items() if template.means]
-        return made_of(self._context.document.graph, inside)
+        return self._context.document.graph.instances_using(inside)
 
     def shown_other(self) -> Graph | None:
         """The other side of what is shown."""

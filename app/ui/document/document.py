@@ -12,12 +12,13 @@ from PySide6.QtCore import QObject, Signal
 
 from app.ui.widgets.texts import tr
 from designer.files.settings import Settings, find_settings, read_settings
+from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
-from designer.graph.template import INSTANCE, PARAMETER, instances, made_of
+from designer.graph.template import INSTANCE, PARAMETER
 from designer.operators.registry import Registry
 from designer.operators.training_branch import missing_output, training_branch
 
@@ -45,7 +46,7 @@ class Document(QObject):
         self.registry = registry
         self.history = History(graph)
         self.inference = Inference(graph, registry)
-        self._instances = instances(graph)
+        self._instances = graph.instance_counts()
         self.training = training_branch(graph, registry)  # the layers that inference leaves out
         self.path = path
         self.reading = reading  # findings of the reader, shown beside those of the inference
@@ -98,18 +99,13 @@ class Document(QObject):
 
     def change_settings(self, **changes: Any) -> None:
         """Put other values into the settings, by field name: a step of the history like any other. Typed numbers merge."""
-        values = {key: (getattr(self.settings, key), value) for key, value in changes.items()}
-        changed = {key: (before, after) for key, (before, after) in values.items() if before != after}
-        numbers = all(isinstance(before, int) and isinstance(after, int) for before, after in changed.values())
-        names = tr(" and ").join(sorted(key.replace("_", " ") for key in changed))
-        self.history.commit(
-            Edit(tr("Change {names}", names=names), merge_key=f"settings {names}" if numbers else "", settings=changed)
-        )
+        before = {key: getattr(self.settings, key) for key in changes}
+        self.history.commit(commands.set_settings(before, changes))
         self._check_clean()
 
     def keep(self, key: str, text: str | None) -> None:
         """Put a property that undo passes by, such as a view of the canvas; the document has to be saved for it."""
-        self.history.put(Edit(tr("Keep {key}", key=key), properties={key: (self.graph.properties.get(key), text)}))
+        self.history.put(commands.set_property(self.graph, key, text))
         self._check_clean()
 
     def _with_files(self, edit: Edit) -> Edit:
@@ -147,7 +143,7 @@ class Document(QObject):
         """Count again after a change; the instances of templates that have another number of them now."""
         if not (change.templates or change.computed or change.removed):
             return set()
-        before, self._instances = self._instances, instances(self.graph) if self.graph.templates else Counter()
+        before, self._instances = self._instances, self.graph.instance_counts() if self.graph.templates else Counter()
         others = {name for name in before | self._instances if before[name] != self._instances[name]}
         return (
             {x.name for x in self.graph if x.type == INSTANCE and x.params.get(PARAMETER) in others}
@@ -161,7 +157,7 @@ class Document(QObject):
         states = self.inference.update(change)
         if change.templates:  # what an instance computes is another thing now
             change = replace(
-                change, reconfigured=change.reconfigured | made_of(self.graph, change.templates) - change.added
+                change, reconfigured=change.reconfigured | self.graph.instances_using(change.templates) - change.added
             )
         if change.computed or change.removed:
             before, self.training = self.training, training_branch(self.graph, self.registry)

@@ -6,25 +6,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QObject
 
 from app.ui.document.document import Document
-from app.ui.widgets.texts import tr
 from designer.files.settings import Settings
+from designer.graph.compare import edit_between
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
-from designer.graph.model import Layer
-from designer.graph.template import INSTANCE, PARAMETER, Template, made_of
+from designer.graph.template import INSTANCE, PARAMETER
 from designer.graph.template_commands import edit_template
 from designer.graph.types import TensorType
 from designer.operators.inside import InsideInference, feeds_of
 from designer.operators.training_branch import training_branch
-
-T = TypeVar("T")
-PREFIX = f"{INSTANCE}:"  # begins what palette and search call an operator and is an instance of a template
 
 
 class Step(NamedTuple):
@@ -48,9 +44,8 @@ class TemplateView(Document):
         self._file = outer.root
         self.registry = outer.registry
         self.history = self._file.history
-        self._shown: Template = self._file.graph.templates[self.template]
         self.graph = self._file.graph.inside(self.template)
-        self.renamed: Mapping[str, str] = {}  # by the last change
+        self.renamed: Mapping[str, str] = {}  # layers, by the last change
         self._inside = InsideInference(self.graph, self.registry, self._feeds())
         self.inference = self._inside
         self.training = self._training()
@@ -130,21 +125,22 @@ class TemplateView(Document):
 
     def follow(self, change: ChangeSet) -> bool:
         """Take over what the file's change means here, once what is around is true; False when the way in is gone."""
-        if change.templates:
-            self._rename()
-        layer = self.outer.graph.get(self.instance)
-        if self.instance and (layer is None or layer.params.get(PARAMETER) != self.template):
-            self.instance = self._renamed_instance(change)
+        outer = self.outer.renamed if isinstance(self.outer, TemplateView) else change.renamed
+        self.instance = outer.get(self.instance, self.instance)
+        self.renamed = change.renamed_inside.get(self.template, {})
+        self.template = change.renamed_templates.get(self.template, self.template)
         if not TemplateView.leads(self.outer, Step(self.instance, self.template)):
             return False
-        self.renamed = {}
-        edit = self._difference() if change.templates else Edit(tr("Follow"))
-        self._shown = self._file.graph.templates[self.template]
-        mine = self.graph.apply(edit) if edit else ChangeSet()
+        mine = ChangeSet()
+        if change.templates:
+            edit = edit_between(self.graph, self._file.graph.inside(self.template), "Follow", self.renamed)
+            mine = self.graph.apply(edit) if edit is not None else mine
         self._inside.inside.feed(self._feeds())
         states = self.inference.update(mine)
         if mine.templates:
-            mine = replace(mine, reconfigured=mine.reconfigured | made_of(self.graph, mine.templates) - mine.added)
+            mine = replace(
+                mine, reconfigured=mine.reconfigured | self.graph.instances_using(mine.templates) - mine.added
+            )
         before, self.training = self.training, self._training()
         states |= (before ^ self.training) & self.graph.layers.keys()
         before_count, self._counted = self._counted, self._file.instances
@@ -166,49 +162,3 @@ class TemplateView(Document):
         if self.instance in self.outer.training:
             return frozenset(self.graph.layers)
         return training_branch(self.graph, self.registry)
-
-    def _rename(self) -> None:
-        """Where the template has another name now, take that."""
-        templates = self._file.graph.templates
-        if self.template in templates:
-            return
-        same = [
-            t.name for t in templates.values() if t.layers == self._shown.layers and t.name not in self.graph.templates
-        ]
-        if len(same) == 1:
-            self.template = same[0]
-
-    def _renamed_instance(self, change: ChangeSet) -> str:
-        outer = self.outer
-        names = outer.renamed if isinstance(outer, TemplateView) else change.renamed
-        return names.get(self.instance, self.instance)
-
-    def _difference(self) -> Edit:
-        """From the graph as it is shown to what the file has now."""
-        new = self._file.graph.inside(self.template)
-        layers = _changed(self.graph.layers, new.layers)
-        self.renamed = _renamed(layers)
-        return Edit(
-            tr("Follow"),
-            layers,
-            _changed(self.graph.properties, new.properties),
-            _changed(self.graph.frames, new.frames),
-            renamed=self.renamed,
-            templates=_changed(self.graph.templates, new.templates),
-        )
-
-
-def _changed(before: Mapping[str, T], after: Mapping[str, T]) -> dict[str, tuple[T | None, T | None]]:
-    names = [*before, *(name for name in after if name not in before)]
-    return {n: (before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)}
-
-
-def _renamed(layers: Mapping[str, tuple[Layer | None, Layer | None]]) -> dict[str, str]:
-    """Layers that went and came with another name and are the same otherwise: undo and redo do not say who was renamed."""
-    gone = [old for old, new in layers.values() if old is not None and new is None]
-    come = {_but_name(new): new.name for old, new in layers.values() if old is None and new is not None}
-    return {old.name: come[key] for old in gone if (key := _but_name(old)) in come}
-
-
-def _but_name(layer: Layer) -> tuple[object, ...]:
-    return layer.type, layer.position, tuple(layer.params.items()), len(layer.inputs)

@@ -64,6 +64,9 @@ class ElementWise(
         Example((image(3), image(3)), {"operation": "power"}),
     )
 
+    def base_name(self) -> str:
+        return self.operation
+
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.operation in _FLOAT_ONLY and not inputs[0].dtype.is_float:
             raise ShapeError(

@@ -1,0 +1,283 @@
+"""Editing links by gestures: which ports take a dragged link, what a dropped one does, and the points a link runs through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from PySide6.QtCore import QElapsedTimer, QPointF, QTimer
+
+from app.ui.canvas import gestures
+from app.ui.canvas.links import LinkItem
+from app.ui.canvas.node import LayerItem
+from app.ui.canvas.node_paint import READABLE
+from app.ui.canvas.ports import PortDot
+from app.ui.canvas.projection import Projection
+from app.ui.canvas.viewer import LayerViewer
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.widgets.texts import tr
+from designer.graph import commands, routes
+from designer.graph.arrangement import on_grid
+from designer.graph.diagnostics import errors
+from designer.graph.edits import Edit
+from designer.graph.model import Layer, Source
+from designer.operators import links
+from designer.operators.api import Operator
+
+SLICE_MS = 6  # for which ports are checked at a time
+Connect = Callable[[Layer], Edit]  # how a new layer joins the network
+Accepts = Callable[[type[Operator]], bool]
+
+
+class Do(Protocol):
+    """Commits an edit of the document that is shown; None when it was refused."""
+
+    def __call__(self, request: Callable[[Document], Edit]) -> Edit | None: ...
+
+
+class Search(Protocol):
+    """Opens the search for an operator that joins the network in a given way."""
+
+    def __call__(self, place: QPointF, join: Connect | None, accepts: Accepts | None = None) -> None: ...
+
+
+class LinkEditor:
+    """Follows the viewer's link gestures."""
+
+    def __init__(self, context: Context, viewer: LayerViewer, projection: Projection, do: Do, search: Search) -> None:
+        self._context = context
+        self._viewer = viewer
+        self._projection = projection
+        self._do = do
+        self._search = search
+        self._drag: gestures.Link | None = None
+        self._loop: set[str] = set()  # layers with which the dragged link would close a loop
+        self._checked: set[str] = set()
+        self._waiting: list[str] = []  # layers in view
+        self._later = QTimer(viewer, interval=0, timeout=self._check_some)
+        viewer.dropped_on_link.connect(self._on_node_dropped)
+        viewer.link_started.connect(self._on_started)
+        viewer.link_near.connect(self._check)
+        viewer.link_ended.connect(self._on_ended)
+        viewer.link_dropped.connect(self._on_dropped)
+        viewer.horizontalScrollBar().valueChanged.connect(self._look_around)
+        viewer.verticalScrollBar().valueChanged.connect(self._look_around)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether ports in view were not checked yet."""
+        return bool(self._waiting)
+
+    def _on_started(self, drag: gestures.Link) -> None:
+        """Grey out the ports in view that cannot take the link, each with its reason; others when they come into view."""
+        document = self._projection.document
+        if document is None:
+            return
+        own = drag.anchor.node.layer
+        self._loop = document.graph.downstream([own]) if drag.anchor.is_input else document.graph.upstream([own])
+        self._drag = drag
+        self._checked.clear()
+        self._look_around()
+        self._check_some()
+
+    def _look_around(self) -> None:
+        """Note the nodes in view that were not checked yet. Ports that are too small to be seen are checked when one is pointed at."""
+        viewer = self._viewer
+        if self._drag is None or viewer.zoom < READABLE:
+            return
+        area = viewer.mapToScene(viewer.viewport().rect()).boundingRect()
+        self._waiting = [name for name in self._projection.within(area) if name not in self._checked]
+        if self._waiting:
+            self._later.start()
+
+    def _check_some(self) -> None:
+        """Check ports for a moment, and the rest at the next turn: the pointer never waits for them."""
+        clock = QElapsedTimer()
+        clock.start()
+        while self._waiting and clock.elapsed() < SLICE_MS:
+            self._check(self._projection.get(self._waiting.pop()))
+        if not self._waiting:
+            self._later.stop()
+
+    def _check(self, item: object) -> None:
+        """Grey out those ports of a node that cannot take the link, or that it would not fit."""
+        document, drag = self._projection.document, self._drag
+        if document is None or drag is None or not isinstance(item, LayerItem) or item.layer in self._checked:
+            return
+        self._checked.add(item.layer)
+        anchor = drag.anchor
+        loose = drag.detached.key if drag.detached is not None else None
+        dots = item.outputs if anchor.is_input else item.inputs
+        for dot in dots:
+            start, end = (dot, anchor) if anchor.is_input else (anchor, dot)
+            source, consumer, index = source_of(start), end.node.layer, end.index
+            refusal = links.refusal(document.inference, source, consumer, index)
+            if item.layer in self._loop:
+                refusal = tr("the connection would close a loop")
+            dot.refuse(refusal, "" if refusal else links.misfit(document.inference, source, consumer, index, loose))
+        if any(dot.greyed for dot in dots):
+            item.update()
+
+    def _on_ended(self) -> None:
+        self._later.stop()
+        self._waiting.clear()
+        self._drag = None
+        for name in self._checked:
+            item = self._projection.get(name)
+            for dot in (*item.inputs, *item.outputs) if item is not None else ():
+                dot.refuse("")
+            if item is not None:
+                item.update()
+        self._checked.clear()
+
+    def _on_dropped(self, drag: gestures.Link, target: object, place: QPointF) -> None:
+        anchor, detached = drag.anchor, drag.detached
+        if not isinstance(target, PortDot):
+            if detached is not None:
+                self._do(lambda d: commands.disconnect(d.graph, *detached.key, close_gap=_variadic(d, detached)))
+            else:
+                self._search_for(anchor, place)
+            return
+        source, consumer = (target, anchor) if anchor.is_input else (anchor, target)
+        name, index = consumer.node.layer, consumer.index
+        if detached is None:
+            done = self._do(lambda d: commands.connect(d.graph, source_of(source), name, index))
+        elif consumer is not detached.target or source is not detached.source:
+            done = self._do(
+                lambda d: commands.move_link(
+                    d.graph, detached.key, source_of(source), name, index, close_gap=_variadic(d, detached)
+                )
+            )
+        else:
+            return
+        if done is not None:
+            self._tell_misfit(name)
+
+    def _tell_misfit(self, name: str) -> None:
+        """Say what is wrong with a layer that was just connected, where something is."""
+        document = self._projection.document
+        state = document.inference.states.get(name) if document is not None else None
+        wrong = errors(state.diagnostics) if state is not None else ()
+        if wrong:
+            text = tr("Connected, but it does not fit: {rule}. Type Checking has more.", rule=wrong[0].message)
+            self._context.message.emit("warning", text)
+
+    def _on_node_dropped(self, name: str, place: QPointF, link: object) -> None:
+        """A node that nothing was connected to was dropped on a link."""
+        if not isinstance(link, LinkItem):
+            return
+        spot, key = (round(place.x()), round(place.y())), link.key
+        if self._do(lambda d: commands.insert_on_link(d.graph, replace(d.graph[name], position=spot), *key)) is None:
+            self._projection.reset_positions([name])
+        else:
+            self._tell_misfit(name)
+
+    def _search_for(self, anchor: PortDot, place: QPointF) -> None:
+        """A new link was dropped on nothing: offer the operators that it can lead to."""
+        document = self._projection.document
+        if document is None:
+            return
+        item: LayerItem = anchor.node
+        source = None if anchor.is_input else source_of(anchor)
+        consumer = (item.layer, anchor.index) if anchor.is_input else None
+
+        def join(layer: Layer) -> Edit:
+            return commands.add_connected(document.graph, layer, source, consumer)
+
+        tensor = document.inference.carried(source) if source is not None else None
+
+        def accepts(cls: type[Operator]) -> bool:
+            if anchor.is_input:
+                return bool(cls.outputs)
+            return bool(cls.inputs) and (tensor is None or not cls.inputs[0].refusal(tensor))
+
+        self._search(place, join, accepts)
+
+
+def _variadic(document: Document, link: LinkItem) -> bool:
+    return links.is_variadic(document.inference, *link.key)
+
+
+def source_of(dot: PortDot) -> Source:
+    """The producer that an output dot stands for; the first output has no port name."""
+    return Source(dot.node.layer, dot.look.name if dot.index else "")
+
+
+class RouteEditor:
+    """Adds, moves and removes the points that links run through, by gestures and from the menu."""
+
+    def __init__(self, viewer: LayerViewer, projection: Projection, do: Do) -> None:
+        self._viewer = viewer
+        self._projection = projection
+        self._do = do
+        viewer.route_wanted.connect(self._on_wanted)
+        viewer.point_dropped.connect(self._on_dropped)
+
+    def _on_wanted(self, link: object, place: QPointF) -> None:
+        """Alt and a double click: a point more, or one less."""
+        if isinstance(link, LinkItem):
+            number = link.point_at(place, self._viewer.zoom)
+            if number is None:
+                self._add(link, place)
+            else:
+                self._remove(link, number)
+
+    def _on_dropped(self, link: object, number: int, place: QPointF) -> None:
+        if isinstance(link, LinkItem):
+            points = self._points(link)
+            if number < len(points):
+                points[number] = on_grid(place.x(), place.y())
+                self._set(link, points, tr("Move reroute point"))
+
+    def add(self) -> None:
+        """Add a point to the selected link where the pointer is, or in its middle."""
+        link = self._selected()
+        if link is not None:
+            place = self._viewer.menu_place
+            near = place is not None and link.shape().contains(place)
+            self._add(link, place if near and place is not None else link.path().pointAtPercent(0.5))
+
+    def remove(self) -> None:
+        """Remove the selected link's point that is nearest to the pointer, or its last one."""
+        link = self._selected()
+        if link is None or not link.points:
+            return
+        place = self._viewer.menu_place
+        numbers = range(len(link.points))
+        number = numbers[-1] if place is None else min(numbers, key=lambda n: _apart(link.points[n], place))
+        self._remove(link, number)
+
+    def straighten(self) -> None:
+        """Remove all points of the selected links."""
+        for link in self._viewer.selected_links():
+            if link.points:
+                self._set(link, [], tr("Straighten link"))
+
+    def _selected(self) -> LinkItem | None:
+        links = self._viewer.selected_links()
+        return links[0] if len(links) == 1 else None
+
+    def _points(self, link: LinkItem) -> list[routes.Point]:
+        document = self._projection.document
+        layer = document.graph.get(link.key[0]) if document is not None else None
+        return list(routes.routes_of(layer).get(link.key[1], ())) if layer is not None else []
+
+    def _add(self, link: LinkItem, place: QPointF) -> None:
+        points = self._points(link)
+        points.insert(link.slot_at(place), on_grid(place.x(), place.y()))
+        self._set(link, points, tr("Add reroute point"))
+
+    def _remove(self, link: LinkItem, number: int) -> None:
+        points = self._points(link)
+        del points[number]
+        self._set(link, points, tr("Remove reroute point"))
+
+    def _set(self, link: LinkItem, points: list[routes.Point], title: str) -> None:
+        name, index = link.key
+        self._do(lambda d: routes.set_route(d.graph, name, index, points, title))
+
+
+def _apart(a: QPointF, b: QPointF) -> float:
+    return abs(a.x() - b.x()) + abs(a.y() - b.y())

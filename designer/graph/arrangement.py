@@ -1,0 +1,140 @@
+"""Edits of positions: laying out, aligning, distributing and making room."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import NamedTuple
+
+from designer.graph import routes
+from designer.graph.commands import move_layers
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.layout import Box, arrange
+from designer.graph.model import GRID, ROUTES, Frame
+
+FRAME_TOP = 3 * GRID  # room for the title of a frame
+FRAME_EDGE = 2 * GRID
+Position = tuple[int, int]  # canvas units, on the grid
+
+
+def on_grid(x: float, y: float) -> Position:
+    """The nearest grid point."""
+    return (round(x / GRID) * GRID, round(y / GRID) * GRID)
+
+
+def lay_out(
+    graph: Graph, boxes: Mapping[str, Box], names: Collection[str], held: Mapping[str, Collection[str]]
+) -> Edit:
+    """Lay out `names`. Frames are fitted again around the layers that they hold: {frame: layers}.
+
+    `boxes` has the sizes of the layers of `names` and of those that frames hold.
+    """
+    places = arrange(graph, boxes, names)
+    edit = _straightened(graph, move_layers(graph, places), names)
+    frames: dict[str, tuple[Frame | None, Frame | None]] = {}
+    for key, inside in held.items():
+        if any(places.get(n, graph[n].position) != graph[n].position for n in inside):
+            rect = around({n: places.get(n, graph[n].position) for n in inside}, boxes)
+            frames[key] = (graph.frames[key], replace(graph.frames[key], rect=rect))
+    return replace(edit, title="Lay out", frames=frames) if edit.layers else edit
+
+
+def _straightened(graph: Graph, edit: Edit, names: Collection[str]) -> Edit:
+    """The edit without the points of links among the layers that were laid out: they led around what was there."""
+    layers = dict(edit.layers)
+    for name in names:
+        if ROUTES in graph[name].attributes:
+            before, after = layers.get(name, (graph[name], graph[name]))
+            layers[name] = (before, routes.cleared(after, names) if after is not None else None)
+    return replace(edit, layers={n: pair for n, pair in layers.items() if pair[0] != pair[1]})
+
+
+def around(places: Mapping[str, Position], boxes: Mapping[str, Box]) -> tuple[int, int, int, int]:
+    """The rect of a frame that holds layers at `places`."""
+    left = min(x for x, _ in places.values()) - FRAME_EDGE
+    top = min(y for _, y in places.values()) - FRAME_TOP
+    right = max(x + boxes[n].width for n, (x, _) in places.items()) + FRAME_EDGE
+    bottom = max(y + boxes[n].height for n, (_, y) in places.items()) + GRID
+    return (left, top, _up(right - left), _up(bottom - top))
+
+
+def _up(length: float) -> int:
+    return -int(-length // GRID) * GRID
+
+
+class Side(Enum):
+    """What layers are aligned at, as (axis, share of their size)."""
+
+    LEFT = (0, 0.0)
+    CENTRE = (0, 0.5)
+    RIGHT = (0, 1.0)
+    TOP = (1, 0.0)
+    MIDDLE = (1, 0.5)
+    BOTTOM = (1, 1.0)
+
+
+Sizes = Mapping[str, tuple[float, float]]  # width and height of the boxes of layers
+
+
+def align(graph: Graph, sizes: Sizes, names: Sequence[str], side: Side) -> Edit:
+    """Put one side of layers on a line: the outermost side of them, or the middle between the outermost."""
+    axis, share = side.value
+    starts = {n: float(graph[n].position[axis]) for n in names}
+    low = min(starts.values())
+    high = max(starts[n] + sizes[n][axis] for n in names)
+    line = low + share * (high - low)
+    places = {n: _moved(graph[n].position, axis, line - share * sizes[n][axis]) for n in names}
+    return replace(move_layers(graph, places), title=f"Align {side.name.lower()}")
+
+
+def distribute(graph: Graph, sizes: Sizes, names: Sequence[str], *, vertical: bool) -> Edit:
+    """Space layers equally between the two outermost ones, which stay."""
+    axis = int(vertical)
+    order = sorted(names, key=lambda n: (graph[n].position[axis], n))
+    first, last = graph[order[0]].position[axis], graph[order[-1]].position[axis] + sizes[order[-1]][axis]
+    gap = (last - first - sum(sizes[n][axis] for n in order)) / max(1, len(order) - 1)
+    places: dict[str, Position] = {}
+    start = float(first)
+    for name in order:
+        places[name] = _moved(graph[name].position, axis, start)
+        start += sizes[name][axis] + gap
+    del places[order[-1]]
+    return replace(move_layers(graph, places), title=f"Distribute {'vertically' if vertical else 'horizontally'}")
+
+
+def _moved(position: Position, axis: int, to: float) -> Position:
+    place = round(to / GRID) * GRID
+    return (place, position[1]) if axis == 0 else (position[0], place)
+
+
+class Rect(NamedTuple):
+    """A part of the canvas."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Rect) -> bool:
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+    def grown(self, by: float) -> Rect:
+        return Rect(self.left - by, self.top - by, self.right + by, self.bottom + by)
+
+
+def make_room(graph: Graph, rects: Mapping[str, Rect], room: Rect, behind: Collection[str]) -> Edit:
+    """Move the layers of `behind` to the right, all as far as the one that is most in the way of `room` needs.
+
+    `rects` has the boxes of `behind`. Layers to the left of `room` stay. No layer moves where none is in the way.
+    """
+    moving = [n for n in behind if rects[n].right > room.left]
+    blocking = [rects[n] for n in moving if rects[n].meets(room)]
+    if not blocking:
+        return Edit("Make room")
+    run = _up(max(room.right - rect.left for rect in blocking))
+    places = {n: (graph[n].position[0] + run, graph[n].position[1]) for n in moving}
+    return replace(move_layers(graph, places), title="Make room")

@@ -1,0 +1,48 @@
+"""Bypassed layers: they keep their links, parameters and weights, but hand on the first input that fits their output."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import BYPASSED, Layer
+from designer.graph.template import INPUT, OUTPUT
+
+
+def bypass(graph: Graph, inference: Inference, names: Sequence[str], *, ends: Collection[str] = ()) -> Edit:
+    """Bypass layers, or end the bypass where all of them are bypassed.
+
+    Refuses a layer of `ends`, which feed or show the network, and one none of whose inputs has the shape of its output.
+    """
+    on = not all(graph[n].bypassed for n in names)
+    for name in names if on else ():
+        why, remedy = _refusal(inference, name, ends)
+        if why:
+            message = f"'{name}' cannot be bypassed: {why}"
+            raise DiagnosticError(Diagnostic("bypass", message, layer=name, remedy=remedy))
+    edits = {n: (graph[n], _bypassed(graph[n], on)) for n in names}
+    what = names[0] if len(names) == 1 else f"{len(names)} layers"
+    return Edit(f"Bypass {what}" if on else f"End bypass of {what}", edits)
+
+
+def _bypassed(layer: Layer, on: bool) -> Layer:
+    kept = {k: v for k, v in layer.attributes.items() if k != BYPASSED}
+    return replace(layer, attributes={**kept, BYPASSED: "true"} if on else kept)
+
+
+def _refusal(inference: Inference, name: str, ends: Collection[str]) -> tuple[str, str]:
+    """Why a layer cannot be bypassed, and the remedy; empty where it can."""
+    if name in ends or inference.graph[name].type in (INPUT, OUTPUT):
+        return "it feeds or shows the network", "bypass a layer between inputs and outputs"
+    state = inference.states[name]
+    if state.outputs is None:
+        return "the shape of its output is not known", "connect its inputs first"
+    if len(state.outputs) != 1:
+        return f"it has {len(state.outputs)} outputs", "bypass the layers that read it"
+    if inference.passed_input(name) is None:
+        return "no input has the shape of its output", "delete it with Ctrl+Delete to heal its links"
+    return "", ""

@@ -1,0 +1,82 @@
+"""Edits of comment frames, and of what is collapsed into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from designer.graph.commands import check_text, collapse_layers, counted, move_layers
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import FOLDED, Frame, Layer
+from designer.graph.naming import unique_name
+
+Members = Callable[[str], tuple[list[str], list[str]]]  # of a frame: the layers and the frames in it
+
+
+def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
+    """Add, change or remove (None) a comment frame."""
+    if frame is not None:
+        check_text(f"{frame.title}{frame.text}{frame.color}", "frame", None)
+    return Edit("Change frame", frames={frame_id: (graph.frames.get(frame_id), frame)})
+
+
+def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
+    """A comment frame under a free id."""
+    frame_id = unique_name("frame", graph.frames)
+    return replace(set_frame(graph, frame_id, Frame(frame_id, "Comment", rect=rect)), title="Add frame")
+
+
+def move_frame(
+    graph: Graph, frame_id: str, rect: tuple[int, int, int, int], places: Mapping[str, tuple[int, int]]
+) -> Edit:
+    """Another rect for a frame, and other positions for the layers that move with it."""
+    edit = set_frame(graph, frame_id, replace(graph.frames[frame_id], rect=rect))
+    old = graph.frames[frame_id].rect
+    dx, dy = rect[0] - old[0], rect[1] - old[1]
+    inside = {frame_id} if graph.frames[frame_id].collapsed else set()
+    while more := {key for key, frame in graph.frames.items() if frame.folded in inside} - inside:
+        inside |= more
+    inner = {
+        key: (graph.frames[key], replace(graph.frames[key], rect=(x + dx, y + dy, width, height)))
+        for key in inside - {frame_id}
+        for x, y, width, height in (graph.frames[key].rect,)
+    }
+    return replace(move_layers(graph, places), title="Move frame", frames={**edit.frames, **inner})
+
+
+def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
+    """Remove frames; the layers in them stay."""
+    frames = {i: (graph.frames[i], None) for i in ids}
+    held = {layer.name: layer for layer in graph if layer.folded in frames}
+    shown = {name: (layer, _folded(layer, "")) for name, layer in held.items()}
+    return Edit(f"Delete {counted(len(frames), 'frame')}", shown, frames=frames)
+
+
+def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members: Members) -> Edit:
+    """Collapse layers and frames to their titles; expand them when all are collapsed."""
+    fold = not (all(graph[n].collapsed for n in names) and all(graph.frames[f].collapsed for f in frames))
+    edit = collapse_layers(graph, names, fold)
+    changed: dict[str, tuple[Frame | None, Frame | None]] = {}
+    layers = dict(edit.layers)
+    for key in frames:
+        if graph.frames[key].collapsed == fold:
+            continue
+        changed[key] = (graph.frames[key], replace(graph.frames[key], collapsed=fold))
+        inside, others = members(key)
+        into = key if fold else ""
+        for name in inside:
+            layer = layers.get(name, (None, graph[name]))[1]
+            assert layer is not None
+            layers[name] = (graph[name], _folded(layer, into))
+        for other in others:
+            before = graph.frames[other]
+            changed[other] = (before, replace(changed.get(other, (None, before))[1] or before, folded=into))
+    title = edit.title if names else f"{'Collapse' if fold else 'Expand'} {counted(len(frames), 'frame')}"
+    return replace(edit, title=title, layers=layers, frames=changed)
+
+
+def _folded(layer: Layer, into: str) -> Layer:
+    """The layer, hidden by the frame `into`, or by none."""
+    kept = {k: v for k, v in layer.attributes.items() if k != FOLDED}
+    return replace(layer, attributes={**kept, FOLDED: into} if into else kept)

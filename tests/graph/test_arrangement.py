@@ -1,0 +1,73 @@
+"""Edits of positions: aligned, distributed and moved out of the way."""
+
+from __future__ import annotations
+
+import pytest
+from test_commands import check_reversible
+
+from designer.graph.arrangement import Rect, Side, align, around, distribute, lay_out, make_room
+from designer.graph.graph import Graph
+from designer.graph.layout import Box
+from designer.graph.model import Frame, Layer, Source
+
+SIZES = {"a": (160.0, 64.0), "b": (160.0, 96.0), "c": (192.0, 64.0), "d": (160.0, 64.0)}
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return Graph(
+        [
+            Layer("a", "tiny", (0, 0)),
+            Layer("b", "tiny", (240, 64), (Source("a"),)),
+            Layer("c", "tiny", (480, 32), (Source("b"),)),
+            Layer("d", "tiny", (960, 0), (Source("c"),)),
+        ],
+        frames=[Frame("f", rect=(0, 0, 16, 16))],
+    )
+
+
+def rects(graph: Graph) -> dict[str, Rect]:
+    found = {}
+    for layer in graph:
+        (x, y), (width, height) = layer.position, SIZES[layer.name]
+        found[layer.name] = Rect(x, y, x + width, y + height)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("side", "expected"),
+    [
+        (Side.LEFT, [(0, 0), (0, 64), (0, 32)]),
+        (Side.RIGHT, [(512, 0), (512, 64), (480, 32)]),
+        (Side.CENTRE, [(256, 0), (256, 64), (240, 32)]),
+        (Side.TOP, [(0, 0), (240, 0), (480, 0)]),
+        (Side.BOTTOM, [(0, 96), (240, 64), (480, 96)]),
+        (Side.MIDDLE, [(0, 48), (240, 32), (480, 48)]),
+    ],
+)
+def test_layers_are_aligned_on_the_grid(graph: Graph, side: Side, expected: list[tuple[int, int]]) -> None:
+    check_reversible(graph, align(graph, SIZES, ["a", "b", "c"], side))
+    assert [graph[n].position for n in "abc"] == expected
+
+
+def test_layers_are_distributed_between_the_outermost(graph: Graph) -> None:
+    check_reversible(graph, distribute(graph, SIZES, ["c", "a", "d", "b"], vertical=False))
+    assert [graph[n].position[0] for n in "abcd"] == [0, 304, 624, 960]
+    graph.apply(distribute(graph, SIZES, ["a", "c", "b"], vertical=True))
+    assert [graph[n].position[1] for n in "acb"] == [0, 32, 64]
+
+
+def test_what_is_in_the_way_moves_with_all_behind_it(graph: Graph) -> None:
+    check_reversible(graph, make_room(graph, rects(graph), Rect(400, 0, 600, 64), ["b", "c", "d"]))
+    assert graph["a"].position == (0, 0)
+    assert graph["c"].position[0] >= 600
+    assert graph["d"].position[0] - graph["c"].position[0] == 480
+    assert not make_room(graph, rects(graph), Rect(0, 400, 2000, 500), ["b", "c", "d"])
+
+
+def test_frames_are_fitted_again_around_what_was_laid_out(graph: Graph) -> None:
+    boxes = {n: Box(*SIZES[n], (32.0,), {"": 32.0}, 0) for n in graph.layers}
+    check_reversible(graph, lay_out(graph, boxes, list(graph.layers), {"f": ["a", "b"]}))
+    places = {n: graph[n].position for n in "ab"}
+    assert graph.frames["f"].rect == around(places, boxes)
+    assert len({graph[n].position[0] for n in "abcd"}) == 4
