@@ -46,8 +46,10 @@ docs: setup
 texts: setup
 	$(BIN)/python -m app.checks.texts_catalogue resources/languages/layerwright.pot
 
+# One group or more: make bench ONLY="engines canvas" (the names are in tests/benchmarks).
 bench: setup
-	$(THREADS) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q tests/benchmarks --benchmark-enable --benchmark-only --benchmark-json=build/bench.json
+	$(THREADS) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q --timeout 1800 --benchmark-enable --benchmark-only \
+		--benchmark-quiet --benchmark-json=build/bench.json $(if $(ONLY),$(ONLY:%=tests/benchmarks/test_%.py),tests/benchmarks)
 
 screenshots: setup
 	xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/python -m app.checks.screenshots docs/screenshots

@@ -1,15 +1,13 @@
-"""How long a person waits while looking at a network: the sample denoiser on a photograph of 512 x 512.
+"""How long a user waits while looking at a network: the sample denoiser on a photograph of 512 x 512.
 
-Figures are ratios of interleaved runs in one process; an ordinary test run goes through the same code once, small.
+`make bench` measures at full size; an ordinary test run goes through the same code once, small.
 """
 
 from __future__ import annotations
 
-from statistics import median
-from time import perf_counter
-
 import numpy as np
 import pytest
+from bench_kit import best_of_turns
 
 import samples
 from designer.files.document import read_document
@@ -53,32 +51,10 @@ def session_of(registry, photograph, name="denoiser_analyze.xml") -> Session:
     return session
 
 
-def seconds(work) -> float:
-    started = perf_counter()
-    work()
-    return perf_counter() - started
-
-
-def ratio(benchmark, ours, plain, name, limit) -> None:
-    """Run both in turns. The ratio of the best times or of the pairs' median is judged: on a busy machine either may be off."""
-    pairs = 1 if benchmark.disabled else PAIRS
-    for work in (ours, plain):
-        work()
-    times = []
-    for number in range(pairs):
-        first, second = (ours, plain) if number % 2 == 0 else (plain, ours)
-        one, two = seconds(first), seconds(second)
-        times.append((one, two) if first is ours else (two, one))
-    best = min(a for a, _ in times) / min(b for _, b in times)
-    middle = median(a / b for a, b in times)
-    benchmark.extra_info.update(best=round(best, 4), median=round(middle, 4), limit=limit)
+def compare(benchmark, report, what, ours, peer, peer_name, target) -> None:
+    mine, theirs = best_of_turns(ours, peer, 1 if benchmark.disabled else PAIRS)
+    report.ratio(what, mine, "ms", peer=theirs, peer_name=peer_name, target=target)
     benchmark.pedantic(ours, rounds=1)
-    if not benchmark.disabled:
-        best_ms, plain_ms = (min(t) * 1000 for t in zip(*times, strict=True))
-        print(
-            f"\n{name}: {best:.4f} x (median {middle:.4f}), {best_ms:.1f} ms against {plain_ms:.1f} ms; reach {limit}"
-        )
-        assert min(best, middle) <= limit
 
 
 def full(session, captures=()):
@@ -89,7 +65,7 @@ def full(session, captures=()):
     return work
 
 
-def test_mix_beside_a_full_run(benchmark, analysis_registry, photograph):
+def test_mix_beside_a_full_run(benchmark, report, analysis_registry, photograph):
     session = session_of(analysis_registry, photograph)
     count = 0
 
@@ -107,10 +83,10 @@ def test_mix_beside_a_full_run(benchmark, analysis_registry, photograph):
         session.results.clear()
         session.run()
 
-    ratio(benchmark, drag, plain, "Mix beside a full run", 1 / 50)
+    compare(benchmark, report, "Mix amount changed", drag, plain, "full run", 1 / 50)
 
 
-def test_noise_beside_the_plain_engine(benchmark, analysis_registry, photograph):
+def test_noise_beside_the_plain_engine(benchmark, report, analysis_registry, photograph):
     """What a move of Noise costs: noise, the network and Mix, against the network alone in plain ONNX Runtime."""
     session = session_of(analysis_registry, photograph)
     step = next(s for s in session.plan().steps if isinstance(s, PartStep))
@@ -129,7 +105,10 @@ def test_noise_beside_the_plain_engine(benchmark, analysis_registry, photograph)
         session.set_param("noise_0", "scale", f"{0.01 + count / 10_000:.5f}")
         return session.run()
 
-    ratio(benchmark, drag, lambda: plain.run(None, {str(feed): array}), "Noise beside the plain engine", 1.05)
+    compare(
+        benchmark, report, "Noise scale changed", drag, lambda: plain.run(None, {str(feed): array}),
+        "ONNX Runtime, network alone", 1.05,
+    )  # fmt: skip
 
 
 def hidden(session) -> list[Source]:
@@ -138,20 +117,22 @@ def hidden(session) -> list[Source]:
     return [source for name in names for source in tensors(session.inference, name)]
 
 
-def test_one_hidden_layer_captured(benchmark, analysis_registry, photograph):
+def test_one_hidden_layer_captured(benchmark, report, analysis_registry, photograph):
     session = session_of(analysis_registry, photograph)
     layers = hidden(session)
-    ratio(benchmark, full(session, layers[len(layers) // 2 :][:1]), full(session), "one hidden layer", 1.10)
+    one = layers[len(layers) // 2 :][:1]
+    compare(benchmark, report, "one hidden layer captured", full(session, one), full(session), "run without", 1.10)
 
 
-def test_all_hidden_layers_captured(benchmark, analysis_registry, photograph):
+def test_all_hidden_layers_captured(benchmark, report, analysis_registry, photograph):
     session = session_of(analysis_registry, photograph)
     layers = hidden(session)
     assert len(layers) > 5
-    ratio(benchmark, full(session, layers), full(session), f"all {len(layers)} hidden layers", 1.5)
+    what = f"all {len(layers)} hidden layers captured"
+    compare(benchmark, report, what, full(session, layers), full(session), "run without", 1.5)
 
 
-def test_first_picture_after_opening_a_photograph(benchmark, analysis_registry, photograph):
+def test_first_image_after_opening_a_photograph(benchmark, report, analysis_registry, photograph):
     session = session_of(analysis_registry, photograph)
     (layer,) = (item.name for item in session.graph if item.type == "input")
 
@@ -159,4 +140,4 @@ def test_first_picture_after_opening_a_photograph(benchmark, analysis_registry, 
         session.set_input_file(layer, photograph)
         session.run()
 
-    ratio(benchmark, opened, full(session), "first picture after a photograph", 1.5)
+    compare(benchmark, report, "photograph opened and run", opened, full(session), "full run", 1.5)

@@ -1,7 +1,6 @@
-"""Opening, panning and editing large networks on the canvas, beside NodeGraphQt's own calls in one run, as ratios.
+"""Opening, panning and editing large networks on the canvas, and NodeGraphQt's own calls for comparison.
 
-`make bench` measures 1,000, 3,000 and 10,000 layers; an ordinary test run goes through the same code once, small. Absolute
-times are recorded and never judged: the machine may be busy.
+`make bench` measures 1,000, 3,000 and 10,000 layers; an ordinary test run goes through the same code once, small.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ from designer.operators.registry import default_registry
 
 SIZE = (1400, 900)
 SIZES = (1000, 3000, 10_000)
+OPEN_MS = {1000: 1300, 3000: 3000, 10_000: 8000}  # targets
+PAN_MS = {1000: 10, 3000: 16.7, 10_000: 33}
 SMALL = 60
 FRAMES = 30
 PLAIN = (100, 1000)  # the plain library takes 90 s for 3,000
@@ -162,7 +163,7 @@ def plain_library(count: int) -> tuple[QWidget, float]:
 
 
 @pytest.mark.parametrize("count", SIZES)
-def test_opening_and_panning(benchmark, canvas, count) -> None:
+def test_opening_and_panning(benchmark, report, canvas, count) -> None:
     """The time is that of the first picture; `settled_ms` is until the whole network is measured in quiet moments."""
     data = write_document(network(SMALL if benchmark.disabled else count))
     benchmark.pedantic(opened, (canvas, data), rounds=1 if benchmark.disabled else 3)
@@ -185,6 +186,12 @@ def test_opening_and_panning(benchmark, canvas, count) -> None:
     canvas.minimap.redraw()
     drawn = perf_counter() - started
     small = frame_seconds(canvas.minimap, lambda run: None, frames)
+    if not benchmark.disabled:
+        first = benchmark.stats["median"] * 1000
+        report.value(f"open {count:,} layers, first image", first, "ms", target=1500)
+        report.value(f"open {count:,} layers, all in place", first + rest * 1000, "ms", target=OPEN_MS[count])
+    slower = milliseconds(max(median(near), median(far)))
+    report.value(f"pan {count:,} layers, a frame", slower, "ms", target=PAN_MS[count])
     benchmark.extra_info.update(
         settled_ms=milliseconds(rest),
         near_ms=milliseconds(median(near)),
@@ -200,7 +207,7 @@ def test_opening_and_panning(benchmark, canvas, count) -> None:
 
 
 @pytest.mark.parametrize("count", PLAIN)
-def test_beside_the_plain_library(benchmark, canvas, qtbot, count) -> None:
+def test_compared_with_the_plain_library(benchmark, report, canvas, qtbot, count) -> None:
     frames = FRAMES
     if benchmark.disabled:
         count, frames = SMALL, 2
@@ -236,16 +243,17 @@ def test_beside_the_plain_library(benchmark, canvas, qtbot, count) -> None:
             "ratio": round(own / theirs, 3),
         }
     benchmark.pedantic(viewer.viewport().repaint, rounds=1 if benchmark.disabled else 5)
-    if not benchmark.disabled and count >= 1000:
-        assert rows["open"][1] < rows["open"][0]
-        assert rows["pan_far"][1] < rows["pan_far"][0] / 5
+    if count == PLAIN[-1]:  # with fewer nodes neither makes anyone wait
+        for name, what, target in (("open", "open", 1), ("pan_far", "pan, all in view", 1 / 5)):
+            theirs, own = (1000 * seconds for seconds in rows[name])
+            report.ratio(f"{what}, {count:,} layers", own, "ms", peer=theirs, peer_name="NodeGraphQt", target=target)
     widget.graph.viewer().close()
     del widget.graph
 
 
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("what", ["edit", "undo", "redo"])
-def test_one_edit(benchmark, canvas, count, what) -> None:
+def test_one_edit(benchmark, report, canvas, count, what) -> None:
     """A parameter in the middle, with all that follows from it shown."""
     opened(canvas, write_document(network(SMALL if benchmark.disabled else count)))
     settled(canvas)
@@ -268,12 +276,14 @@ def test_one_edit(benchmark, canvas, count, what) -> None:
         canvas.viewer.viewport().repaint()
 
     benchmark.pedantic(done, setup=ready, rounds=1 if benchmark.disabled else 20)
+    if count == SIZES[0]:
+        report.median(f"{what} of one parameter, {count:,} layers", target=50 if what == "edit" else 30)
     assert document.history.is_clean is (what == "undo")
 
 
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("what", ["delete", "undo"])
-def test_forty_layers(benchmark, canvas, count, what) -> None:
+def test_forty_layers(benchmark, report, canvas, count, what) -> None:
     """Deleting forty layers near the input, so that almost all others lose their shapes, and getting them back."""
     opened(canvas, write_document(network(SMALL if benchmark.disabled else count)))
     settled(canvas)
@@ -297,7 +307,9 @@ def test_forty_layers(benchmark, canvas, count, what) -> None:
             delete()
         canvas.viewer.viewport().repaint()
 
-    benchmark.pedantic(done, setup=ready, rounds=1 if benchmark.disabled else 10)
+    benchmark.pedantic(done, setup=ready, rounds=1 if benchmark.disabled else 5)
+    if what == "undo" and count == SIZES[0]:
+        report.median(f"undo of 40 layers deleted, {count:,} layers", target=100)
     assert document.history.is_clean is (what == "undo")
 
 

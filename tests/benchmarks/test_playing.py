@@ -16,6 +16,7 @@ pytest.importorskip("cv2")
 psutil = pytest.importorskip("psutil")
 pytestmark = pytest.mark.gui
 
+from bench_kit import Report
 from PySide6.QtCore import QObject, QSettings, QTimer
 from pytestqt.qtbot import QtBot
 from video_files import make_video
@@ -54,7 +55,7 @@ class Turns(QObject):
         self._last = now
 
 
-def test_playing(benchmark, qtbot: QtBot, tmp_path: Path) -> None:
+def test_playing(benchmark, report: Report, qtbot: QtBot, tmp_path: Path) -> None:
     frames, side = (12, 32) if benchmark.disabled else (500, 128)
     clip = make_video(tmp_path / "clip.mp4", frames, "mp4v", 30, (side, side))
     window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
@@ -99,6 +100,7 @@ def test_playing(benchmark, qtbot: QtBot, tmp_path: Path) -> None:
     assert not list(folder.iterdir())  # all that was shared was taken and freed
     grown = [(b - a) / MEBI for a, b in zip(memory[0], memory[-1], strict=True)]
     benchmark.extra_info["window_grew_MiB"], benchmark.extra_info["worker_grew_MiB"] = grown
-    if not benchmark.disabled:
-        assert benchmark.extra_info["longest_work_ms"] <= FRAME
-        assert max(grown) < 24, grown
+    report.value("longest frame of the window", benchmark.extra_info["longest_turn_ms"], "ms", target=FRAME)
+    report.value("longest frame, without waiting", benchmark.extra_info["longest_work_ms"], "ms", target=FRAME)
+    for name, more in zip(("window", "engine"), grown, strict=True):
+        report.value(f"memory of the {name} after {frames} frames", more, "MiB more", target=24)
