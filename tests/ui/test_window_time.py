@@ -166,3 +166,18 @@ def test_layers_at_the_ends_of_the_canvas_are_linked_at_once(clock, window, tmp_
     found = times(clock, window, path)
     assert f"selecting {names[1]}" in found
     assert {what: took for what, took in found.items() if took > LIMIT} == {}
+
+
+def test_thousands_of_layers_with_problems_that_read_one_layer_do_not_hold_up_the_window(
+    clock, window, tmp_path
+) -> None:
+    layers = (
+        f'<Layer name="wrong {i}" type="convolution" edit_pos="{i % 100 * 260},{i // 100 * 190}" input="in">'
+        '<Parameters features="no number" kernel="x"/></Layer>'
+        for i in range(5000)
+    )
+    path = tmp_path / "wrong.xml"
+    path.write_text(document(*layers))
+    found = times(clock, window, path)
+    assert found.pop("opening") < 5 * LIMIT
+    assert {what: took for what, took in found.items() if took > 2 * LIMIT} == {}

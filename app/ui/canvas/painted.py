@@ -29,6 +29,7 @@ class Supply(Protocol):
 
     def need(self, area: QRectF) -> None: ...
     def need_soon(self, area: QRectF) -> None: ...
+    def crowded(self, area: QRectF) -> bool: ...
     def within(self, area: QRectF) -> list[str]: ...
     def spot(self, layer: str) -> Spot: ...
     def extent(self) -> QRectF: ...
@@ -48,6 +49,7 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
         self.supply: Supply | None = None
         self.overlays: list[QGraphicsItem] = []  # items that are painted from afar too
         self.far_below = NAMED  # the scale below which the network is painted in one go
+        self._from_afar = False  # whether it was painted in one go last
         self.scene().selectionChanged.connect(self.far_marked)
 
     @property
@@ -87,7 +89,7 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
         self.far_stale.emit()
         if self.supply is not None:
             self.supply.far.forget()
-        if self.zoom < self.far_below:
+        if self._from_afar:
             self.viewport().update()
 
     def far_marked(self) -> None:
@@ -97,13 +99,15 @@ class PaintedViewer(NodeViewer):  # type: ignore[misc]
                 self.supply.far.forget()
             else:
                 self.supply.far.forget_marks()
-        if self.zoom < self.far_below:
+        if self._from_afar:
             self.viewport().update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self.zoom >= self.far_below or self.supply is None:
+        seen = self.seen()
+        self._from_afar = self.supply is not None and (self.zoom < self.far_below or self.supply.crowded(seen))
+        if self.supply is None or not self._from_afar:
             if self.supply is not None:
-                self.supply.need_soon(self.seen())
+                self.supply.need_soon(seen)
             QGraphicsView.paintEvent(self, event)
             return
         far = self.supply.collect_far()

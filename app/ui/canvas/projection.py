@@ -26,6 +26,8 @@ from designer.graph.template import INSTANCE
 
 EAGER = 300  # a document with no more layers than that, and four times as many links, has all its items at once
 FRAME_MS = 60  # of making items before a frame
+CROWD = 3000  # with more links than that in the view it is painted as from afar
+HUB = 300  # links of one layer beyond which they are not all made with its item
 BUDGET = 1500  # items beyond which those far from the view are taken away
 TRIM_MS = 1000
 FEW = 200  # selected layers whose items are made at once
@@ -34,7 +36,8 @@ FEW = 200  # selected layers whose items are made at once
 class Projection:
     """The items of one document. Those of a large one are made when they come near the view, or when one is asked for.
 
-    A node that is `whole` has all its links; one that is only the far end of such a link need not.
+    A node that is `whole` has all its links, unless it is a hub, which has those near the view; one that is only the far
+    end of a link need not have the others.
     """
 
     def __init__(self, viewer: LayerViewer) -> None:
@@ -123,6 +126,10 @@ class Projection:
         if len(self._nodes) > BUDGET and not self._trimming.isActive():
             self._trimming.start()
         return True
+
+    def crowded(self, area: QRectF) -> bool:
+        """Whether so many links run through an area that no item could be told from another."""
+        return not self._eager and self._wires.count_near(area) > CROWD
 
     def extent(self) -> QRectF:
         """What holds all layers, and the frames that stand for some."""
@@ -270,7 +277,8 @@ class Projection:
         item = self._make(name)
         if name not in self._whole:
             self._whole.add(name)
-            for wire in self._wires.of(name):
+            wires = self._wires.of(name)
+            for wire in wires if len(wires) <= HUB else ():
                 self._links.make(wire)
         return item
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -42,9 +43,19 @@ class RectIndex(Generic[Key]):
 
     def within(self, left: float, top: float, right: float, bottom: float) -> list[Key]:
         """The keys whose rects reach into an area, in no order."""
+        hit = np.flatnonzero(self._hit(left, top, right, bottom)).tolist()
+        return [key for row in hit if (key := self._keys[row]) is not None]
+
+    def count(self, left: float, top: float, right: float, bottom: float) -> int:
+        """How many rects reach into an area."""
+        return int(np.count_nonzero(self._hit(left, top, right, bottom)))
+
+    def _hit(self, left: float, top: float, right: float, bottom: float) -> NDArray[np.bool_]:
         rects = self._rects[: len(self._keys)]
-        hit = (rects[:, 0] <= right) & (rects[:, 2] >= left) & (rects[:, 1] <= bottom) & (rects[:, 3] >= top)
-        return [key for row in np.flatnonzero(hit).tolist() if (key := self._keys[row]) is not None]
+        hit: NDArray[np.bool_] = (
+            (rects[:, 0] <= right) & (rects[:, 2] >= left) & (rects[:, 1] <= bottom) & (rects[:, 3] >= top)
+        )
+        return hit
 
     def extent(self) -> tuple[float, float, float, float]:
         """What holds all rects: left, top, width and height."""

@@ -98,6 +98,10 @@ class Wires:
         keys = self._index.within(area.left(), area.top(), area.right(), area.bottom())
         return [self._wires[key] for key in keys]
 
+    def count_near(self, area: QRectF) -> int:
+        """How many links may run through an area."""
+        return self._index.count(area.left(), area.top(), area.right(), area.bottom())
+
     def ends(self, wire: Wire) -> tuple[End, End] | None:
         """Where a link starts and ends, None when one of its ports does not exist."""
         start = self._spots[wire.source.layer].output_place(wire.source.port)
