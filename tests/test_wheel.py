@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -121,6 +123,16 @@ def test_processes_of_the_program_find_its_own_packages(installation: Installati
 
     assert "Engine process of Layerwright" in help_of(["app.engine.worker"])
     assert "--random-weights" in help_of(["app.cli.main", "run"])
+
+
+def test_plugins_import_the_api_of_the_program(installation: Installation) -> None:
+    plugin = installation.project / "plugin"
+    shutil.copytree(ROOT / "samples" / "plugin", plugin)
+    # Without isolation the build back end comes from the present environment, as all dependencies of the tests do.
+    site = str(installation.site)
+    pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--target", site, str(plugin))
+    listed = json.loads(installation.start("layerwright", "operators", "--json").stdout)
+    assert "soft_clip" in {entry["type"] for entry in listed}
 
 
 def test_nothing_is_left_after_it_was_uninstalled(installation: Installation) -> None:
