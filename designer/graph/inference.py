@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Protocol, TypeVar, runtime_checkable
 
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -171,8 +171,38 @@ class Inference:
         self._parsed[name] = _Parsed(layer, read)
         return read
 
-    def carried(self, source: Source) -> TensorType | None:
-        """What flows out of a port, where it is known."""
+    # --- queries ---------------------------------------------------------------------------------------------
+
+    def tensors(self, layer: str) -> tuple[Source, ...]:
+        """The outputs of a layer in port order, by their canonical names: the first one has an empty port.
+
+        Raises DiagnosticError where there is no such layer, or its type or parameters cannot be read.
+        """
+        if layer not in self.graph:
+            found = Diagnostic("no-such-layer", f"there is no layer '{layer}'", remedy="choose an existing layer")
+            raise DiagnosticError(found)
+        read = self.read(layer)
+        if read.operator is None:
+            raise DiagnosticError(errors(read.diagnostics) or read.diagnostics)
+        return tuple(Source(layer, port.name if i else "") for i, port in enumerate(read.operator.output_ports()))
+
+    def tensor(self, source: Source) -> Source:
+        """The canonical name of a tensor: a first output has an empty port. Raises DiagnosticError for unknown ones."""
+        if not source.port and source.layer in self.graph:
+            return source
+        known = self.tensors(source.layer)
+        number = self._port_number(source.layer, source.port)
+        if number is None:
+            operator = self.read(source.layer).operator
+            ports = ", ".join(port.name for port in operator.output_ports()) if operator is not None else ""
+            message = f"'{source.layer}' has no output '{source.port}'"
+            raise DiagnosticError(
+                Diagnostic("unknown-port", message, layer=source.layer, remedy=f"choose one of {ports}")
+            )
+        return known[number]
+
+    def type_of(self, source: Source) -> TensorType | None:
+        """The type of a tensor; None where it is not known, or there is no such tensor."""
         state = self.states.get(source.layer)
         if source.layer not in self.graph or state is None or state.outputs is None:
             return None
@@ -186,7 +216,7 @@ class Inference:
     def _passed(self, layer: Layer, outputs: Sequence[TensorType]) -> Source | None:
         if len(outputs) != 1:
             return None
-        return next((s for s in layer.inputs if s is not None and self.carried(s) == outputs[0]), None)
+        return next((s for s in layer.inputs if s is not None and self.type_of(s) == outputs[0]), None)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All findings, errors first, then by layer name."""

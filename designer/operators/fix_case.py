@@ -75,17 +75,8 @@ class Case:
         for index, source in enumerate(layer.inputs):
             if source is not None:
                 port = ports[min(index, len(ports) - 1)].name if ports else ""
-                found.append(Arrival(index, source, port, self.type_of(source)))
+                found.append(Arrival(index, source, port, self.inference.type_of(source)))
         return found
-
-    def type_of(self, source: Source) -> TensorType | None:
-        """What flows out of a port, where it is known."""
-        state = self.inference.states.get(source.layer)
-        if state is None or state.outputs is None:
-            return None
-        names = [port for port, _ in self.outputs(source.layer)]
-        number = names.index(source.port) if source.port in names else 0 if not source.port else len(names)
-        return state.outputs[number] if number < len(state.outputs) else None
 
     def outputs(self, name: str) -> Iterator[tuple[str, TensorType]]:
         """The outputs of a layer whose types are known, by the name of the port."""

@@ -36,7 +36,7 @@ def ideas(case: Case) -> Iterator[Idea]:
     elif code == "unknown-source":
         yield from drops(case, layer, lambda s: s.layer not in case.graph)
     elif code == "unknown-port":
-        yield from drops(case, layer, lambda s: case.type_of(s) is None)
+        yield from drops(case, layer, lambda s: case.inference.type_of(s) is None)
 
 
 def _add_output(case: Case) -> Iterator[Idea]:
@@ -105,12 +105,10 @@ def _connect(case: Case, layer: Layer) -> Iterator[Idea]:
 
 def _fits(case: Case, layer: Layer, index: int, source: Source) -> bool:
     """Whether a port takes what flows out of another, as far as rank and type say; trying tells the rest."""
-    ports, tensor = case.ports(layer), case.type_of(source)
+    ports, tensor = case.ports(layer), case.inference.type_of(source)
     if tensor is None or not ports:
         return False
-    port = ports[min(index, len(ports) - 1)]
-    ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
-    return (ranks is None or tensor.rank in ranks) and (not port.dtypes or tensor.dtype in port.dtypes)
+    return not ports[min(index, len(ports) - 1)].refusal(tensor)
 
 
 def _distance(a: Layer, b: Layer) -> float:
@@ -125,7 +123,9 @@ def _meant_source(case: Case, layer: Layer) -> Iterator[Idea]:
     for arrival in case.arrivals(layer):
         if arrival.source.layer not in case.graph:
             for name in nearest(arrival.source.layer, names):
-                source = Source(name, arrival.source.port if case.type_of(Source(name, arrival.source.port)) else "")
+                source = Source(
+                    name, arrival.source.port if case.inference.type_of(Source(name, arrival.source.port)) else ""
+                )
                 edit = case.change(layer, inputs=layer.with_input(arrival.at, source).inputs)
                 yield Idea(f"Read '{source}' instead of '{arrival.source}'", edit)
 

@@ -103,7 +103,7 @@ def feeds_of(outer: Inference, instance: str, ports: tuple[str, ...]) -> dict[st
         return {}
     found: dict[str, TensorType] = {}
     for port, source in zip(ports, layer.inputs, strict=False):
-        tensor = outer.carried(source) if source is not None else None
+        tensor = outer.type_of(source) if source is not None else None
         if tensor is not None:
             found[port] = tensor
     return found

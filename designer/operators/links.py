@@ -35,8 +35,9 @@ def refusal(inference: Inference, source: Source, consumer: str, index: int) -> 
     port = input_port(inference, consumer, index)
     if port is None:
         return "this layer takes no more inputs"
-    tensor = inference.carried(source)
-    return port.refusal(tensor) if tensor is not None else ""
+    tensor = inference.type_of(source)
+    found = port.refusal(tensor) if tensor is not None else ""
+    return f"this layer {found}" if found else ""
 
 
 def misfit(inference: Inference, source: Source, consumer: str, index: int, loose: Key | None = None) -> str:
@@ -48,7 +49,7 @@ def misfit(inference: Inference, source: Source, consumer: str, index: int, loos
     if loose == (consumer, index) and inference.graph[consumer].inputs[index] == source:
         return ""
     read = _read(inference, consumer)
-    if read.operator is None or inference.carried(source) is None:
+    if read.operator is None or inference.type_of(source) is None:
         return ""
     layer = inference.graph[consumer]
     if loose is not None and loose[0] == consumer and loose[1] < len(layer.inputs):
@@ -77,7 +78,7 @@ def _arriving(inference: Inference, inputs: Sequence[Source | None], ports: Sequ
     variadic = bool(ports) and ports[-1].variadic
     types: list[TensorType] = []
     for number, source in enumerate(inputs):
-        tensor = inference.carried(source) if source is not None else None
+        tensor = inference.type_of(source) if source is not None else None
         if tensor is not None:
             types.append(tensor)
         elif source is not None or not (variadic and number >= len(ports) - 1):

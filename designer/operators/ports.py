@@ -20,13 +20,34 @@ class Port:
     doc: str = ""
 
     def refusal(self, tensor: TensorType) -> str:
-        """Why the port does not take a tensor of this rank or element type; empty when it does."""
-        ranks = (self.rank,) if isinstance(self.rank, int) else self.rank
-        if ranks is not None and tensor.rank not in ranks:
-            return f"'{self.name}' needs rank {' or '.join(map(str, ranks))}, not {tensor} (rank {tensor.rank})"
+        """Why the port does not take a tensor, as what its operator "needs ..."; empty when it does.
+
+        Only rank and element type count; the sizes are checked by the operator.
+        """
+        if not self._takes_rank(tensor):
+            ranks = " or ".join(map(str, self._ranks))
+            return f"needs rank {ranks} at '{self.name}', not {tensor} (rank {tensor.rank})"
         if self.dtypes and tensor.dtype not in self.dtypes:
-            return f"'{self.name}' needs {' or '.join(d.value for d in self.dtypes)}, not {tensor.dtype.value}"
+            return f"needs {' or '.join(d.value for d in self.dtypes)} at '{self.name}', not {tensor.dtype.value}"
         return ""
+
+    def check(self, title: str, tensor: TensorType) -> None:
+        """Raise ShapeError, in the name of the operator `title`, unless the port takes the tensor."""
+        refusal = self.refusal(tensor)
+        if refusal:
+            between = "Convert type layer" if self._takes_rank(tensor) else "Reshape, Flatten, Squeeze or Unsqueeze"
+            raise ShapeError(
+                f"{title} {refusal}",
+                port=self.name,
+                remedy=f"put a {between} before it, or connect another layer",
+            )
+
+    @property
+    def _ranks(self) -> tuple[int, ...]:
+        return (self.rank,) if isinstance(self.rank, int) else self.rank or ()
+
+    def _takes_rank(self, tensor: TensorType) -> bool:
+        return not self._ranks or tensor.rank in self._ranks
 
 
 def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType]) -> None:
@@ -53,18 +74,4 @@ def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType])
                 port=port.name,
                 remedy="make what comes before it at least 1 in every dimension",
             )
-        ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
-        if ranks is not None and tensor.rank not in ranks:
-            wanted = " or ".join(str(r) for r in ranks)
-            raise ShapeError(
-                f"{title} needs rank {wanted} at '{port.name}', not {tensor} (rank {tensor.rank})",
-                port=port.name,
-                remedy="put a Reshape, Flatten, Squeeze or Unsqueeze before it, or connect another layer",
-            )
-        if port.dtypes and tensor.dtype not in port.dtypes:
-            wanted = " or ".join(d.value for d in port.dtypes)
-            raise ShapeError(
-                f"{title} needs {wanted} at '{port.name}', not {tensor.dtype.value}",
-                port=port.name,
-                remedy="put a Convert type layer before it, or connect another layer",
-            )
+        port.check(title, tensor)

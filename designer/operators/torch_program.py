@@ -112,12 +112,12 @@ def build_program(
     Layers without a known shape raise DiagnosticError. Values that nothing reads are not computed.
     """
     walker = _Walker(inference, layer_names(inference))
-    inputs = {_key(inference, feed): walker.input(_key(inference, feed)) for feed in feeds}
+    inputs = {(key := inference.tensor(feed)): walker.input(key) for feed in feeds}
     for layer in layers:
         walker.layer(layer)
     outputs: dict[Source, str] = {}
     for source in wanted:
-        key = _key(inference, source)
+        key = inference.tensor(source)
         value = walker.values.get(key)
         if value is None:
             raise DiagnosticError(
@@ -191,7 +191,7 @@ class _Walker:
         read = cast(Read, self.inference.read(name))
         if read.operator is None or state.outputs is None:
             raise DiagnosticError(errors(state.diagnostics) or errors(read.diagnostics) or unknown_shape(name))
-        reads = [Local(self.values[_key(self.inference, s)]) for s in layer.inputs if s is not None]
+        reads = [Local(self.values[self.inference.tensor(s)]) for s in layer.inputs if s is not None]
         roots = _expressions(read.operator, state.inputs, name)
         resolved = self._resolve(name, read.operator, state.inputs, roots, reads, self.names[name], "")
         if read.activation is not None and state.before_activation is not None:
@@ -204,9 +204,7 @@ class _Walker:
             prefix = read.activation.weight_prefix
             ended = self._resolve(name, read.activation, types, ends, [argument], attribute, prefix)
             resolved = [ended[0], *resolved[1:]]
-        ports = [port.name for port in read.operator.output_ports()]
-        for index, (port, value, kind) in enumerate(zip(ports, resolved, state.outputs, strict=True)):
-            source = Source(name, port if index else "")
+        for source, value, kind in zip(self.inference.tensors(name), resolved, state.outputs, strict=True):
             if isinstance(value, Local):
                 self.values[source] = value.name
             else:
@@ -322,17 +320,6 @@ def _with_releases(steps: Sequence[Step], kept: set[str]) -> tuple[Step, ...]:
         if name not in kept:
             gone.setdefault(index, []).append(name)
     return tuple(replace(step, release=tuple(gone.get(index, ()))) for index, step in enumerate(useful))
-
-
-def _key(inference: Inference, source: Source) -> Source:
-    """The one name of a tensor: a first output has an empty port."""
-    if source.layer not in inference.graph:
-        raise DiagnosticError(unknown_shape(source.layer))
-    if not source.port:
-        return source
-    operator = inference.read(source.layer).operator
-    ports = operator.output_ports() if operator is not None else ()
-    return Source(source.layer) if ports and ports[0].name == source.port else source
 
 
 def _expressions(operator: Operator, types: Sequence[TensorType], layer: str) -> tuple[TorchExpr, ...]:

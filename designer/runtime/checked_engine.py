@@ -14,7 +14,7 @@ from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import Compiled, Part, Tensor
 from designer.runtime.engine_api import Engine, EngineDescriptor, Sample, StepTimer
 from designer.runtime.interrupt import InterruptedRunError, current
-from designer.runtime.network import tensor, type_of
+from designer.runtime.network import type_of
 
 T = TypeVar("T")
 REMEDY = "choose another engine, or repair the one that is at fault"
@@ -34,7 +34,7 @@ class CheckedEngine:
 
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
         feeds = {feed: type_of(self._inference, feed) for feed in part.feeds}
-        results = {tensor(self._inference, s): type_of(self._inference, s) for s in wanted}
+        results = {self._inference.tensor(s): type_of(self._inference, s) for s in wanted}
         compiled = guarded(self.descriptor, "prepare", part.layers, lambda: self.engine.compile(part, wanted))
         return _CheckedCompiled(self.descriptor, compiled, part, feeds, results)
 

@@ -17,7 +17,7 @@ from designer.operators.api import Role
 from designer.runtime.api import Array
 from designer.runtime.engines.torch_engine import TorchCompiled, TorchEngine
 from designer.runtime.feeding import Extent, cropped, factors, padded_extent
-from designer.runtime.network import evaluate, operator_of, role_of, tensors
+from designer.runtime.network import evaluate, operator_of, role_of
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.session import Session
 
@@ -127,7 +127,7 @@ class _Backward:
             array.flags.writeable = False
         made = evaluate(inference, step.layer, arrays)
         if step.late:
-            self.cropped.update(tensors(inference, step.layer))
+            self.cropped.update(inference.tensors(step.layer))
         self.passed.append(step.layer)
         first = reads[0] if reads else None
         for source, array in made.items():

@@ -12,7 +12,7 @@ from designer.graph.model import Source
 from designer.graph.types import TensorType
 from designer.operators.api import Operator, Role
 from designer.operators.torch_data import TorchInput
-from designer.runtime.network import activation_of, operator_of, role_of, tensor, tensors
+from designer.runtime.network import activation_of, operator_of, role_of
 from designer.runtime.reach import Found, Places, UnknownReachError, back, obstacle, window
 
 
@@ -23,12 +23,12 @@ def reached(
 
     Goes no farther than the tensors in `ends`. Raises UnknownReachError with the name of the layer of which it is not known.
     """
-    found: dict[Source, Places] = {tensor(inference, of): places}
+    found: dict[Source, Places] = {inference.tensor(of): places}
     whole = ""
     for name in reversed(inference.graph.order()[0]):
         if role_of(inference, name) is Role.INPUT:
             continue
-        for index, source in enumerate(tensors(inference, name)):
+        for index, source in enumerate(inference.tensors(name)):
             if source not in found or source in ends:
                 continue
             reads = layer_reach(inference, name, index, axis, found[source])
@@ -80,7 +80,7 @@ def _analysis(operator: Operator, name: str, places: Places, sizes: Sequence[int
 
 def _read(inference: Inference, name: str, port: int) -> Source:
     connected = [source for source in inference.graph[name].inputs if source is not None]
-    return tensor(inference, connected[port])
+    return inference.tensor(connected[port])
 
 
 def _size(kind: TensorType, axis: int) -> int | None:

@@ -17,7 +17,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.api import Category
 from designer.runtime.api import Array
-from designer.runtime.network import operator_of, passes_through, tensors, type_of
+from designer.runtime.network import operator_of, passes_through, type_of
 from designer.runtime.plan import PartStep
 
 FOLDED = (Category.NORMALISATION, Category.ACTIVATION, Category.ELEMENT_WISE)
@@ -34,7 +34,7 @@ def widened(
     for name in step.part.layers:
         if passes_through(inference, name):
             continue
-        for source in tensors(inference, name):
+        for source in inference.tensors(name):
             if careful and folded(inference, source):
                 continue
             size = prod(type_of(inference, source).concrete(batch)) * 4

@@ -36,45 +36,17 @@ def role_of(inference: Inference, layer: str) -> Role | None:
     return operator.role if operator is not None else None
 
 
-def tensor(inference: Inference, source: Source) -> Source:
-    """The one name of a tensor: the first output of a layer has an empty port. Unknown layers and ports raise."""
-    if source.layer not in inference.graph:
-        raise DiagnosticError(
-            Diagnostic("no-such-layer", f"there is no layer '{source.layer}'", remedy="choose an existing layer")
-        )
-    if not source.port:
-        return source
-    ports = [port.name for port in operator_of(inference, source.layer).output_ports()]
-    if source.port not in ports:
-        raise DiagnosticError(
-            Diagnostic(
-                "unknown-port",
-                f"'{source.layer}' has no output '{source.port}'",
-                layer=source.layer,
-                remedy=f"choose one of {', '.join(ports)}",
-            )
-        )
-    return Source(source.layer) if source.port == ports[0] else source
-
-
-def tensors(inference: Inference, layer: str) -> tuple[Source, ...]:
-    """The outputs of a layer, in port order."""
-    ports = operator_of(inference, layer).output_ports()
-    return tuple(Source(layer, port.name if index else "") for index, port in enumerate(ports))
-
-
 def type_of(inference: Inference, source: Source) -> TensorType:
-    """The inferred type of a tensor."""
-    key = tensor(inference, source)
-    outputs = inference.states[key.layer].outputs
-    if outputs is None:
-        raise not_runnable(inference, key.layer)
-    return outputs[tensors(inference, key.layer).index(key)]
+    """The inferred type of a tensor. Raises DiagnosticError where there is none."""
+    found = inference.type_of(inference.tensor(source))
+    if found is None:
+        raise not_runnable(inference, source.layer)
+    return found
 
 
 def inputs_of(inference: Inference, layer: Layer) -> tuple[Source, ...]:
     """The tensors that a layer reads, one per connected port."""
-    return tuple(tensor(inference, source) for source in layer.inputs if source is not None)
+    return tuple(inference.tensor(source) for source in layer.inputs if source is not None)
 
 
 def passes_through(inference: Inference, name: str) -> bool:
@@ -156,4 +128,4 @@ def evaluate(inference: Inference, layer: str, inputs: Sequence[Array]) -> dict[
             )
         ) from error
     arrays = (np.ascontiguousarray(array, dtype=np.float32) for array in made)
-    return dict(zip(tensors(inference, layer), arrays, strict=True))
+    return dict(zip(inference.tensors(layer), arrays, strict=True))

@@ -13,7 +13,7 @@ from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.runtime.api import Tensor
 from designer.runtime.layer_weights import weights_of
-from designer.runtime.network import role_of, tensors, type_of
+from designer.runtime.network import role_of, type_of
 from designer.runtime.session import Session
 
 TOGETHER = 1 << 28  # bytes of tensors that are looked at in one run
@@ -71,7 +71,7 @@ def trace_nonfinite(session: Session) -> Trace:
         values = _values(session, group)
         for layer in group:
             checked.append(layer)
-            made = [found for source in tensors(inference, layer) if (found := nonfinite(values[source]))]
+            made = [found for source in inference.tensors(layer) if (found := nonfinite(values[source]))]
             if made:  # what it reads was looked at before
                 return Trace(layer, made[0], tuple(checked), _cause(session, layer))
     return Trace(None, None, tuple(checked))
@@ -81,7 +81,7 @@ def _groups(session: Session, order: list[str]) -> Iterator[list[str]]:
     group: list[str] = []
     room = TOGETHER
     for layer in order:
-        size = sum(4 * prod(type_of(session.inference, s).concrete(1)) for s in tensors(session.inference, layer))
+        size = sum(4 * prod(type_of(session.inference, s).concrete(1)) for s in session.inference.tensors(layer))
         if group and size > room:
             yield group
             group, room = [], TOGETHER
@@ -94,7 +94,7 @@ def _groups(session: Session, order: list[str]) -> Iterator[list[str]]:
 def _values(session: Session, group: list[str]) -> dict[Source, Tensor]:
     inference = session.inference
     inputs = [layer for layer in group if role_of(inference, layer) is Role.INPUT]
-    sources = [source for layer in group if layer not in inputs for source in tensors(inference, layer)]
+    sources = [source for layer in group if layer not in inputs for source in inference.tensors(layer)]
     found: dict[Source, Tensor] = dict(session.run(sources).captures) if sources else {}
     return found | {Source(layer): session.fed_input(layer)[1] for layer in inputs}
 

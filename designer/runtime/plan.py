@@ -13,7 +13,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.runtime.api import Part
-from designer.runtime.network import check_runnable, inputs_of, passes_through, role_of, tensor
+from designer.runtime.network import check_runnable, inputs_of, passes_through, role_of
 
 Signature = frozenset[str]
 
@@ -49,7 +49,7 @@ class Plan:
 
 def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
     """The plan for `targets`; DiagnosticError names the layers because of which they cannot run."""
-    aims = tuple(dict.fromkeys(tensor(inference, target) for target in targets))
+    aims = tuple(dict.fromkeys(inference.tensor(target) for target in targets))
     check_runnable(inference, [aim.layer for aim in aims])
     reads = _Reads(inference)
     ends = tuple(reads.origin(aim) for aim in aims)
@@ -87,7 +87,7 @@ class _Reads:
 
     def origin(self, source: Source) -> Source:
         """The tensor that holds the values of `source`."""
-        key = tensor(self.inference, source)
+        key = self.inference.tensor(source)
         while passes_through(self.inference, key.layer):
             key = inputs_of(self.inference, self.inference.graph[key.layer])[0]
         return key

@@ -49,7 +49,7 @@ from designer.runtime.feeding import (
 from designer.runtime.images import TENSORS, read_image, read_npy
 from designer.runtime.interrupt import Interrupt, current, interruptible
 from designer.runtime.looking import agree, folded, widened
-from designer.runtime.network import evaluate, operator_of, output_layers, tensor, tensors, type_of
+from designer.runtime.network import evaluate, operator_of, output_layers, type_of
 from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, PartPrint, Result, Results, WeightPrints, fingerprint, layer_text
@@ -269,7 +269,7 @@ class Session:
 
     def source(self, source: Source) -> Source:
         """The tensor that a name of the document stands for, in the network that runs."""
-        return tensor(self.inference, inlined_source(self._document, source))
+        return self.inference.tensor(inlined_source(self._document, source))
 
     def _on_instance(self, finding: Diagnostic) -> Diagnostic:
         """A finding about a layer inside of an instance, as one about the instance: the document knows no other."""
@@ -481,7 +481,7 @@ class _Run:
         feeds = {feed: self.values[feed] for feed in step.feeds}
         if step.late:
             feeds = {feed: self._cropped(feed) for feed in feeds}
-            self.cropped.update(tensors(session.inference, step.layer))
+            self.cropped.update(session.inference.tensors(step.layer))
         versions = [(self.versions[feed], feeds[feed].shape) for feed in step.feeds]
         key = fingerprint(layer_text(session.inference.graph[step.layer]), versions)
 

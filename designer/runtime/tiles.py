@@ -23,7 +23,7 @@ from designer.operators.api import Role
 from designer.runtime.api import AUTO, ONE_TILE, Array, RunResult, Tensor
 from designer.runtime.layer_reach import layer_reach, piecewise, reached
 from designer.runtime.machine import free_memory
-from designer.runtime.network import inputs_of, role_of, tensors, type_of
+from designer.runtime.network import inputs_of, role_of, type_of
 from designer.runtime.plan import PartStep
 from designer.runtime.reach import Places, UnknownReachError
 
@@ -222,7 +222,7 @@ class Tiling:
         for name in self.step.part.layers:
             layer = self.inference.graph[name]
             reads = inputs_of(self.inference, layer)
-            for index, source in enumerate(tensors(self.inference, name)):
+            for index, source in enumerate(self.inference.tensors(name)):
                 if role_of(self.inference, name) is Role.OUTPUT:
                     scales[source] = scales[reads[0]]
                     continue
@@ -255,7 +255,7 @@ def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:
     held: dict[str, int] = {}
     most = present = 0
     for number, name in enumerate(step.part.layers):
-        held[name] = sum(4 * prod(type_of(inference, s).concrete(batch)) for s in tensors(inference, name))
+        held[name] = sum(4 * prod(type_of(inference, s).concrete(batch)) for s in inference.tensors(name))
         present += held[name]
         most = max(most, present)
         read = {source.layer for source in inputs_of(inference, inference.graph[name])}

@@ -12,7 +12,7 @@ from designer.operators.api import Role
 from designer.operators.deploy import without_analysis
 from designer.operators.registry import Registry
 from designer.operators.training_branch import loss_ends, no_output, training_branch
-from exporters.pytorch.source import Module, built, check_shapes, module_source, plain, role_in
+from exporters.pytorch.source import Module, built, check_shapes, module_source, role_in
 from exporters.pytorch.subnetworks import prepared
 
 CLASS = "Losses"
@@ -52,7 +52,7 @@ def losses_of(graph: Graph, registry: Registry) -> Losses | None:
     check_shapes(inference, members)
     targets = tuple(Source(name) for name in sorted(members) if role_in(inference, name) is Role.INPUT)
     layers = [name for name in whole.order(members)[0] if Source(name) not in targets]
-    reads = [plain(inference, s) for name in layers for s in whole[name].inputs if s is not None]
+    reads = [inference.tensor(s) for name in layers for s in whole[name].inputs if s is not None]
     taps = tuple(sorted({source for source in reads if source.layer in network}))
     if not taps:
         raise DiagnosticError(

@@ -11,7 +11,6 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.naming import identifier
-from designer.graph.types import TensorType
 from designer.operators.api import Role
 from designer.operators.code_text import visible
 from designer.operators.deploy import without_observers
@@ -115,7 +114,7 @@ def network_module(
     check_shapes(inference, chosen)
     members = set(layers)
     reads = [s for name in layers for s in deployed[name].inputs if s is not None and s.layer not in members]
-    inputs = sorted({plain(inference, s) for s in reads} | {Source(n) for n in chosen - members})
+    inputs = sorted({inference.tensor(s) for s in reads} | {Source(n) for n in chosen - members})
     outputs = [s for name in sorted(chosen) for s in _results(inference, name, chosen)]
     program, classes = built(inference, layers, inputs, outputs, name)
     return Module(inference, program, tuple(inputs), tuple(outputs), classes=classes)
@@ -170,23 +169,12 @@ def role_in(inference: Inference, layer: str) -> Role | None:
     return operator.role if operator is not None else None
 
 
-def _ports(inference: Inference, layer: str) -> list[str]:
-    operator = inference.read(layer).operator
-    return [port.name for port in operator.output_ports()] if operator is not None else []
-
-
-def plain(inference: Inference, source: Source) -> Source:
-    """The one name of a tensor: a first output has an empty port."""
-    return Source(source.layer) if source.port in _ports(inference, source.layer)[:1] else source
-
-
 def _results(inference: Inference, layer: str, chosen: set[str]) -> list[Source]:
     """The outputs of a layer that are read outside `chosen`, or that nobody reads."""
     graph = inference.graph
-    reads = [(c, plain(inference, s)) for c in graph.consumers(layer) for s in graph[c].inputs if s is not None]
+    reads = [(c, inference.tensor(s)) for c in graph.consumers(layer) for s in graph[c].inputs if s is not None]
     results = []
-    for index, port in enumerate(_ports(inference, layer)):
-        source = Source(layer, port if index else "")
+    for source in inference.tensors(layer):
         readers = {consumer for consumer, read in reads if read == source}
         if (not readers and role_in(inference, layer) is not Role.INPUT) or readers - chosen:
             results.append(source)
@@ -250,15 +238,8 @@ def _docstring(module: Module) -> list[str]:
 def _shape(module: Module, source: Source) -> str:
     if not module.shapes:
         return "a tensor"
-    kind = _type(module.inference, source)
+    kind = module.inference.type_of(source)
     return str(kind) if kind is not None else "unknown"
-
-
-def _type(inference: Inference, source: Source) -> TensorType | None:
-    outputs = inference.states[source.layer].outputs
-    ports = _ports(inference, source.layer)
-    index = ports.index(source.port) if source.port in ports else 0
-    return outputs[index] if outputs is not None and index < len(outputs) else None
 
 
 def _init(program: Program) -> list[str]:

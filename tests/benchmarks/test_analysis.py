@@ -19,7 +19,7 @@ from designer.runtime.api import RunOptions
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.images import read_image, write_image
 from designer.runtime.machine import physical_cores
-from designer.runtime.network import passes_through, tensors
+from designer.runtime.network import passes_through
 from designer.runtime.plan import PartStep
 from designer.runtime.session import Session
 
@@ -114,7 +114,7 @@ def test_noise_beside_the_plain_engine(benchmark, report, analysis_registry, pho
 def hidden(session) -> list[Source]:
     step = next(s for s in session.plan().steps if isinstance(s, PartStep))
     names = [name for name in step.part.layers if not passes_through(session.inference, name)]
-    return [source for name in names for source in tensors(session.inference, name)]
+    return [source for name in names for source in session.inference.tensors(name)]
 
 
 def test_one_hidden_layer_captured(benchmark, report, analysis_registry, photograph):

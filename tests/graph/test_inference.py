@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from designer.graph import commands
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -44,6 +44,58 @@ def test_shapes_flow_from_the_input(tiny: Registry) -> None:
     assert shape(inference, "a") == "N x 6 x 6 x 8"
     assert shape(inference, "split") == "N x 3 x 6 x 8, N x 3 x 6 x 8"
     assert shape(inference, "join") == "N x 12 x 6 x 8"
+
+
+def test_a_tensor_has_one_name_and_a_type(tiny: Registry) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input", dims="10x8x4"),
+        layer("split", "split", "in"),
+        layer("open", "convolution"),
+        Layer("strange", "of_a_plugin", inputs=(Source("in"),)),
+    )
+    assert inference.tensors("split") == (Source("split"), Source("split", "y1"))
+    assert inference.tensor(Source("split", "y0")) == Source("split")
+    assert inference.tensor(Source("split", "y1")) == Source("split", "y1")
+    assert inference.tensor(Source("strange")) == Source("strange")
+    types = {text: inference.type_of(Source.parse(text)) for text in ("in", "split", "split:y0", "split:y1")}
+    assert {text: str(found) for text, found in types.items()} == {
+        "in": "N x 4 x 8 x 10",
+        "split": "N x 2 x 8 x 10",
+        "split:y0": "N x 2 x 8 x 10",
+        "split:y1": "N x 2 x 8 x 10",
+    }
+
+
+@pytest.mark.parametrize("text", ["split:y2", "open", "strange", "strange:y", "nobody", "nobody:y"])
+def test_a_tensor_that_is_not_known_has_no_type(tiny: Registry, text: str) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input", dims="10x8x4"),
+        layer("split", "split", "in"),
+        layer("open", "convolution"),
+        Layer("strange", "of_a_plugin", inputs=(Source("in"),)),
+    )
+    assert inference.type_of(Source.parse(text)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("split:y2", "unknown-port", "choose one of y0, y1"),
+        ("nobody", "no-such-layer", "choose an existing layer"),
+        ("nobody:y", "no-such-layer", "choose an existing layer"),
+        ("strange:y", "unknown-operator", ""),
+    ],
+)
+def test_a_name_of_no_tensor_is_refused_with_the_reason(tiny: Registry, text: str, code: str, words: str) -> None:
+    inference = infer(
+        tiny, layer("in", "input", dims="10x8x4"), layer("split", "split", "in"), Layer("strange", "of_a_plugin")
+    )
+    with pytest.raises(DiagnosticError) as raised:
+        inference.tensor(Source.parse(text))
+    assert raised.value.diagnostics[0].code == code
+    assert words in raised.value.diagnostics[0].remedy
 
 
 def test_an_attached_activation_has_the_last_word(tiny: Registry) -> None:

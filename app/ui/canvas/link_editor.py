@@ -186,7 +186,7 @@ class LinkEditor:
         def join(layer: Layer) -> Edit:
             return commands.add_connected(document.graph, layer, source, consumer)
 
-        tensor = document.inference.carried(source) if source is not None else None
+        tensor = document.inference.type_of(source) if source is not None else None
 
         def accepts(cls: type[Operator]) -> bool:
             if anchor.is_input:

@@ -28,7 +28,7 @@ from designer.operators.api import (
 )
 from designer.operators.onnx_data import OPSET
 from designer.runtime.api import Part
-from designer.runtime.network import activation_of, inputs_of, not_runnable, operator_of, tensor, tensors, type_of
+from designer.runtime.network import activation_of, inputs_of, not_runnable, operator_of, type_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,7 +81,7 @@ class _Builder:
             raise not_runnable(self.inference, name)
         operator = operator_of(self.inference, name)
         reads = [self.names[source] for source in inputs_of(self.inference, graph_layer)]
-        results = tensors(self.inference, name)
+        results = self.inference.tensors(name)
         roots = list(_data(operator, state.inputs, name))
         activation = activation_of(self.inference, name)
         wanted = [str(result) for result in results]
@@ -263,7 +263,7 @@ def build_model(
     made = {name for node in builder.nodes for name in node.output}
     used: set[str] = set()
     for source in wanted:
-        key = tensor(inference, source)
+        key = inference.tensor(source)
         kind = type_of(inference, key)
         value = builder.names[key]
         name = str(key)

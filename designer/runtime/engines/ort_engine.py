@@ -15,7 +15,7 @@ from designer.runtime.engine_api import Engine
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
-from designer.runtime.network import tensor, type_of
+from designer.runtime.network import type_of
 
 if TYPE_CHECKING:
     from designer.runtime.api import Tensor
@@ -29,7 +29,7 @@ class OrtEngine(Engine):
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
         model = build_model(self.inference, part, wanted, self.weights, layout=self.options.layout)
         feeds = [(feed, type_of(self.inference, feed)) for feed in part.feeds]
-        results = [(tensor(self.inference, s), type_of(self.inference, s)) for s in wanted]
+        results = [(self.inference.tensor(s), type_of(self.inference, s)) for s in wanted]
         try:
             session = _session(serialized(model), threads(self.options), arena=self.options.tile != ONE_TILE)
         except DiagnosticError:
