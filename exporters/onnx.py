@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from designer.files.atomic import write_atomic
+from designer.files.formats import Format, FormatTable
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
@@ -38,14 +40,18 @@ class OnnxReport:
 
 
 def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path | str) -> OnnxReport:
-    """Write `graph` at its own size to `path`, atomically. DiagnosticError when it cannot run, or ONNX cannot hold it.
+    """Write `graph` at its own size to `path`, atomically. DiagnosticError when it cannot run, ONNX cannot hold it, or `path`
+    has another suffix.
 
     Inputs and outputs are named like their layers. The file passes `onnx.checker` with strict shape inference before it is
     put in place. An input's scale, shift and padding belong to who feeds the network: they are in the file's metadata.
     """
+    return ONNX_MODELS.writer(path)(graph, registry, weights, Path(path))
+
+
+def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> OnnxReport:
     import onnx
 
-    target = Path(path)
     deployed = deploy(graph, registry)
     inference = Inference(deployed, registry)
     outputs = output_layers(inference)
@@ -117,3 +123,8 @@ def _check(onnx: Any, model: Any, name: str) -> None:
 def _shape(inference: Inference, source: Source) -> str:
     outputs = inference.states[source.layer].outputs
     return str(outputs[0]) if outputs else ""
+
+
+ONNX_MODELS: FormatTable[None, Callable[[Graph, Registry, Weights, Path], OnnxReport]] = FormatTable(
+    "ONNX models", (Format("ONNX model", (".onnx",), write=_write, package="onnx"),)
+)

@@ -12,8 +12,8 @@ import string
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 APP = Path(__file__).parents[1]
 HEAD = """# Texts of Layerwright's window. Written by `make texts`; do not edit. CONTRIBUTING.md tells how to add a language.
@@ -25,6 +25,22 @@ msgstr ""
 "Content-Transfer-Encoding: 8bit\\n"
 "Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"
 """
+FORMATS = (  # modules with tables of formats, whose titles dialogs show
+    "app.reports.comparison_page",
+    "app.reports.page",
+    "app.reports.votes",
+    "app.ui.canvas.picture",
+    "app.ui.inspector.animation",
+    "app.ui.widgets.saving",
+    "designer.files.document",
+    "designer.files.tables",
+    "designer.files.weight_files",
+    "designer.profiling.report",
+    "designer.runtime.images",
+    "designer.runtime.sources",
+    "designer.runtime.video_formats",
+    "exporters.onnx",
+)
 COUNTED = {"tr": 1, "mark": 1, "trn": 2}  # texts at the start of a call
 SHOWING = frozenset(  # what Qt shows: words that are written right here have missed the catalogue
     "setText setToolTip setStatusTip setAccessibleName setAccessibleDescription setWindowTitle setPlaceholderText setTitle "
@@ -137,11 +153,8 @@ def tables() -> Iterator[tuple[str, str]]:
     from app.ui.shell.menus import MENUS, Entry
     from app.ui.shell.panels import PANELS
     from app.ui.shell.window import GROUPS
-    from designer.files.document import DOCUMENTS
     from designer.files.formats import FormatTable
-    from designer.files.weights import WEIGHTS
     from designer.profiling.report import UTILISATION
-    from designer.runtime.sources import INPUTS
     from designer.runtime.video_writer import CODECS
 
     def titles(menus: tuple[Entry, ...]) -> Iterator[str]:
@@ -158,14 +171,13 @@ def tables() -> Iterator[tuple[str, str]]:
     yield from (("app/ui/shell/panels.py", panel.title) for panel in PANELS)
     for column in COLUMNS:
         yield from (("app/ui/profile/columns.py", text) for text in (column.header, column.tip))
-    format_tables: tuple[tuple[str, FormatTable[Any, Any]], ...] = (
-        ("designer/files/document.py", DOCUMENTS),
-        ("designer/files/weight_files.py", WEIGHTS),
-        ("designer/runtime/sources.py", INPUTS),
-        *(("designer/runtime/sources.py", table) for table in INPUTS.tables),
-    )
-    for file, table in format_tables:
-        yield from ((file, text) for text in (table.title, *(format.title for format in table)))
+    for module in map(import_module, FORMATS):
+        for table in vars(module).values():
+            if isinstance(table, FormatTable):
+                yield from (
+                    (f"{module.__name__.replace('.', '/')}.py", text)
+                    for text in (table.title, *(format.title for format in table.formats))
+                )
     yield from (("designer/runtime/video_writer.py", codec.title) for codec in CODECS.values())
     yield from (("designer/profiling/report.py", text) for text in UTILISATION.values())
 

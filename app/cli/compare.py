@@ -11,6 +11,8 @@ from rich.table import Table
 
 from app.cli.console import err, out
 from app.cli.options import SeedOption, ThreadsOption, TrustOption
+from app.reports.page import PAGES
+from designer.files.tables import JSON
 
 if TYPE_CHECKING:
     from app.reports.comparison import Row
@@ -27,17 +29,23 @@ def compare(
     weights: Annotated[list[Path] | None, typer.Option("--weights", help="Once for all, or once for each.")] = None,
     random_weights: SeedOption = None,
     engine: Annotated[list[str] | None, typer.Option(help="Once for all, or once for each.")] = None,
-    report: Annotated[Path | None, typer.Option("--report", metavar="OUT.html", help="Write a page.")] = None,
-    json_out: Annotated[Path | None, typer.Option("--json", metavar="OUT.json", help="Write the figures.")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="OUT", help=f"Write a page: {PAGES.write_choices}.")
+    ] = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", metavar="OUT", help=f"Write the values: {JSON.write_choices}.")
+    ] = None,
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
     """Compare networks on the same pictures with the same noise: PSNR and SSIM against the clean pictures."""
     from app.cli import compare_request
     from app.reports import comparison
-    from designer.files.atomic import write_atomic
     from designer.runtime.api import RunOptions
 
+    for path, table in ((report, PAGES), (json_out, JSON)):
+        if path is not None:
+            table.writer(path)  # refused before anything is run
     request = compare_request.CompareRequest(
         files, images, noise or (), seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
         trust_custom or (),
@@ -55,7 +63,7 @@ def compare(
         write_report(report, " and ".join(columns[1:]), columns, rows)
         out.print(f"wrote {report}", markup=False, highlight=False)
     if json_out is not None:
-        write_atomic(json_out, f"{compare_request.to_json(request, columns, rows)}\n".encode())
+        JSON.writer(json_out)(json_out, f"{compare_request.to_json(request, columns, rows)}\n")
         out.print(f"wrote {json_out}", markup=False, highlight=False)
 
 

@@ -37,8 +37,9 @@ def export_onnx_file(
 ) -> None:
     """Write an ONNX file that onnx.checker accepts."""
     from app.cli.opened_network import load_weights_for, open_network
-    from exporters.onnx import export_onnx
+    from exporters.onnx import ONNX_MODELS, export_onnx
 
+    ONNX_MODELS.writer(output)  # refused before anything is read
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     export_onnx(network.graph, network.registry, tensors, output)

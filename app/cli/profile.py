@@ -20,13 +20,16 @@ from app.cli.options import (
     WeightsOption,
 )
 from designer.files.settings import DEFAULT_ENGINE
+from designer.profiling.report import RECORDS, save_records
 
 
 def profile(
     file: FileArgument,
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
-    json_out: Annotated[Path | None, typer.Option("--json", metavar="OUT", help="Write the record here.")] = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", metavar="OUT", help=f"Write the record: {RECORDS.write_choices}.")
+    ] = None,
     iterations: Annotated[int, typer.Option(min=1)] = 10,
     engine: EngineOption = DEFAULT_ENGINE,
     precision: PrecisionOption = "fp32",
@@ -39,11 +42,12 @@ def profile(
     from app.cli.opened_network import load_weights_for, open_network
     from app.cli.trust import with_trust
     from app.reports.profile_table import lines
-    from designer.profiling.report import save_records
     from designer.profiling.timing import profile as timed
     from designer.runtime.api import RunOptions
     from designer.runtime.session import Session
 
+    if json_out is not None:
+        RECORDS.writer(json_out)  # refused before anything is timed
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
-from app.reports.comparison import Row, deviations, headings, means, psnr_text, ssim_text, summary
+from app.reports.comparison import Row, as_csv, as_dict, deviations, headings, means, psnr_text, ssim_text, summary
 from app.reports.page import Page
+from designer.files.formats import Format, FormatTable
+from designer.files.tables import write_text
 
 MARKERS = "osD^v"
 
@@ -122,3 +125,21 @@ def _measures(rows: Sequence[Row]) -> list[tuple[str, list[list[float]], list[fl
 
 def _short(name: str) -> str:
     return name if len(name) <= 16 else f"{name[:15]}…"
+
+
+def _write_csv(path: Path, title: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    write_text(path, as_csv(columns, rows))
+
+
+def _write_json(path: Path, title: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    write_text(path, f"{json.dumps(as_dict(columns, rows), indent=2)}\n")
+
+
+COMPARISONS: FormatTable[None, Callable[[Path, str, Sequence[str], Sequence[Row]], None]] = FormatTable(
+    "comparisons",
+    (
+        Format("CSV table", (".csv",), write=_write_csv),
+        Format("JSON values", (".json",), write=_write_json),
+        Format("HTML page", (".html",), write=write_report),
+    ),
+)

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from designer.files.formats import Format, FormatTable
+from designer.files.tables import Text, write_text
+
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -63,9 +66,10 @@ class Page:
         self._parts.append(f"<table><thead><tr>{cells('th', headings)}</tr></thead><tbody>{body}</tbody></table>")
 
     def write(self, path: Path) -> None:
-        """Write the page atomically."""
-        from designer.files.atomic import write_atomic
-
+        """Write the page atomically. Raises DiagnosticError ("cannot-save", "unknown-format")."""
         title = escape(self.title)
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-        write_atomic(path, f"{head}<h1>{title}</h1>{''.join(self._parts)}</html>\n".encode())
+        PAGES.writer(path)(path, f"{head}<h1>{title}</h1>{''.join(self._parts)}</html>\n")
+
+
+PAGES: Text = FormatTable("pages", (Format("HTML page", (".html",), write=write_text),))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from pathlib import Path
 from random import Random
 
-from designer.files.tables import as_cells
+from designer.files.formats import Format, FormatTable
+from designer.files.tables import as_cells, write_text
 
 LEFT, RIGHT, EQUAL = "left", "right", "="
 TEST = "two-sided sign test (exact binomial), votes without a preference left out"
@@ -136,3 +138,17 @@ def as_json(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str
         ],
     }
     return json.dumps(made, indent=2)
+
+
+def _write_csv(path: Path, votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str], seed: int) -> None:
+    write_text(path, as_csv(votes, pictures, names))
+
+
+def _write_json(path: Path, votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str], seed: int) -> None:
+    write_text(path, f"{as_json(votes, pictures, names, seed)}\n")
+
+
+VOTES: FormatTable[None, Callable[[Path, Sequence[Vote], Sequence[str], dict[str, str], int], None]] = FormatTable(
+    "votes",
+    (Format("CSV table", (".csv",), write=_write_csv), Format("JSON values", (".json",), write=_write_json)),
+)

@@ -1,8 +1,12 @@
-"""Tables for spreadsheets, which take a cell that begins like a formula for one, also where it is the name of a file."""
+"""Tables and values as text files. Spreadsheets take a cell that begins like a formula for one, also the name of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from designer.files.atomic import write_atomic
+from designer.files.formats import Format, FormatTable
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -20,3 +24,13 @@ def _is_formula(text: str) -> bool:
     except ValueError:
         return True
     return False
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, in UTF-8. Raises DiagnosticError ("cannot-save")."""
+    write_atomic(path, text.encode())
+
+
+Text = FormatTable[None, Callable[[Path, str], None]]
+CSV: Text = FormatTable("tables", (Format("CSV table", (".csv",), write=write_text),))
+JSON: Text = FormatTable("values", (Format("JSON values", (".json",), write=write_text),))

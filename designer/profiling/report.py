@@ -8,12 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from designer.files.tables import as_cells
+from designer.files.formats import Format, FormatTable
+from designer.files.tables import as_cells, write_text
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.figures import UNITS, Figure, Origin
 from designer.profiling.machine import Machine
@@ -130,14 +131,16 @@ def to_json(records: Sequence[Record]) -> str:
 
 
 def save_records(path: Path, records: Sequence[Record]) -> None:
-    """Write a file of records, whole or not at all; DiagnosticError where it cannot be written."""
-    from designer.files.atomic import write_atomic
-
-    write_atomic(path, to_json(records).encode())
+    """Write a file of records in the format of the suffix, whole or not at all; DiagnosticError where it cannot be written."""
+    RECORDS.writer(path)(path, records)
 
 
 def load_records(path: Path) -> tuple[Record, ...]:
     """Read a file of records; DiagnosticError with what is wrong and where for anything else."""
+    return RECORDS.reader(path)(path)
+
+
+def _read_json(path: Path) -> tuple[Record, ...]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _bad(f"the file has more than {MAX_BYTES >> 20} MiB", str(path))
@@ -317,3 +320,20 @@ def to_csv(record: Record) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.9g}"
+
+
+def _write_json(path: Path, records: Sequence[Record]) -> None:
+    write_text(path, to_json(records))
+
+
+def _write_csv(path: Path, records: Sequence[Record]) -> None:
+    write_text(path, "\n".join(to_csv(record) for record in records))
+
+
+RECORDS: FormatTable[Callable[[Path], tuple[Record, ...]], Callable[[Path, Sequence[Record]], None]] = FormatTable(
+    "profiling records",
+    (
+        Format("Profiling record", (".json",), _read_json, _write_json),
+        Format("CSV table", (".csv",), write=_write_csv),
+    ),
+)

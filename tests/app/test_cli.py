@@ -213,6 +213,25 @@ def test_wrong_names_and_options_are_named(layerwright: Run, network: Path, weig
     assert "NAME=PATH" in done.err
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "suffixes"),
+    [
+        (("export", "onnx", "--random-weights", 1), "--output", "use .onnx"),
+        (("profile", "--random-weights", 1), "--json", "use .json or .csv"),
+        (("compare", "--random-weights", 1, "--images", "none"), "--report", "use .html"),
+        (("compare", "--random-weights", 1, "--images", "none"), "--json", "use .json"),
+    ],
+)
+def test_other_suffixes_are_refused_by_every_command_that_writes(
+    layerwright: Run, network: Path, tmp_path: Path, command: tuple[object, ...], option: str, suffixes: str
+) -> None:
+    done = layerwright(*command, network, option, tmp_path / "a.xml.txt")
+    assert done.code == 1
+    assert "unknown-format" in done.err
+    assert done.err.strip().endswith(suffixes)
+    assert not (tmp_path / "a.xml.txt").exists()
+
+
 @pytest.mark.parametrize("name", ["copy.onnx", "copy.foo", "copy"])
 def test_convert_refuses_a_suffix_that_is_not_a_network(
     layerwright: Run, network: Path, tmp_path: Path, name: str

@@ -85,7 +85,7 @@ def test_only_a_part(document):
     ("name", "look", "code"),
     [
         ("a.png", Look(scale=2000.0), "picture-too-large"),
-        ("a.bmp", Look(), "picture-kind"),
+        ("a.bmp", Look(), "unknown-format"),
         ("no/a.png", Look(), "cannot-save"),
     ],
 )

@@ -352,9 +352,12 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     first = view.table.item(0, 5)
     assert first is not None
     assert first.text().startswith(BEST)
-    view.save(side.folder / "table.csv", "csv")
+    view.save(side.folder / "table.tsv")
+    qtbot.waitUntil(lambda: "Use .csv, .json or .html" in view.note.text(), timeout=WAIT)
+    view.save(side.folder / "table.csv")
+    qtbot.waitUntil((side.folder / "table.csv").exists, timeout=WAIT)
     assert (side.folder / "table.csv").read_text().splitlines()[-1].startswith("deviation,")
-    view.save(side.folder / "page.html", "html")
+    view.save(side.folder / "page.html")
     qtbot.waitUntil((side.folder / "page.html").exists, timeout=WAIT)
     assert (side.folder / "page.html").read_text().count("data:image/png") == 3 * 2 * 4 + 1
     place = view.table.visualItemRect(view.table.item(1, 0)).center()

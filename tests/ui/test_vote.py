@@ -96,10 +96,10 @@ def test_keys_vote_and_the_table_counts_for_variants(side: Side) -> None:
     texts = [table.item(0, column).text() for column in range(6)]
     assert texts[:5] == ["A same / B smooth", "0", "10", "2", f"{2 / 2**10:.3g}"]
     assert "B smooth is preferred" in texts[5]
-    side.window.voting.save(side.folder / "votes.json", "json")
+    side.window.voting.save(side.folder / "votes.json")
     found = json.loads((side.folder / "votes.json").read_text())
     assert found["pairs"][0]["b_preferred"] == 10
-    side.window.voting.save(side.folder / "votes.csv", "csv")
+    side.window.voting.save(side.folder / "votes.csv")
     assert len((side.folder / "votes.csv").read_text().splitlines()) == 13
     assert "smooth" in words(side.window)  # names are back
     side.qtbot.keyClick(side.window, Qt.Key.Key_S)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QPoint, Qt, Signal
@@ -21,9 +20,11 @@ from app.ui.widgets.features import FeatureView
 from app.ui.widgets.image_view import ImageView, Split
 from app.ui.widgets.overlays import Cross
 from app.ui.widgets.render import as_channels, number, to_image
-from app.ui.widgets.saving import NPY, PNG, ask_path, save_picture, save_tensor, write_in_thread
+from app.ui.widgets.saving import VIEWS, ask_path, write_in_thread
 from app.ui.widgets.texts import mark, tr, tr_data
+from designer.files.formats import FormatTable
 from designer.graph.types import Size3D
+from designer.runtime.images import TENSORS
 
 EMPTY = mark("The network's output stands here. Launch Analysis runs it.")
 
@@ -158,13 +159,16 @@ class OutputView(QWidget):
             QGuiApplication.clipboard().setImage(picture.copy())  # the array under it goes with the next result
             self._probe.setText(tr("The picture is on the clipboard."))
             return
-        ending, kind = (".npy", NPY) if way == "tensor" else (".png", PNG)
-        path = ask_path(self, tr("Save"), f"{self.layer}{ending}", kind)
+        table: FormatTable[Any, Any] = TENSORS if way == "tensor" else VIEWS
+        path = ask_path(self, tr("Save"), f"{self.layer}{table.write_suffixes[0]}", table)
         if path is not None:
-            work = partial(save_tensor, path, array) if way == "tensor" else partial(save_picture, path, picture)
+            content = array if way == "tensor" else picture
             self._probe.setText(tr("Writing …"))
             write_in_thread(
-                self, work, lambda _well, text: self._probe.setText(text), tr("Saved {name}", name=path.name)
+                self,
+                lambda: table.writer(path)(path, content),
+                lambda _well, text: self._probe.setText(text),
+                tr("Saved {name}", name=path.name),
             )
 
     def set_dimmed(self, dimmed: bool) -> None:

@@ -8,13 +8,14 @@ from PySide6.QtWidgets import QWidget
 
 from app.reports.analysis_report import Network, Seen, write_analysis
 from app.reports.comparison import ms_text
+from app.reports.page import PAGES
 from app.ui.analysis.layer_infos import layer_infos
 from app.ui.analysis.output_view import shown_part
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.widgets.background import Background
-from app.ui.widgets.saving import PAGE, ask_path, png_of, write_in_thread
+from app.ui.widgets.saving import ask_path, png_of, write_in_thread
 from app.ui.widgets.texts import tr
 from designer.files.document import write_document
 from designer.operators.api import Operator, Role
@@ -62,7 +63,7 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
 def ask_report(window: QWidget, context: Context) -> None:
     """Ask for a place and write the page there."""
     name = context.root.title.removesuffix(".xml")
-    path = ask_path(window, tr("Report"), f"{name}_report.html", PAGE)
+    path = ask_path(window, tr("Report"), f"{name}_report.html", PAGES)
     if path is not None:
         save_report(window, context, path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,10 @@ from app.ui.document.document import Document
 from app.ui.widgets import theme
 from app.ui.widgets.texts import tr
 from designer.files.atomic import write_atomic
+from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
 Page = Literal["drawing", "A4", "A3", "Letter"]
-ENDINGS = (".png", ".svg", ".pdf")
 MARGIN = 32.0  # canvas units round the network
 PAPER_MARGIN = 12.0  # mm
 MAX_PIXELS = 200_000_000
@@ -211,16 +211,25 @@ def drawn(document: Document, look: Look) -> Iterator[Picture]:
 
 
 def save(document: Document, path: Path, look: Look) -> None:
-    """Write a picture; the ending says of which kind. DiagnosticError: why it was not written."""
-    kind = path.suffix.lower()
-    if kind not in ENDINGS:
-        raise DiagnosticError(
-            Diagnostic(
-                "picture-kind",
-                tr("'{name}' ends with no known kind of picture", name=path.name),
-                remedy=tr("choose one of {endings}", endings=", ".join(ENDINGS)),
-            )
-        )
+    """Write a picture in the format of the suffix. DiagnosticError: why it was not written."""
+    encode = PICTURES.writer(path)
     with drawn(document, look) as picture:
-        data = {".png": picture.png, ".svg": picture.svg, ".pdf": picture.pdf}[kind]()
+        data = encode(picture)
     write_atomic(path, data)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFormat(Format[None, Callable[[Picture], bytes]]):
+    """A format of pictures of the network; `options` are the fields of `Look` that only some formats have."""
+
+    options: tuple[str, ...] = ()
+
+
+PICTURES: FormatTable[None, Callable[[Picture], bytes]] = FormatTable(
+    "pictures of networks",
+    (
+        PictureFormat("PNG picture", (".png",), write=Picture.png, options=("scale", "transparent")),
+        PictureFormat("SVG picture", (".svg",), write=Picture.svg, options=("transparent",)),
+        PictureFormat("PDF page", (".pdf",), write=Picture.pdf, options=("page",)),
+    ),
+)

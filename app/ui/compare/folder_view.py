@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
@@ -24,19 +23,17 @@ from PySide6.QtWidgets import (
 )
 
 import samples
-from app.reports.comparison import Row, as_csv, as_dict, deviations, headings, means, summary
-from app.reports.comparison_page import Inks, plot, write_report
+from app.reports.comparison import Row, deviations, headings, means, summary
+from app.reports.comparison_page import COMPARISONS, Inks, plot
 from app.ui.compare.folder_run import FolderRun, best
 from app.ui.widgets import theme
 from app.ui.widgets.background import Background
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import ImageView
-from app.ui.widgets.saving import ask_path, tell
-from app.ui.widgets.texts import mark, tr
-from designer.files.atomic import write_atomic
+from app.ui.widgets.saving import ask_path, write_in_thread
+from app.ui.widgets.texts import tr
 
 BEST = "★ "
-KINDS = {"csv": mark("Table (*.csv)"), "json": mark("Figures (*.json)"), "html": mark("Page (*.html)")}
 
 
 class FolderView(QWidget):
@@ -53,9 +50,6 @@ class FolderView(QWidget):
         self._plotting.done.connect(self._on_plotted)
         self._plotting.failed.connect(lambda found: self.plot.set_empty_text(str(found[0].message)))
         self._plot_wanted = False
-        self._writing = Background(self)
-        self._writing.done.connect(lambda name: self.note.setText(tr("Saved {name}", name=name)))
-        self._writing.failed.connect(lambda found: self.note.setText(str(found[0].message)))
         self._build()
         run.started.connect(self._on_started)
         run.row_added.connect(self._on_row)
@@ -84,8 +78,8 @@ class FolderView(QWidget):
         bar.addWidget(self.folder, 1)
         for widget in (browse, self.start_button, self.progress, self.cancel_button):
             bar.addWidget(widget)
-        for kind, text in (("csv", "CSV…"), ("json", "JSON…"), ("html", tr("Report…"))):
-            button = _button(f"side.folder.{kind}", text, tr("Save as {kind}", kind=kind.upper()))
+        for kind in (format.suffixes[0].removeprefix(".") for format in COMPARISONS.writable):
+            button = _button(f"side.folder.{kind}", f"{kind.upper()}…", tr("Save as {kind}", kind=kind.upper()))
             button.clicked.connect(partial(self._ask_save, kind))
             bar.addWidget(button)
             self.save_buttons[kind] = button
@@ -128,27 +122,18 @@ class FolderView(QWidget):
             self.folder.setText(folder)
 
     def _ask_save(self, kind: str, _checked: bool = False) -> None:
-        path = ask_path(self, tr("Save"), f"comparison.{kind}", KINDS[kind])
+        path = ask_path(self, tr("Save"), f"comparison.{kind}", COMPARISONS)
         if path is not None:
-            self.save(path, kind)
+            self.save(path)
 
-    def save(self, path: Path, kind: str) -> None:
-        """Write the table; a page is put together in a thread."""
+    def save(self, path: Path) -> None:
+        """Write the comparison in the format of the suffix, in a thread."""
         columns, rows = list(self._run.columns), list(self._run.rows)
-        if kind == "html":
-            title = tr("{names} over {count} pictures", names=" / ".join(columns[1:]), count=len(rows))
-
-            def work() -> str:
-                write_report(path, title, columns, rows)
-                return path.name
-
-            if not self._writing.running:
-                self._writing.start(work)
-            return
-        text = as_csv(columns, rows) if kind == "csv" else json.dumps(as_dict(columns, rows), indent=2)
-        tell(
-            lambda: write_atomic(path, f"{text.rstrip()}\n".encode()),
-            self.note.setText,
+        title = tr("{names} over {count} pictures", names=" / ".join(columns[1:]), count=len(rows))
+        write_in_thread(
+            self,
+            lambda: COMPARISONS.writer(path)(path, title, columns, rows),
+            lambda _well, text: self.note.setText(text),
             tr("Saved {name}", name=path.name),
         )
 

@@ -23,14 +23,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.reports.votes import Trial, Vote, as_csv, as_json, make_trials, results
+from app.reports.votes import VOTES, Trial, Vote, make_trials, results
 from app.ui.compare.folder_run import FolderRun
 from app.ui.compare.model import SideModel
 from app.ui.widgets import theme
 from app.ui.widgets.render import Pixels
 from app.ui.widgets.saving import ask_path, tell
 from app.ui.widgets.texts import tr
-from designer.files.atomic import write_atomic
 
 SQUARE = 256
 SEEDS = 2**31
@@ -105,7 +104,7 @@ class VoteView(QWidget):
         self.save_buttons: dict[str, QPushButton] = {}
         buttons = QHBoxLayout()
         buttons.addWidget(self.method, 1)
-        for kind in ("csv", "json"):
+        for kind in (format.suffixes[0].removeprefix(".") for format in VOTES.writable):
             button = QPushButton(f"{kind.upper()}…")
             button.setObjectName(f"side.voting.{kind}")
             button.setAccessibleName(tr("Save the votes as {kind}", kind=kind.upper()))
@@ -201,17 +200,17 @@ class VoteView(QWidget):
         self.refresh()
 
     def _ask_save(self, kind: str, _checked: bool = False) -> None:
-        path = ask_path(self, tr("Save"), f"votes.{kind}", f"{kind.upper()} (*.{kind})")
+        path = ask_path(self, tr("Save"), f"votes.{kind}", VOTES)
         if path is not None:
-            self.save(path, kind)
+            self.save(path)
 
-    def save(self, path: Path, kind: str) -> None:
-        """Write the votes."""
-        if kind == "csv":
-            text = as_csv(self.votes, self._titles, self._names)
-        else:
-            text = as_json(self.votes, self._titles, self._names, self._seed) + "\n"
-        tell(lambda: write_atomic(path, text.encode()), self.note.setText, tr("Saved {name}", name=path.name))
+    def save(self, path: Path) -> None:
+        """Write the votes in the format of the suffix."""
+        tell(
+            lambda: VOTES.writer(path)(path, self.votes, self._titles, self._names, self._seed),
+            self.note.setText,
+            tr("Saved {name}", name=path.name),
+        )
 
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter

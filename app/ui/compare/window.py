@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 import samples
 from app.reports.comparison import LETTERS
+from app.reports.page import PAGES
 from app.ui.compare.figures import FiguresView
 from app.ui.compare.folder_run import FolderRun
 from app.ui.compare.folder_view import FolderView
@@ -38,7 +39,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.inputs import default_picture, layers_of
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
-from app.ui.widgets.saving import PAGE, ask_path, png_of, write_in_thread
+from app.ui.widgets.saving import ask_path, png_of, write_in_thread
 from app.ui.widgets.texts import tr
 from designer.files.settings import PATTERN
 from designer.operators.api import Role
@@ -231,7 +232,7 @@ class SideWindow(QWidget):
 
     def _ask_report(self) -> None:
         if self.report_button.isEnabled():
-            path = ask_path(self, tr("Report"), "comparison.html", PAGE)
+            path = ask_path(self, tr("Report"), "comparison.html", PAGES)
             if path is not None:
                 self.save_report(path)
 

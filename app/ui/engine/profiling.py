@@ -17,10 +17,9 @@ from app.ui.engine.requests import open_params
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
-from designer.files.atomic import write_atomic
 from designer.files.document import write_document
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
-from designer.profiling.report import Record, load_records, record_from_dict, save_records, to_csv
+from designer.profiling.report import Record, load_records, record_from_dict, save_records
 
 DEFAULT_ITERATIONS = 10
 
@@ -198,12 +197,9 @@ class ProfilingController(QObject):
         return True
 
     def save_file(self, path: Path, entry: Entry) -> bool:
-        """Write one run: `.csv` as a table, anything else as a record that can be opened again."""
+        """Write one run in the format of the suffix."""
         try:
-            if path.suffix.lower() == ".csv":
-                write_atomic(path, to_csv(entry.record).encode())
-            else:
-                save_records(path, [entry.record])
+            save_records(path, [entry.record])
         except DiagnosticError as error:
             self._tell(error)
             return False

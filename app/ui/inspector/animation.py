@@ -1,44 +1,42 @@
-"""Several pictures as one animated file: GIF, WebP or PNG."""
+"""Several pictures as one animated file."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtGui import QImage
 
 from app.ui.widgets.texts import tr
 from designer.files.atomic import write_atomic
+from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
-FORMATS = {".gif": "GIF", ".webp": "WEBP", ".png": "PNG"}
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 LARGEST = 1 << 28  # pixels of all frames together
 
 
 def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> None:
     """Write an endless animation; the file is whole or not there. It may run in a thread.
 
-    DiagnosticError: the file's ending is not one of FORMATS, there is no frame, or there are too many pixels.
+    DiagnosticError: `ANIMATIONS` does not write the suffix, there is no frame, or there are too many pixels.
     """
-    from PIL import Image
+    from PIL.Image import fromarray
 
-    kind = FORMATS.get(path.suffix.lower())
-    if kind is None or not frames:
-        what = (
-            tr("there is no picture to be written")
-            if not frames
-            else tr("animations are not written as '{suffix}'", suffix=path.suffix)
-        )
+    encode = ANIMATIONS.writer(path)
+    if not frames:
         raise DiagnosticError(
             Diagnostic(
                 "cannot-write-picture",
-                what,
+                tr("there is no picture to be written"),
                 file=str(path),
-                remedy=tr("choose a name that ends in {endings}", endings=", ".join(FORMATS))
-                if frames
-                else tr("run the analysis first"),
+                remedy=tr("run the analysis first"),
             )
         )
     width, height = max(f.width() for f in frames), max(f.height() for f in frames)
@@ -56,11 +54,24 @@ def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> N
                 remedy=tr("make the channels smaller, or record fewer runs"),
             )
         )
-    pictures = [Image.fromarray(_rgb(frame, width, height)) for frame in frames]
+    pictures = [fromarray(_rgb(frame, width, height)) for frame in frames]
+    write_atomic(path, encode(pictures, milliseconds))
+
+
+def _encoded(pictures: Sequence[Image], milliseconds: int, kind: str, **options: bool) -> bytes:
     buffer = io.BytesIO()
-    options = {"lossless": True} if kind == "WEBP" else {}
     pictures[0].save(buffer, kind, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0, **options)
-    write_atomic(path, buffer.getvalue())
+    return buffer.getvalue()
+
+
+ANIMATIONS: FormatTable[None, Callable[[Sequence[Image], int], bytes]] = FormatTable(
+    "animations",
+    (
+        Format("GIF animation", (".gif",), write=partial(_encoded, kind="GIF")),
+        Format("WebP animation", (".webp",), write=partial(_encoded, kind="WEBP", lossless=True)),
+        Format("PNG animation", (".png",), write=partial(_encoded, kind="PNG")),
+    ),
+)
 
 
 def _rgb(frame: QImage, width: int, height: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

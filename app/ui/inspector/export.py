@@ -6,7 +6,6 @@ import csv
 import io
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from math import ceil, sqrt
 from typing import Any
 
@@ -14,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QWidget
 
-from app.ui.inspector.animation import save_animation
+from app.ui.inspector.animation import ANIMATIONS, save_animation
 from app.ui.inspector.channel_statistics import channel_statistics
 from app.ui.inspector.inspection import Inspection
 from app.ui.inspector.look import Look, pixels
@@ -22,9 +21,11 @@ from app.ui.inspector.pages import Form
 from app.ui.widgets.background import Background
 from app.ui.widgets.export_button import ExportButton
 from app.ui.widgets.render import Floats, block_mean, to_image
-from app.ui.widgets.saving import ANIMATION, CSV, NPY, PNG, ask_path, save_picture, save_tensor
+from app.ui.widgets.saving import VIEWS, ask_path
 from app.ui.widgets.texts import tr
-from designer.files.atomic import write_atomic
+from designer.files.formats import FormatTable
+from designer.files.tables import CSV
+from designer.runtime.images import TENSORS
 
 RECORDED = 1 << 28  # bytes of recorded runs; the oldest go first
 LARGEST = 1 << 26  # values of all channels that are animated at their full size
@@ -74,22 +75,19 @@ class Exporter(QObject):
         subject = self._shown.subject
         channel = self._shown.channel if way == "picture" else None
         name = subject.key if channel is None else f"{subject.key}_{channel}"
-        ending, kind = {"picture": (".png", PNG), "tensor": (".npy", NPY)}[way]
-        path = ask_path(self._window, tr("Save"), f"{name}{ending}", kind)
+        table: FormatTable[Any, Any] = TENSORS if way == "tensor" else VIEWS
+        path = ask_path(self._window, tr("Save"), f"{name}{table.write_suffixes[0]}", table)
         if path is None or subject.value is None:
             return
-        if way == "tensor":
-            work = partial(save_tensor, path, subject.value)
-        else:
-            work = partial(save_picture, path, self._shown.picture())
-        self._start(work, tr("Saved {name}", name=path.name))
+        content = subject.value if way == "tensor" else self._shown.picture()
+        self._start(lambda: table.writer(path)(path, content), tr("Saved {name}", name=path.name))
 
     def _save_statistics(self) -> None:
         page = self._shown.page
         path = ask_path(self._window, tr("Save"), f"{self._shown.subject.key}.csv", CSV)
         if path is not None and page is not None:
             values = page.values
-            self._start(lambda: write_atomic(path, statistics(values).encode()), tr("Saved {name}", name=path.name))
+            self._start(lambda: CSV.writer(path)(path, statistics(values)), tr("Saved {name}", name=path.name))
 
     def _start(self, work: Callable[[], object], done: str) -> None:
         """Do it in a thread, and tell when it is done."""
@@ -138,7 +136,7 @@ class Exporter(QObject):
         if frames is None:
             self.message.emit(tr("Nothing is there to be animated: record some runs, or show a layer with channels."))
             return
-        path = ask_path(self._window, tr("Save"), f"{self._shown.subject.key}.gif", ANIMATION)
+        path = ask_path(self._window, tr("Save"), f"{self._shown.subject.key}.gif", ANIMATIONS)
         if path is not None:
             self._start(lambda: save_animation(path, frames(), FRAME), tr("Saved {name}", name=path.name))
 

@@ -9,15 +9,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.ui.engine.profiling import Entry, ProfilingController
-from app.ui.widgets.texts import mark, tr, tr_data
-
-RECORDS = mark("Profiling records (*.json)")
-TABLES = mark("Table (*.csv)")
+from app.ui.widgets.file_dialogs import format_filter, open_filter, save_filter
+from app.ui.widgets.texts import tr
+from designer.profiling.report import RECORDS
 
 
 def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
     """Ask for a record and add it to the logger."""
-    dialog = QFileDialog(parent, tr("Open Record"), "", f"{tr_data(RECORDS)};;{tr('All files (*)')}")
+    dialog = QFileDialog(parent, tr("Open Record"), "", open_filter(RECORDS))
     dialog.setObjectName("run_logger.open_dialog")
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -27,15 +26,14 @@ def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
 
 
 def save_record(parent: QWidget, profiling: ProfilingController, entry: Entry) -> QFileDialog:
-    """Ask where to save a run; the ending `.csv` makes a table, `.json` a record."""
-    dialog = QFileDialog(parent, tr("Save Record"), "", f"{tr_data(RECORDS)};;{tr_data(TABLES)}")
+    """Ask where to save a run, and in which format."""
+    suffixes = {format_filter(format): format.suffixes[0] for format in RECORDS.writable}
+    dialog = QFileDialog(parent, tr("Save Record"), "", save_filter(RECORDS))
     dialog.setObjectName("run_logger.save_dialog")
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-    dialog.setDefaultSuffix("json")
+    dialog.setDefaultSuffix(RECORDS.write_suffixes[0])
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.filterSelected.connect(
-        lambda chosen: dialog.setDefaultSuffix("csv" if chosen == tr_data(TABLES) else "json")
-    )
+    dialog.filterSelected.connect(lambda chosen: dialog.setDefaultSuffix(suffixes[chosen]))
     dialog.selectFile(file_stem(entry))
     dialog.fileSelected.connect(lambda path: profiling.save_file(Path(path), entry))
     dialog.open()

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QBuffer, QIODevice, QObject
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.ui.widgets.background import Background
+from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import mark, tr, tr_data
+from app.ui.widgets.texts import tr
 from designer.files.atomic import write_atomic
+from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
-PNG, NPY = mark("PNG picture (*.png)"), mark("NumPy tensor (*.npy)")
-CSV, ANIMATION = mark("Table (*.csv)"), mark("Animation (*.gif *.webp *.png)")
-PAGE = mark("Page (*.html)")
+
+def ask_path(parent: QWidget, title: str, name: str, table: FormatTable[Any, Any]) -> Path | None:
+    """A file that the user chooses; `name` is proposed, without what file systems do not take."""
+    return ask_save_path(parent, title, re.sub(r"[^\w.-]+", "_", name), table)
 
 
-def ask_path(parent: QWidget, title: str, name: str, kind: str) -> Path | None:
-    """A file that the person chooses; `name` is proposed, its ending is added where it was left out."""
-    safe = re.sub(r"[^\w.-]+", "_", name)
-    chosen, _ = QFileDialog.getSaveFileName(parent, title, safe, f"{tr_data(kind)};;{tr('All files (*)')}")
-    if not chosen:
-        return None
-    path = Path(chosen)
-    return path if path.suffix else path.with_suffix(Path(name).suffix)
-
-
-def save_picture(path: Path, image: QImage) -> None:
-    """Write a PNG; the file is whole or not there. DiagnosticError says why it could not be written."""
-    if path.suffix.lower() != ".png":
-        raise DiagnosticError(
-            Diagnostic(
-                "cannot-write-picture",
-                tr("pictures are not written as '{suffix}'", suffix=path.suffix),
-                file=str(path),
-                remedy=tr("choose a name that ends in .png"),
-            )
-        )
+def _write_png(path: Path, image: QImage) -> None:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     if not image.save(buffer, "PNG"):  # type: ignore[call-overload]
@@ -57,11 +37,9 @@ def save_picture(path: Path, image: QImage) -> None:
     write_atomic(path, bytes(buffer.data().data()))
 
 
-def save_tensor(path: Path, tensor: NDArray[Any]) -> None:
-    """Write an `.npy` file; it is whole or not there."""
-    buffer = io.BytesIO()
-    np.save(buffer, tensor, allow_pickle=False)
-    write_atomic(path, buffer.getvalue())
+VIEWS: FormatTable[None, Callable[[Path, QImage], None]] = FormatTable(
+    "images of views", (Format("PNG image", (".png",), write=_write_png),)
+)
 
 
 def tell(action: Callable[[], None], say: Callable[[str], None], done: str) -> None:

@@ -26,12 +26,15 @@ from PySide6.QtWidgets import (
 from app.process import module_command
 from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
+from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.texts import tr
 from app.ui.widgets.typed_path import taken, typed_path
+from designer.files.weights import WEIGHTS
 from designer.graph.diagnostics import DiagnosticError
+from exporters.onnx import ONNX_MODELS
 
 
 class OnnxExportDialog(GrowingDialog):
@@ -51,7 +54,7 @@ class OnnxExportDialog(GrowingDialog):
         home = start_folder(document.path)
         self.file = self._line("file", tr("ONNX file"), str(home / f"{document.graph.name}.onnx"))
         self.weights = self._line("weights", tr("Weights"), document.settings.weights)
-        self.weights.setPlaceholderText(tr("Folder of .npy or .bin, .safetensors or .pt"))
+        self.weights.setPlaceholderText(tr("{suffixes}, or a folder", suffixes=", ".join(WEIGHTS.read_suffixes)))
         self.random = QCheckBox(tr("Fill missing weights with random numbers (seed 0)"))
         self.random.setObjectName("export_onnx.random")
         form = QFormLayout()
@@ -95,9 +98,9 @@ class OnnxExportDialog(GrowingDialog):
         return row
 
     def _browse_file(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(self, tr("ONNX File"), self.file.text(), tr("ONNX models (*.onnx)"))
-        if name:
-            self.file.setText(name)
+        path = ask_save_path(self, tr("ONNX File"), self.file.text(), ONNX_MODELS)
+        if path is not None:
+            self.file.setText(str(path))
 
     def _browse_weights(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Folder of Weights"), self.weights.text())

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QDoubleSpinBox,
-    QFileDialog,
     QFormLayout,
     QHBoxLayout,
     QLabel,
@@ -22,19 +21,19 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.canvas.picture import ENDINGS, Look, Page, drawn_area, pixels, save
+from app.ui.canvas.picture import PICTURES, Look, Page, PictureFormat, drawn_area, pixels, save
 from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
+from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message
-from app.ui.widgets.texts import mark, tr, tr_data
+from app.ui.widgets.texts import tr
 from app.ui.widgets.typed_path import taken, typed_path
 from designer.graph.diagnostics import DiagnosticError
 
 MEASURING_MS = 50  # between two looks whether the canvas has measured all layers
-FILTER = mark("Pictures (*.png *.svg *.pdf)")
 
 
 class PictureDialog(GrowingDialog):
@@ -133,17 +132,19 @@ class PictureDialog(GrowingDialog):
         return typed_path(self.file.text())
 
     def _refresh(self) -> None:
-        kind = self._path().suffix.lower()
-        for field, kinds in ((self.scale, (".png",)), (self.page, (".pdf",)), (self.transparent, (".png", ".svg"))):
-            self._form.setRowVisible(field, kind in kinds)
-        self.export.setEnabled(kind in ENDINGS)
-        if kind not in ENDINGS:
-            self.message.tell(tr("The name must end with .png, .svg or .pdf."), "warning")
+        format = PICTURES.find(self._path())
+        options = format.options if isinstance(format, PictureFormat) else ()
+        for option, field in (("scale", self.scale), ("page", self.page), ("transparent", self.transparent)):
+            self._form.setRowVisible(field, option in options)
+        self.export.setEnabled(format is not None)
+        if format is None:
+            text = tr("The name must end with one of {suffixes}.", suffixes=", ".join(PICTURES.write_suffixes))
+            self.message.tell(text, "warning")
         else:
             self.message.tell(
                 tr("The file is there already; it will be replaced.") if taken(self._path()) else "", "info"
             )
-        self.pixels.setText(self._size() if kind == ".png" else tr("Drawn with lines: sharp at every size."))
+        self.pixels.setText(self._size() if "scale" in options else tr("Drawn with lines: sharp at every size."))
 
     def _size(self) -> str:
         """How many pixels the picture would have. The canvas measures a large network a while after it was opened."""
@@ -157,9 +158,9 @@ class PictureDialog(GrowingDialog):
         return tr("{width} x {height} pixels", width=f"{size.width():,}", height=f"{size.height():,}")
 
     def _browse(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(self, self.windowTitle(), self.file.text(), tr_data(FILTER))
-        if name:
-            self.file.setText(name)
+        path = ask_save_path(self, self.windowTitle(), self.file.text(), PICTURES)
+        if path is not None:
+            self.file.setText(str(path))
 
     def write(self) -> None:
         """Write the picture; the dialog stays and says what came of it."""
