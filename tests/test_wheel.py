@@ -31,27 +31,23 @@ class Installation:
     site: Path
     project: Path
 
-    def start(self, *command: object, status: int = 0, **more: object) -> subprocess.CompletedProcess[str]:
+    def start(self, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment in the other project's folder, which is on PYTHONPATH too."""
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        program, *arguments = command
         done = subprocess.run(
-            [str(self.home / "bin" / str(program)), *map(str, arguments)],
+            [str(self.home / "bin" / program), *map(str, arguments)],
             cwd=self.project,
             env={**environment, "PYTHONPATH": str(self.project), "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
             check=False,
-            **more,  # type: ignore[call-overload]
         )
-        assert done.returncode == status, done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done
 
     def sample(self, name: str) -> Path:
-        (found,) = (
-            Path(line) for line in self.start("layerwright", "samples").stdout.splitlines() if line.endswith(name)
-        )
-        return found
+        (found,) = (line for line in self.start("layerwright", "samples").stdout.splitlines() if line.endswith(name))
+        return Path(found)
 
     def pip(self, *arguments: str) -> None:
         pip("--python", str(self.home / "bin" / "python"), *arguments)
@@ -77,18 +73,23 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture
-def installation(wheel: Path, tmp_path: Path) -> Installation:
-    home = tmp_path / "environment"
+def installed(wheel: Path, folder: Path) -> Installation:
+    home = folder / "environment"
     venv.create(home, with_pip=False)
     (site,) = (home / "lib").glob("python3*/site-packages")
     # Dependencies come from the present environment by path; its own editable install is not seen that way.
     (site / "dependencies.pth").write_text("\n".join(p for p in sys.path if p.endswith("site-packages")) + "\n")
     other_project(site, "installed")
-    other_project(tmp_path / "project", "project")
-    made = Installation(home, site, tmp_path / "project")
+    other_project(folder / "project", "project")
+    made = Installation(home, site, folder / "project")
     made.pip("install", "--no-deps", "--no-compile", str(wheel))
     return made
+
+
+@pytest.fixture(scope="module")
+def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """One environment for the tests that only run what is installed."""
+    return installed(wheel, tmp_path_factory.mktemp("installation"))
 
 
 def test_the_wheel_adds_one_package(wheel: Path) -> None:
@@ -135,7 +136,8 @@ def test_plugins_import_the_api_of_the_program(installation: Installation) -> No
     assert "soft_clip" in {entry["type"] for entry in listed}
 
 
-def test_nothing_is_left_after_it_was_uninstalled(installation: Installation) -> None:
+def test_nothing_is_left_after_it_was_uninstalled(wheel: Path, tmp_path: Path) -> None:
+    installation = installed(wheel, tmp_path)
     installation.start("layerwright", "check", installation.sample("denoiser.xml"))
     installation.pip("uninstall", "-y", "layerwright")
     assert {path.name for path in installation.site.iterdir()} == {"dependencies.pth", *SHADOWS}
