@@ -22,7 +22,7 @@ pytest.importorskip("onnxruntime")
 torch.set_num_threads(1)
 
 LIBRARY = load_engines(installed=False)
-ENGINES = [("onnxruntime", "nchw"), ("onnxruntime", "nhwc"), ("torch", "nchw"), ("torch", "nhwc")]
+ENGINES = [(e.name, layout) for e in LIBRARY if e.available() is None for layout in e.layouts]
 
 
 def options(engine="onnxruntime", layout="nchw", **kw) -> RunOptions:

@@ -15,6 +15,7 @@ from designer.graph.model import Source
 from designer.operators.api import Operator, TorchMethod
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
+from designer.runtime.engine_registry import load_engines
 from designer.runtime.session import Session
 
 torch = pytest.importorskip("torch")
@@ -42,7 +43,7 @@ def code_of(call) -> str:
     return caught.value.diagnostics[0].code
 
 
-@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+@pytest.mark.parametrize("engine", [engine.name for engine in load_engines(installed=False) if not engine.available()])
 def test_the_result_is_that_of_plain_torch_at_the_size_of_the_data(runtime_registry, engine):
     array = pixels(40, 56, batch=2)
     made = session(unet(), runtime_registry, array=array, options=RunOptions(engine=engine, threads=1))

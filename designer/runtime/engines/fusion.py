@@ -52,13 +52,18 @@ def groups(original: Sequence[Node], optimised: Sequence[Node], layers: Sequence
             _claim(value, node.op.removeprefix("Fused"), index, maker, kept, owner)
     _attach_rest(original, maker, owner)
 
-    makes = {value: index for index, node in enumerate(optimised) for value in node.outputs}
-    ran: dict[int, dict[str, None]] = {index: {} for index in range(len(optimised))}
+    ran: list[dict[str, None]] = [{} for _ in optimised]
     for node in original:
         if node.name in owner and layer_of(node.name) in members:
             ran[owner[node.name]][layer_of(node.name)] = None
-    home = {i: _home(i, optimised, ran, makes) for i in range(len(optimised))}
-    return _merge(optimised, ran, home)
+    return kernel_groups(optimised, ran)
+
+
+def kernel_groups(kernels: Sequence[Node], ran: Sequence[Mapping[str, None]]) -> list[KernelGroup]:
+    """Kernels that share a layer together; `ran` has the layers of each. One of no layer joins what it converts for."""
+    makes = {value: index for index, node in enumerate(kernels) for value in node.outputs}
+    home = {index: _home(index, kernels, ran, makes) for index in range(len(kernels))}
+    return _merge(kernels, ran, home)
 
 
 def _values(node: Node, maker: Mapping[str, Node], by_name: Mapping[str, Node]) -> list[str]:
@@ -95,9 +100,7 @@ def _attach_rest(original: Sequence[Node], maker: Mapping[str, Node], owner: dic
                 owner[node.name] = max(feeding)
 
 
-def _home(
-    index: int, optimised: Sequence[Node], ran: Mapping[int, Mapping[str, None]], makes: Mapping[str, int]
-) -> int:
+def _home(index: int, optimised: Sequence[Node], ran: Sequence[Mapping[str, None]], makes: Mapping[str, int]) -> int:
     """The kernel whose group a kernel without layers joins: what it converts for, else what it converts from."""
     if ran[index]:
         return index
@@ -108,9 +111,7 @@ def _home(
     return near[0] if near else index
 
 
-def _merge(
-    optimised: Sequence[Node], ran: Mapping[int, Mapping[str, None]], home: Mapping[int, int]
-) -> list[KernelGroup]:
+def _merge(optimised: Sequence[Node], ran: Sequence[Mapping[str, None]], home: Mapping[int, int]) -> list[KernelGroup]:
     """One group for kernels that share a layer."""
     leader = dict(home)
 
@@ -120,7 +121,7 @@ def _merge(
         return index
 
     first: dict[str, int] = {}
-    for index, names in ran.items():
+    for index, names in enumerate(ran):
         for name in names:
             other = first.setdefault(name, index)
             if find(other) != find(index):

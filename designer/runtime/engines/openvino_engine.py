@@ -1,0 +1,272 @@
+"""OpenVINO as an engine: FP32 on the CPU, from the ONNX models that `onnx_model.py` builds."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.graph.types import Symbol, TensorType
+from designer.runtime.engine_api import (
+    Compiled,
+    Engine,
+    EngineDescriptor,
+    Part,
+    Sample,
+    StepTimer,
+    Tensor,
+    requires,
+)
+from designer.runtime.engines.fusion import Node, kernel_groups, layer_of
+from designer.runtime.engines.kernels import onnx_kernels
+from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.interrupt import current
+from designer.runtime.machine import threads
+from designer.runtime.network import inputs_of, operator_of, passes_through, tensor, type_of
+
+TELEMETRY = "openvino_telemetry"
+REMEDY = "choose another engine in Network Settings"
+NO_WORK = ("Input", "Output", "Const")
+
+
+class OpenVinoEngine(Engine):
+    """Layers that OpenVINO cannot convert, or computes otherwise than ONNX says, are refused by name."""
+
+    def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
+        return self.prepare(part, wanted, {})
+
+    def prepare(self, part: Part, wanted: Sequence[Source], more: Mapping[str, Any]) -> OpenVinoCompiled:
+        """`more` are further properties of the CPU plug-in."""
+        model = build_model(self.inference, part, wanted, self.weights)
+        unlike = sorted({layer_of(node.name) for node in model.graph.node if _differs(node)})
+        if unlike:
+            raise DiagnosticError(_refused(name, "it ignores antialiasing when it resizes") for name in unlike)
+        properties = {**_properties(threads(self.options)), **more}
+        try:
+            return OpenVinoCompiled(self.inference, part, wanted, serialized(model), properties)
+        except RuntimeError as error:
+            found = [] if len(part.layers) == 1 else list(self._refusals(part))
+            raise DiagnosticError(found or [_refused(part.layers[0], _reason(error))]) from error
+
+    def _refusals(self, part: Part) -> Iterator[Diagnostic]:
+        """The layers of a part that cannot be compiled by themselves: OpenVINO's message names none of them."""
+        for name in part.layers:
+            feeds = tuple(dict.fromkeys(inputs_of(self.inference, self.inference.graph[name])))
+            try:
+                self.prepare(Part((name,), feeds), (Source(name),), {})
+            except DiagnosticError as error:
+                yield from error.diagnostics
+
+
+class OpenVinoCompiled:
+    """A part compiled for the batch size of each run: shapes that are known make it faster."""
+
+    def __init__(
+        self,
+        inference: Inference,
+        part: Part,
+        wanted: Sequence[Source],
+        model: bytes,
+        properties: Mapping[str, Any],
+    ) -> None:
+        self._feeds = [(feed, type_of(inference, feed)) for feed in part.feeds]
+        self._results = [(tensor(inference, source), type_of(inference, source)) for source in wanted]
+        self._model = _core().read_model(model)
+        self._properties = dict(properties)
+        self._requests: dict[int, Any] = {}
+        self.request(1)
+
+    def request(self, batch: int) -> Any:
+        """What infers a batch of this size."""
+        found = self._requests.get(batch)
+        if found is None:
+            inputs = {value.any_name: value for value in self._model.inputs}
+            self._model.reshape(
+                {inputs[str(s)]: _partial_shape(kind, batch) for s, kind in self._feeds if str(s) in inputs}
+            )
+            compiled = _core().compile_model(self._model, "CPU", self._properties)
+            found = self._requests[batch] = compiled.create_infer_request()
+        return found
+
+    def batch(self, feeds: Mapping[Source, Tensor]) -> int:
+        """The size of the batch in `feeds`."""
+        return next((len(feeds[s]) for s, kind in self._feeds if kind.shape and isinstance(kind.shape[0], Symbol)), 1)
+
+    def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+        shared = partial(_openvino().Tensor, shared_memory=True)
+        batch = self.batch(feeds)
+        request = self.request(batch)
+        names = {value.any_name for value in request.model_inputs}
+        held = []  # a tensor that shares memory does not keep its array alive
+        for source, kind in self._feeds:
+            if str(source) in names:  # an input of which only the shape counts is folded away
+                held.append(np.require(feeds[source], kind.dtype.value, ("C", "W")))
+                request.set_tensor(str(source), shared(held[-1]))
+        made: dict[Source, Tensor] = {}
+        for index, (source, kind) in enumerate(self._results):
+            made[source] = np.empty(kind.concrete(batch), kind.dtype.value)
+            request.set_output_tensor(index, shared(made[source]))
+        with current().hook(request.cancel):
+            request.infer()
+        return made
+
+
+class OpenVinoTimer(StepTimer):
+    """Times kernels with OpenVINO's own counters, in whole microseconds."""
+
+    def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
+        assert isinstance(self.engine, OpenVinoEngine)
+        compiled = self.engine.prepare(self.part, self.wanted, {"PERF_COUNT": True})
+        request = compiled.request(compiled.batch(self.feeds))
+        seconds: dict[str, list[float]] = {}
+        for number in range(warmup + runs):
+            compiled.run(self.feeds)
+            if number >= warmup:
+                for kernel in request.profiling_info:
+                    if kernel.status == kernel.Status.EXECUTED:
+                        seconds.setdefault(kernel.node_name, []).append(kernel.real_time.total_seconds())
+            tick()
+        kernels, ran = self._kernels(request, set(seconds))
+        samples = []
+        for group in kernel_groups(kernels, ran):
+            timed = [seconds[name] for name in group.kernels if name in seconds]
+            if timed:
+                times = [sum(run) for run in zip(*timed, strict=True)]
+                samples.append(Sample(group.layers, times, ", ".join(group.ops)))
+        return samples
+
+    def _kernels(self, request: Any, executed: Collection[str]) -> tuple[list[Node], list[dict[str, None]]]:
+        """The kernels in running order, and the layers of each: OpenVINO keeps the names of what it fused."""
+        kernels, ran = [], []
+        for node in request.get_compiled_model().get_runtime_model().get_ordered_ops():
+            info = node.get_rt_info()
+            kind, name = info["layerType"].astype(str), node.get_friendly_name()
+            if kind not in NO_WORK:
+                reads = tuple(value.get_source_output().get_node().get_friendly_name() for value in node.inputs())
+                kernels.append(Node(kind, name, reads, (name,)))
+                fused = [layer_of(original) for original in info["originalLayersNames"].astype(str).split(",")]
+                ran.append({layer: None for layer in fused if layer in self.part.layers})
+        self._join_renamed(kernels, ran, executed)
+        return kernels, ran
+
+    def _join_renamed(self, kernels: Sequence[Node], ran: Sequence[dict[str, None]], executed: Collection[str]) -> None:
+        """Time layers of which OpenVINO lost the name together with a neighbour: what it decomposed, and what it moved."""
+        inference = self.engine.inference
+        moved = any(k.name in executed and k.op != "Reorder" and not own for k, own in zip(kernels, ran, strict=True))
+        named = {layer for layers in ran for layer in layers}
+        readers: dict[str, dict[str, None]] = {}  # by kernel: the layers of the first one that reads from it
+        for kernel, layers in reversed(list(zip(kernels, ran, strict=True))):
+            layers.update(layers or readers.get(kernel.name, {}))
+            if layers:
+                readers.update(dict.fromkeys(kernel.inputs, layers))
+        by_layer = {
+            layer: own for k, own in zip(kernels, ran, strict=True) if k.name in executed for layer in list(own)
+        }
+        for name in self.part.layers:
+            works = moved or name not in named or bool(_weights(inference, name))  # others are done in place
+            if name in by_layer or not works or passes_through(inference, name) or not inference.graph[name].inputs:
+                continue
+            near = [*_nearest(inference, name, by_layer, down=True), *_nearest(inference, name, by_layer, down=False)]
+            if near:
+                by_layer[near[0]][name] = None
+
+
+def _weights(inference: Inference, name: str) -> Sequence[object]:
+    return operator_of(inference, name).weights(inference.states[name].inputs)
+
+
+def _nearest(inference: Inference, name: str, among: Collection[str], *, down: bool) -> Iterator[str]:
+    """Layers of `among` after or before `name`, the nearest first."""
+    graph = inference.graph
+    seen, queue = {name}, deque([name])
+    while queue:
+        at = queue.popleft()
+        for other in graph.consumers(at) if down else graph[at].producers():
+            if other not in seen:
+                seen.add(other)
+                queue.append(other)
+                if other in among:
+                    yield other
+
+
+def _properties(count: int) -> dict[str, Any]:
+    """Without them the CPU plug-in computes in bfloat16 where the processor can, and chooses threads by itself."""
+    return {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": count,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "ENABLE_CPU_PINNING": False,
+        "ENABLE_HYPER_THREADING": True,
+    }
+
+
+@lru_cache(maxsize=1)
+def _core() -> Any:
+    return _openvino().Core()
+
+
+@lru_cache(maxsize=1)
+def _openvino() -> Any:
+    """The package without its telemetry: importing it would report to Google Analytics unless the user opted out.
+
+    OpenVINO uses a stub of its own where the telemetry package is not installed, and keeps it once imported.
+    """
+    hidden = sys.modules.get(TELEMETRY)
+    sys.modules[TELEMETRY] = None  # type: ignore[assignment]
+    try:
+        import openvino
+    finally:
+        if hidden is None:
+            del sys.modules[TELEMETRY]
+        else:
+            sys.modules[TELEMETRY] = hidden
+    return openvino
+
+
+def _partial_shape(kind: TensorType, batch: int) -> Any:
+    return _openvino().PartialShape(list(kind.concrete(batch)))
+
+
+def _differs(node: Any) -> bool:
+    """Whether OpenVINO computes a node otherwise than ONNX defines it."""
+    return node.op_type == "Resize" and any(a.name == "antialias" and a.i for a in node.attribute)
+
+
+def _refused(layer: str, reason: str) -> Diagnostic:
+    message = f"OpenVINO cannot run '{layer}': {reason}"
+    return Diagnostic("not-in-engine", message, layer=layer, remedy=REMEDY)
+
+
+def _reason(error: RuntimeError) -> str:
+    """The telling part of OpenVINO's message, which begins with places in its own source."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [
+        line for line in lines if not line.startswith(("Exception from", "Check '", "FrontEnd API", "Model wasn't"))
+    ]
+    return (telling or lines or [type(error).__name__])[0][:300]
+
+
+def _run(model: bytes, feeds: dict[str, NDArray[np.float32]], count: int) -> Callable[[], object]:
+    compiled = _core().compile_model(_core().read_model(model), "CPU", _properties(count))
+    request = compiled.create_infer_request()
+    return lambda: request.infer(feeds)
+
+
+OPENVINO = EngineDescriptor(
+    name="openvino",
+    title="OpenVINO",
+    package="openvino",
+    engine=OpenVinoEngine,
+    step_timer=OpenVinoTimer,
+    kernels=onnx_kernels(_run),
+    available=requires("openvino", "onnx", remedy='pip install "layerwright[openvino]"'),
+)

@@ -1,0 +1,128 @@
+"""OpenVINO as an engine: true FP32, layers it cannot run are named, and nothing is reported to its makers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runtime_networks import layer, pixels, unet, unet_weights
+
+from designer.files.weights import Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Source
+from designer.runtime.api import RunOptions
+from designer.runtime.engine_registry import load_engines
+from designer.runtime.interrupt import Interrupt, InterruptedRunError
+from designer.runtime.plan import PartStep, make_plan
+from designer.runtime.session import Session
+
+pytest.importorskip("openvino")
+ROOT = Path(__file__).parents[2]
+OPTIONS = RunOptions(engine="openvino", threads=1)
+SILENT = """
+import sys
+
+def watch(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "subprocess.Popen", "os.posix_spawn"):
+        sys.stderr.write(f"{event} {arguments}")
+        import os
+        os._exit(7)
+
+sys.addaudithook(watch)
+sys.path.insert(0, "tests/runtime")
+from runtime_networks import pixels, unet, unet_weights
+from designer.operators.registry import load
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+
+session = Session(unet(), load(entry_points=False), unet_weights(), RunOptions(engine="openvino", threads=1))
+session.set_input("image", pixels(), picture=False)
+assert session.run().steps[0].engine == "openvino"
+assert "openvino_telemetry" not in sys.modules
+"""
+
+
+def compiled(graph, registry, weights, *wanted):
+    inference = Inference(graph, registry)
+    (step,) = make_plan(inference, [Source.parse(name) for name in wanted]).steps
+    assert isinstance(step, PartStep)
+    return load_engines(installed=False).make(inference, weights, OPTIONS).compile(step.part, step.wanted)
+
+
+def test_nothing_is_sent_and_nothing_is_written_to_the_home_folder(tmp_path):
+    environment = {k: v for k, v in os.environ.items() if k not in ("CI", "TF_BUILD", "JENKINS_URL")}
+    environment |= {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", SILENT], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_compiled_part_serves_batches_of_any_size(runtime_registry):
+    part = compiled(unet(), runtime_registry, unet_weights(), "result")
+    single = part.run({Source("image"): pixels(seed=1)})[Source("out")]
+    several = part.run({Source("image"): np.concatenate([pixels(seed=1), pixels(seed=2)])})[Source("out")]
+    again = part.run({Source("image"): pixels(seed=1)})[Source("out")]
+    assert (single.shape, several.shape) == ((1, 3, 24, 32), (2, 3, 24, 32))
+    np.testing.assert_allclose(several[:1], single, atol=1e-5)
+    np.testing.assert_array_equal(again, single)
+
+
+def test_hidden_layers_are_captured_as_by_onnx_runtime(runtime_registry):
+    captures = [Source("enc 1"), Source("norm"), Source("cat")]
+    found = {}
+    for engine in ("onnxruntime", "openvino"):
+        session = Session(unet(), runtime_registry, unet_weights(), RunOptions(engine=engine, threads=1))
+        session.set_input("image", pixels(), picture=False)
+        found[engine] = session.run(captures)
+    for source in captures:
+        ours, theirs = found["openvino"].captures[source], found["onnxruntime"].captures[source]
+        np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+def mixed(kind: str, **params: str) -> Graph:
+    """A layer that OpenVINO refuses between two that it takes."""
+    return Graph(
+        [
+            layer("image", "input", dims="16x16x3"),
+            layer("before", "identity", "image"),
+            layer("clip", "activation", "before", ActivationSpec("relu")),
+            layer("the one", kind, "clip", **params),
+            layer("after", "element_wise", "the one,the one", operation="add"),
+            layer("result", "output", "after"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "reason"),
+    [
+        ("padding", {"mode": "circular"}, "Pad"),
+        ("resize", {"size": "8x8", "antialias": "true"}, "antialiasing"),
+    ],
+)
+def test_a_layer_that_it_cannot_run_is_named_among_others(runtime_registry, kind, params, reason):
+    with pytest.raises(DiagnosticError) as caught:
+        compiled(mixed(kind, **params), runtime_registry, Weights(), "result")
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.layer) == ("not-in-engine", "the one")
+    assert "OpenVINO" in finding.message
+    assert reason in finding.message
+    assert "another engine" in (finding.remedy or "")
+
+
+def test_a_run_is_given_up_when_asked(runtime_registry):
+    session = Session(unet(), runtime_registry, unet_weights(), OPTIONS)
+    session.set_input("image", pixels(), picture=False)
+    interrupt = Interrupt()
+    interrupt.ask()
+    with pytest.raises(InterruptedRunError):
+        session.run(interrupt=interrupt)
+    assert session.run().outputs["result"].shape == (1, 3, 24, 32)
