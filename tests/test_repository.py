@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from designer.runtime.engine_registry import load_engines
+
 ROOT = Path(__file__).parents[1]
 ROOMS = ("app", "designer", "exporters", "analysis_layers")
 
@@ -43,12 +45,23 @@ def loaded_by(statement: str) -> set[str]:
     [
         "from designer.operators.registry import default_registry; default_registry()",
         "import designer.runtime.session, designer.files.document, designer.profiling.report",
+        "from designer.runtime.engine_registry import default_engines as e; [e().problem(one) for one in e()]",
         "import app.cli.main",
         "import app.engine.worker",
     ],
 )
 def test_imports_stay_light(statement: str) -> None:
-    heavy = {"torch", "onnx", "onnxruntime", "matplotlib", "PySide6", "NodeGraphQt", "cv2", "OpenEXR"} & loaded_by(
-        statement
-    )
-    assert not heavy
+    libraries = {"torch", "onnx", "onnxruntime", "openvino", "matplotlib", "PySide6", "NodeGraphQt", "cv2", "OpenEXR"}
+    assert not libraries & loaded_by(statement)
+
+
+def test_engines_are_named_in_their_own_files_only() -> None:
+    """Everything else reads the registry. `torch` is the name of a module too; the default is a setting."""
+    names = [f'"{engine.name}"' for engine in load_engines(installed=False) if engine.name != "torch"]
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in modules()
+        for name in names
+        if name in path.read_text("utf-8") and path.parent.name != "engines"
+    ]
+    assert found == ['designer/files/settings.py: "onnxruntime"']

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from bench_kit import best_of_turns
@@ -69,6 +71,29 @@ def test_onnx_runtime_engine_beside_plain_onnx_runtime(benchmark, report, bench_
         benchmark, report, "U-Net, engine onnxruntime", full_run(session), lambda: plain.run(None, {"image": array}),
         "ONNX Runtime", 1.10,
     )  # fmt: skip
+
+
+def test_openvino_engine_beside_plain_openvino(benchmark, report, bench_registry):
+    pytest.importorskip("openvino")
+    session, step, weights, array = session_and_part(benchmark, bench_registry, "openvino")
+    openvino = sys.modules["openvino"]  # the engine imported it, without its telemetry
+    core = openvino.Core()
+    model = core.read_model(serialized(build_model(session.inference, step.part, step.wanted, weights)))
+    model.reshape(list(array.shape))
+    properties = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": physical_cores(),
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "ENABLE_CPU_PINNING": False,
+    }
+    request = core.compile_model(model, "CPU", properties).create_infer_request()
+
+    def plain():
+        return request.infer({"image": array})[0]
+
+    np.testing.assert_allclose(plain(), session.run().outputs["result"], atol=1e-5)
+    compare(benchmark, report, "U-Net, engine openvino", full_run(session), plain, "OpenVINO", 1.10)
 
 
 def test_torch_engine_beside_plain_torch_channels_last(benchmark, report, bench_registry):

@@ -18,6 +18,7 @@ import torch
 
 from designer.operators.registry import load
 from designer.plugins import plugin_folder
+from designer.profiling.report import load_records
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = """<?xml version="1.0"?>
@@ -78,14 +79,19 @@ def value(tmp_path: Path) -> np.ndarray:
     return made
 
 
-def test_example_package_is_installed_and_used(tmp_path: Path, value: np.ndarray) -> None:
+def installed(tmp_path: Path) -> Path:
+    """A folder with the example package."""
     shutil.copytree(ROOT / "samples" / "plugin", tmp_path / "plugin")
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"]
     install = [*pip, "--no-build-isolation", "--target", str(site), str(tmp_path / "plugin")]
     subprocess.run(install, check=True, capture_output=True)
     shutil.rmtree(tmp_path / "plugin")
+    return site
 
+
+def test_example_package_is_installed_and_used(tmp_path: Path, value: np.ndarray) -> None:
+    site = installed(tmp_path)
     listed = {entry["type"]: entry for entry in json.loads(command("operators", "--json", path=site).stdout)}
     assert listed["soft_clip"]["parameters"][0]["name"] == "gain"
     assert listed["scanlines"]["category"] == "Analysis"
@@ -123,6 +129,43 @@ def test_example_package_is_installed_and_used(tmp_path: Path, value: np.ndarray
     model.load_state_dict({"clip_limit": torch.from_numpy(limit)})
     with torch.no_grad():
         np.testing.assert_allclose(model(torch.from_numpy(value)).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_engine_of_the_example_package_runs_and_is_profiled(tmp_path: Path, value: np.ndarray) -> None:
+    site = installed(tmp_path)
+    assert "NumPy (example)" in command("engines", path=site).stdout
+    assert "NumPy (example)" not in command("engines").stdout
+    layers = """	<Layer name="conv" type="convolution" edit_pos="80,0" input="image">
+		<Parameters features="4" kernel="3x3" />
+		<Activation type="relu" alpha="0.0" />
+	</Layer>
+	<Layer name="clip" type="soft_clip" edit_pos="160,0" input="conv">
+		<Parameters gain="2.0" />
+	</Layer>
+"""
+    document = tmp_path / "net.xml"
+    document.write_text(DOCUMENT.format(layers=layers, last="clip"))
+    run = ("run", document, "--random-weights", 1, "--threads", 1, "--input", f"image={tmp_path / 'in.npy'}")
+    for engine in ("numpy_example", "torch"):
+        files = ("--output", f"result={tmp_path / engine}.npy", "--capture", f"conv={tmp_path / engine}_conv.npy")
+        command(*run, *files, "--engine", engine, path=site)
+    for name in ("", "_conv"):
+        ours, right = (np.load(tmp_path / f"{engine}{name}.npy") for engine in ("numpy_example", "torch"))
+        np.testing.assert_allclose(ours, right, rtol=1e-5, atol=1e-6)
+
+    record = tmp_path / "record.json"
+    profiled = ("profile", document, "--random-weights", 1, "--engine", "numpy_example", "--json", record)
+    command(*profiled, "--iterations", 2, "--threads", 1, path=site)
+    (found,) = load_records(record)
+    assert {name for group in found.groups for name in group.layers} == {"conv", "clip"}
+    assert found.machine.versions["layerwright-example"] == "0.1.0"
+
+    document.write_text(DOCUMENT.format(layers=layers.replace("relu", "sigmoid"), last="clip"))
+    refused = command(
+        *run, "--output", f"result={tmp_path / 'out.npy'}", "--engine", "numpy_example", path=site, status=1
+    )
+    assert "cannot run 'conv': it has no Sigmoid" in refused.stderr
+    assert "choose another engine" in refused.stderr
 
 
 def test_walk_through_is_one_file(tmp_path: Path, value: np.ndarray) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,8 @@ from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
+from designer.plugins import plugin_folder
+from designer.runtime.engine_registry import default_engines
 
 
 def small_graph() -> Graph:
@@ -80,8 +84,48 @@ def test_choosing_an_engine_changes_the_settings(qtbot, panel, context):
     box.setFocus()
     with qtbot.waitSignal(context.document.settings_changed):
         qtbot.keyClick(box, Qt.Key.Key_Down)
-    assert context.document.settings.engine == "torch"
+    assert context.document.settings.engine == box.itemData(1) != "onnxruntime"
     assert context.document.history.undo_title == "Change engine"
+
+
+def test_every_engine_is_a_choice_and_one_that_is_not_installed_says_how_to_get_it(qtbot, context, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "openvino" else found(name, *more)
+    )
+    panel = NetworkSettingsPanel(context)
+    qtbot.addWidget(panel)
+    box = get(panel, ChoiceBox, "engine")
+    shown = {box.itemData(i): (box.itemText(i), box.model().item(i).isEnabled()) for i in range(box.count())}
+    assert shown["onnxruntime"] == ("ONNX Runtime", True)
+    assert shown["torch"] == ("PyTorch", True)
+    text, enabled = shown["openvino"]
+    assert not enabled
+    assert 'pip install "layerwright[openvino]"' in text
+
+
+def test_an_engine_plugin_that_is_broken_is_a_problem_with_its_name_and_reason(qtbot, context):
+    folder = plugin_folder()
+    folder.mkdir(parents=True)
+    (folder / "fast_engine.py").write_text("raise RuntimeError('no licence')")
+    default_engines.cache_clear()
+    try:
+        panel = NetworkSettingsPanel(context)
+        qtbot.addWidget(panel)
+        text = get(panel, QLabel, "engines.message").text()
+        assert "fast_engine.py" in text
+        assert "RuntimeError: no licence" in text
+        box = get(panel, ChoiceBox, "engine")
+        assert box.model().item(box.findData("torch")).isEnabled()
+    finally:
+        default_engines.cache_clear()
+
+
+def test_what_an_engine_does_not_offer_says_which_one_does(panel, context):
+    context.document.change_settings(engine="openvino")
+    layout, device = get(panel, ChoiceBox, "layout"), get(panel, ChoiceBox, "device")
+    assert not layout.model().item(layout.findData("nhwc")).isEnabled()
+    assert "PyTorch on CUDA" in device.model().item(device.findData("cuda:0")).toolTip()
 
 
 def test_what_is_impossible_is_disabled_with_the_reason(panel):

@@ -81,7 +81,8 @@ class NetworkSettingsPanel(QWidget):
         self._seed = NumberField(f"{name}.seed", tr("Seed of the random weights"), low=0, high=MAX_SEED)
         self._seed.setToolTip(tr("The same seed gives the same weights"))
         self._messages = {
-            key: Message(f"{name}.{key}.message") for key in ("choices", "threads", "iterations", "random_seed")
+            key: Message(f"{name}.{key}.message")
+            for key in ("engines", "choices", "threads", "iterations", "random_seed")
         }
         self._threads.edited.connect(lambda t: self._whole("threads", t, 0, MAX_THREADS))
         self._iterations.edited.connect(lambda t: self._whole("iterations", t, 1, MAX_ITERATIONS))
@@ -89,6 +90,7 @@ class NetworkSettingsPanel(QWidget):
 
         run = _form()
         run.addRow(tr("Engine"), self._engine)
+        run.addRow(self._messages["engines"])
         run.addRow(tr("Device"), self._device)
         run.addRow(tr("Precision"), self._precision)
         run.addRow(tr("Layout"), self._layout)
@@ -172,6 +174,7 @@ class NetworkSettingsPanel(QWidget):
             self._precision.show_choices(run_choices.precisions(settings.engine, settings.device), settings.precision),
             self._layout.show_choices(run_choices.layouts(settings.engine), settings.layout),
         )
+        self._messages["engines"].tell("\n".join(run_choices.engine_problems()), "warning")
         self._tile.show_choices(run_choices.tiles(settings.tile), str(settings.tile))
         titles = (settings.engine, settings.device, settings.precision, settings.layout)
         broken = [f"{title}: {reason}." for title, reason in zip(titles, reasons, strict=True) if reason]

@@ -33,6 +33,11 @@ def engines() -> tuple[Choice, ...]:
     return tuple(found)
 
 
+def engine_problems() -> list[str]:
+    """What is wrong about plug-ins, for each its name, the reason and what to do."""
+    return [f"{found.message}: {found.remedy}" for found in default_engines().diagnostics]
+
+
 def devices(engine: str) -> tuple[Choice, ...]:
     """All kinds of devices that an engine here runs on; those that `engine` cannot use say which engine can."""
     registry, chosen = default_engines(), _known(engine)

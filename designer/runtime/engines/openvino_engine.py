@@ -30,7 +30,7 @@ from designer.runtime.engines.kernels import onnx_kernels
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
-from designer.runtime.network import inputs_of, operator_of, passes_through, tensor, type_of
+from designer.runtime.network import inputs_of, operator_of, passes_through, type_of
 
 TELEMETRY = "openvino_telemetry"
 REMEDY = "choose another engine in Network Settings"
@@ -78,7 +78,7 @@ class OpenVinoCompiled:
         properties: Mapping[str, Any],
     ) -> None:
         self._feeds = [(feed, type_of(inference, feed)) for feed in part.feeds]
-        self._results = [(tensor(inference, source), type_of(inference, source)) for source in wanted]
+        self._results = [(inference.tensor(source), type_of(inference, source)) for source in wanted]
         self._model = _core().read_model(model)
         self._properties = dict(properties)
         self._requests: dict[int, Any] = {}
