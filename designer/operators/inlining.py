@@ -28,7 +28,7 @@ def inline(graph: Graph, registry: Registry, which: Callable[[Template], bool] |
     """
     if is_flat(graph):
         return graph.copy()
-    lookup = registry.for_graph(graph)
+    lookup = TemplateLookup(registry, graph)
     templates = graph.templates
 
     def wanted(template: Template) -> bool:

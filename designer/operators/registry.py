@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from designer import plugins
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.inference import GraphLookup
 from designer.graph.model import ActivationSpec, Layer
 from designer.operators.api import Activation, Operator, Role
 from designer.operators.params import ParamError, Value
@@ -19,7 +20,6 @@ from designer.plugins import load_each, plugin_files, plugin_folder, walk
 
 if TYPE_CHECKING:
     from designer.graph.graph import Graph
-    from designer.operators.templates import TemplateLookup
 
 ENTRY_POINT_GROUP = "layerwright.operators"
 PACKAGES = ("designer.operators.library", "analysis_layers")
@@ -95,7 +95,7 @@ class Registry:
     def __iter__(self) -> Iterator[type[Operator]]:
         return iter(sorted(self.operators.values(), key=lambda cls: cls.type))
 
-    def for_graph(self, graph: Graph) -> TemplateLookup:
+    def for_graph(self, graph: Graph) -> GraphLookup:
         """This registry for the layers of `graph`, whose templates it knows."""
         from designer.operators.templates import TemplateLookup
 

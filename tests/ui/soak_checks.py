@@ -26,14 +26,14 @@ def check_canvas(window: MainWindow) -> None:
     graph = context.document.graph
     assert projection.document is context.document
     assert set(projection.layers) == set(graph.layers)
-    wires = {(w.source.layer, w.source.port, *w.key): w for w in projection._wires}
+    wires = {(w.source.layer, w.source.port, *w.key): w for w in projection._edges}
     assert wires.keys() == {link for link in graph.links() if link[0] in graph}
     items = {item for item in viewer.scene().items() if isinstance(item, LayerItem)}
     assert items == set(projection._nodes.items.values())
     for name, item in projection._nodes.items.items():
         assert item.layer == name
         assert (item.pos().x(), item.pos().y()) == graph[name].position
-        look, layout = projection.spot(name).seen
+        look, layout = projection.entry(name).seen
         assert item.look == look
         assert item.layout == layout
     links = {item for item in viewer.scene().items() if isinstance(item, LinkItem)}
@@ -41,7 +41,7 @@ def check_canvas(window: MainWindow) -> None:
     for (producer, port, consumer, index), wire in wires.items():
         link = wire.item
         if link is None:
-            assert not {producer, consumer} & projection._whole or projection._wires.ends(wire) is None
+            assert not {producer, consumer} & projection._whole or projection._edges.ends(wire) is None
             continue
         assert link.key == (consumer, index)
         outputs = projection[producer].outputs

@@ -14,7 +14,7 @@ import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor, QGuiApplication
 
-from app.ui.canvas import clipboard
+from app.ui.canvas import layer_clipboard
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.frames import FrameItem
 from app.ui.document.document import Document
@@ -190,17 +190,17 @@ def test_paste_of_plain_text_from_elsewhere(qtbot, context):
         '<?xml version="1.0"?>\n<NetworkModel name="x" version="2" user_version_tag="1">\n'
         '\t<Layer name="p" type="pooling" edit_pos="0,0" />\n</NetworkModel>\n'
     )
-    assert clipboard.can_paste()
+    assert layer_clipboard.can_paste()
     canvas.paste()
     assert list(context.document.graph.layers) == ["p"]
 
 
 def test_the_clipboard_is_looked_at_once_after_each_change(qtbot, context, monkeypatch):
     asked = []
-    can_paste = clipboard.can_paste
-    monkeypatch.setattr(clipboard, "can_paste", lambda: asked.append(1) or can_paste())
+    can_paste = layer_clipboard.can_paste
+    monkeypatch.setattr(layer_clipboard, "can_paste", lambda: asked.append(1) or can_paste())
     QGuiApplication.clipboard().setText("a letter")
-    held = clipboard.Held(context)
+    held = layer_clipboard.Held(context)
     assert [held.layers() for _ in range(3)] == [False] * 3
     assert len(asked) == 1
     with qtbot.waitSignal(held.changed):

@@ -50,7 +50,7 @@ def window(qtbot, tmp_path):
 
 def marks(window) -> dict[str, str]:
     """Sign by layer; what has no box of a layer is a ghost."""
-    boxes = {name: window.canvas.projection.spot(name).area() for name in window.context.document.graph.layers}
+    boxes = {name: window.canvas.projection.entry(name).area() for name in window.context.document.graph.layers}
     found = {}
     for mark in window.canvas._marking.item.marks:
         name = mark.ghost or next((n for n, box in boxes.items() if box == mark.rect), "stale")

@@ -127,7 +127,7 @@ def test_the_size_that_is_told_is_that_of_the_file(qtbot, request, monkeypatch, 
     if large:  # items are made only where the canvas shows something
         monkeypatch.setattr("app.ui.canvas.projection.EAGER", 3)
     context, canvas = request.getfixturevalue("shown")
-    assert any(canvas.projection.spot(n).folded is not None for n in canvas.projection.layers)
+    assert any(canvas.projection.entry(n).folded is not None for n in canvas.projection.layers)
     dialog = PictureDialog(context, canvas)
     qtbot.addWidget(dialog)
     dialog.part.setCurrentIndex(dialog.part.findData(part))

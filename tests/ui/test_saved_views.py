@@ -12,7 +12,7 @@ from canvas_kit import press, show
 from PySide6.QtCore import QPointF
 
 import samples
-from app.ui.canvas.views import View
+from app.ui.canvas.saved_views import View
 from app.ui.document.template_view import Step
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands

@@ -113,7 +113,7 @@ def times(clock: Clock, window: MainWindow, path: Path) -> dict[str, float]:
         names = tuple(window.context.document.graph.layers)
         for name in (*names[:3], *names[-1:]):
             found[f"selecting {name}"] = clock.measure(lambda name=name: window.context.select((name,)))
-            place = window.canvas.projection.spot(name).box().center()
+            place = window.canvas.projection.entry(name).box().center()
             found[f"going to {name}"] = clock.measure(lambda place=place: viewer.centerOn(place))
             found[f"hovering {name}"] = clock.measure(lambda place=place: hover(window, place))
         found["selecting all"] = clock.measure(lambda: window.context.select(names))

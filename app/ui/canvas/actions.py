@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.canvas.finding import Finder
+from app.ui.canvas.finder import Finder
+from app.ui.canvas.saved_views import SavedViews
 from app.ui.canvas.structure import Structure
-from app.ui.canvas.views import SavedViews
-from app.ui.canvas.walking import Walker, Way
+from app.ui.canvas.walker import Walker, Way
 from app.ui.widgets.action import DOCUMENT, LAYERS, SELECTION, Action, ActionGroup, Need
 
 ZOOM_STEP = 1.25

@@ -10,14 +10,14 @@ from typing import cast
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from app.ui.canvas import arranging, clipboard
+from app.ui.canvas import layer_clipboard, layout_boxes
 from app.ui.canvas.difference_marks import Marking
 from app.ui.canvas.link_editor import Accepts, Connect, LinkEditor, RouteEditor, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
-from app.ui.canvas.places import Places
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
+from app.ui.canvas.remembered_views import RememberedViews
 from app.ui.canvas.renaming import ask_name, ask_title
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
@@ -49,7 +49,7 @@ class Canvas(QWidget):
         self._document: Document | None = None
         self.viewer = LayerViewer(self)
         self.projection = Projection(self.viewer)
-        self._places = Places(self.viewer)
+        self._remembered = RememberedViews(self.viewer)
         self.minimap = Minimap(self.viewer, self.projection.collect_far)
         self._paste_count = 0
         self._join: Connect | None = None
@@ -96,14 +96,14 @@ class Canvas(QWidget):
         if self._document is not None:
             self._document.changed.disconnect(self._on_changed)
             self._document.states_changed.disconnect(self._on_states)
-        self._places.leave(document.root, self._context.scope)
+        self._remembered.leave(document.root, self._context.scope)
         self._document = document
         self.projection.show(document)
         document.changed.connect(self._on_changed)
         document.states_changed.connect(self._on_states)
         self._paste_count = 0
         self._update_hint()
-        if not self._places.come():
+        if not self._remembered.come():
             self.viewer.frame_all(least=OPENING_ZOOM)
         self.selection_state_changed.emit()
 
@@ -219,7 +219,7 @@ class Canvas(QWidget):
         """Frame what is selected; everything when nothing is."""
         rect = QRectF()
         for name in self._selected_names():
-            rect = rect.united(self.projection.spot(name).area())
+            rect = rect.united(self.projection.entry(name).area())
         if not rect.isEmpty():
             self.viewer.frame_rect(rect)
         else:
@@ -241,7 +241,7 @@ class Canvas(QWidget):
     def copy_selection(self) -> None:
         names = self._selected_names()
         if self._document is not None and names:
-            clipboard.copy(self._document.graph, names)
+            layer_clipboard.copy(self._document.graph, names)
             self._paste_count = 0
 
     def cut_selection(self) -> None:
@@ -251,7 +251,7 @@ class Canvas(QWidget):
     def paste(self, *, keep_links: bool = False) -> None:
         """Add what the clipboard holds, each time a little further down, and select it."""
         try:
-            part = clipboard.pasted()
+            part = layer_clipboard.pasted()
         except DiagnosticError as error:
             if self._document is not None:
                 self._document.refused.emit(error.diagnostics)
@@ -301,7 +301,7 @@ class Canvas(QWidget):
         names = self._selected_names()
         if names and self._document is not None:
             places = {n: self._document.graph[n].position for n in names}
-            rect = around(places, {n: arranging.box_of(self.projection.spot(n)) for n in names})
+            rect = around(places, {n: layout_boxes.box_of(self.projection.entry(n)) for n in names})
         else:
             x, y = on_grid(*self.viewer.visible_centre().toTuple())
             rect = (x - 10 * GRID, y - 5 * GRID, 20 * GRID, 10 * GRID)
@@ -335,7 +335,7 @@ class Canvas(QWidget):
         """Lay out the selected layers, or all."""
         names = None if everything else self._selected_names()
         if names is None or names:
-            self.do(lambda d: arranging.arranged(d, self.projection, names))
+            self.do(lambda d: layout_boxes.arranged(d, self.projection, names))
 
     def _selected_names(self) -> list[str]:
         return [n for n in self._context.selection if n in self.projection]

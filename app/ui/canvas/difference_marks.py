@@ -125,7 +125,7 @@ class Marking(QObject):
         signs.update(dict.fromkeys((*shown.changed, *shown.rewired, *shown.renamed.values()), "~"))
         signs.update(dict.fromkeys(shown.added, "+"))
         marks = [
-            Mark(sign, self._projection.spot(name).area()) for name, sign in signs.items() if name in self._projection
+            Mark(sign, self._projection.entry(name).area()) for name, sign in signs.items() if name in self._projection
         ]
         other = comparison.shown_other()
         for name in shown.removed:

@@ -5,37 +5,26 @@ A gesture changes only what is seen. When it ends it emits a request; `cancel` l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
+from PySide6.QtCore import QLineF, QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtWidgets import QToolTip
 
 from app.ui.canvas.frames import FrameItem
-from app.ui.canvas.inserting import link_under, may_insert
-from app.ui.canvas.links import LinkItem, LiveLink
+from app.ui.canvas.links import LinkItem, LiveLink, PortDot
 from app.ui.canvas.node import LayerItem
-from app.ui.canvas.ports import PortDot
+from app.ui.canvas.view import CanvasView, Gesture
 from designer.graph.model import GRID
 
-if TYPE_CHECKING:
-    from app.ui.canvas.viewer import LayerViewer
-
 THRESHOLD = 4  # pixels that the pointer moves before a press becomes a drag
+INSIDE = 8.0  # how far a link has to reach into a node that would go into it, canvas units
 LEAST = 4.0 * GRID  # a frame is not made smaller
-
-
-class Gesture(Protocol):
-    """Points are in viewport pixels."""
-
-    def move(self, point: QPoint) -> None: ...
-    def release(self, point: QPoint) -> None: ...
-    def cancel(self) -> None: ...
 
 
 class Pan:
     """Drag the view."""
 
-    def __init__(self, viewer: LayerViewer, start: QPoint) -> None:
+    moves_items = False
+
+    def __init__(self, viewer: CanvasView, start: QPoint) -> None:
         self._viewer = viewer
         self._last = start
         viewer.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
@@ -54,7 +43,9 @@ class Pan:
 class Band:
     """Select by a rubber band; with `extend` what was selected stays selected."""
 
-    def __init__(self, viewer: LayerViewer, start: QPoint, *, extend: bool) -> None:
+    moves_items = False
+
+    def __init__(self, viewer: CanvasView, start: QPoint, *, extend: bool) -> None:
         self._viewer = viewer
         self._start = start
         self._from = viewer.mapToScene(start)  # stays where it is when the canvas scrolls
@@ -84,7 +75,9 @@ class Band:
 class Move:
     """Drag the selected nodes, snapped to the grid; one request at the end."""
 
-    def __init__(self, viewer: LayerViewer, lead: LayerItem, start: QPoint, *, single_on_click: bool) -> None:
+    moves_items = True
+
+    def __init__(self, viewer: CanvasView, lead: LayerItem, start: QPoint, *, single_on_click: bool) -> None:
         self._viewer = viewer
         self._lead = lead
         self._start = start
@@ -151,7 +144,9 @@ class Move:
 class DragFrame:
     """Move a frame with the layers in it, or drag its edges. `grip` names the edges ("l", "tr", ...); "move" is the title."""
 
-    def __init__(self, viewer: LayerViewer, frame: FrameItem, grip: str, start: QPoint) -> None:
+    moves_items = True
+
+    def __init__(self, viewer: CanvasView, frame: FrameItem, grip: str, start: QPoint) -> None:
         self._viewer = viewer
         self._frame = frame
         self._grip = grip
@@ -194,7 +189,7 @@ class DragFrame:
             if self._frame.frame.collapsed and self._viewer.supply is not None:
                 run = rect.topLeft() - self._rect.topLeft()
                 for name in self._frame.members:
-                    place = self._viewer.supply.spot(name).pos() + run
+                    place = self._viewer.supply.entry(name).pos() + run
                     places[name] = (round(place.x()), round(place.y()))
             self._viewer.frame_dragged.emit(self._frame.frame.id, rect, places)
 
@@ -205,7 +200,9 @@ class DragFrame:
 class DragPoint:
     """Drag a point that a link runs through."""
 
-    def __init__(self, viewer: LayerViewer, link: LinkItem, number: int, start: QPoint) -> None:
+    moves_items = False
+
+    def __init__(self, viewer: CanvasView, link: LinkItem, number: int, start: QPoint) -> None:
         self._viewer = viewer
         self._link = link
         self._number = number
@@ -230,7 +227,9 @@ class DragPoint:
 class Link:
     """Drag a link: a new one from a port, or the loose end of one that exists (`detached`)."""
 
-    def __init__(self, viewer: LayerViewer, anchor: PortDot, start: QPoint, detached: LinkItem | None = None) -> None:
+    moves_items = True
+
+    def __init__(self, viewer: CanvasView, anchor: PortDot, start: QPoint, detached: LinkItem | None = None) -> None:
         self._viewer = viewer
         self.anchor = anchor
         self.detached = detached
@@ -255,6 +254,7 @@ class Link:
     def _begin(self) -> None:
         self.live = LiveLink()
         self._viewer.scene().addItem(self.live)
+        self._viewer.overlays.append(self.live)
         if self.detached is not None:
             self.detached.hide()
         self._viewer.link_started.emit(self)
@@ -294,6 +294,7 @@ class Link:
     def _end(self) -> None:
         QToolTip.hideText()
         if self.live is not None:
+            self._viewer.overlays.remove(self.live)
             self._viewer.scene().removeItem(self.live)
             self.live = None
         if self.detached is not None:
@@ -311,3 +312,56 @@ def best_port(dots: list[PortDot]) -> PortDot | None:
 def snap(point: QPointF) -> QPointF:
     """The nearest point of the grid."""
     return QPointF(round(point.x() / GRID) * GRID, round(point.y() / GRID) * GRID)
+
+
+def may_insert(item: LayerItem) -> bool:
+    """Whether a node can go into a link: it has an input and an output, and no link yet."""
+    return bool(item.inputs and item.outputs) and not item.links()
+
+
+def link_under(viewer: CanvasView, item: LayerItem) -> LinkItem | None:
+    """The link that a node lies on, the one nearest to its middle."""
+    box = item.box().adjusted(INSIDE, INSIDE, -INSIDE, -INSIDE)
+    links = [i for i in viewer.scene().items(box) if isinstance(i, LinkItem) and i.path().intersects(box)]
+    centre = box.center()
+    return min(links, key=lambda i: abs(i.path().pointAtPercent(0.5).y() - centre.y()), default=None)
+
+
+def gesture_at(viewer: CanvasView, point: QPoint, keys: Qt.KeyboardModifier) -> Gesture | None:
+    """The gesture of a press at a viewport point; None where it was all that there is to it."""
+    toggle = bool(keys & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier))
+    hit = viewer.hit(point)
+    if isinstance(hit, PortDot):
+        if hit.is_input and hit.connected_pipes:
+            link = hit.connected_pipes[0]
+            return Link(viewer, link.source, point, link)
+        return Link(viewer, hit, point)
+    if isinstance(hit, LayerItem):
+        return _on_node(viewer, hit, point, toggle=toggle)
+    if isinstance(hit, LinkItem):
+        place = viewer.mapToScene(point)
+        number = hit.point_at(place, viewer.zoom)
+        if number is not None:
+            return DragPoint(viewer, hit, number, point)
+        to_source = QLineF(place, hit.source.centre()).length()
+        near_source = to_source < QLineF(place, hit.target.centre()).length()
+        return Link(viewer, hit.target if near_source else hit.source, point, hit)
+    if isinstance(hit, FrameItem):
+        viewer.select_items([])
+        hit.setSelected(True)
+        viewer.selection_changed.emit()
+        return DragFrame(viewer, hit, hit.grip(viewer.mapToScene(point), viewer.zoom), point)
+    return Band(viewer, point, extend=toggle)
+
+
+def _on_node(viewer: CanvasView, item: LayerItem, point: QPoint, *, toggle: bool) -> Gesture | None:
+    was_selected = item.isSelected()
+    if toggle:
+        item.setSelected(not was_selected)
+        viewer.selection_changed.emit()
+        if was_selected:
+            return None
+    elif not was_selected:
+        viewer.select_items([item])
+        viewer.selection_changed.emit()
+    return Move(viewer, item, point, single_on_click=was_selected and not toggle)

@@ -9,10 +9,9 @@ from typing import Protocol
 from PySide6.QtCore import QElapsedTimer, QPointF, QTimer
 
 from app.ui.canvas import gestures
-from app.ui.canvas.links import LinkItem
+from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_paint import READABLE
-from app.ui.canvas.ports import PortDot
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
@@ -70,10 +69,10 @@ class LinkEditor:
         """Whether ports in view were not checked yet."""
         return bool(self._waiting)
 
-    def _on_started(self, drag: gestures.Link) -> None:
+    def _on_started(self, drag: object) -> None:
         """Grey out the ports in view that cannot take the link, each with its reason; others when they come into view."""
         document = self._projection.document
-        if document is None:
+        if document is None or not isinstance(drag, gestures.Link):
             return
         own = drag.anchor.node.layer
         self._loop = document.graph.downstream([own]) if drag.anchor.is_input else document.graph.upstream([own])
@@ -132,7 +131,9 @@ class LinkEditor:
                 item.update()
         self._checked.clear()
 
-    def _on_dropped(self, drag: gestures.Link, target: object, place: QPointF) -> None:
+    def _on_dropped(self, drag: object, target: object, place: QPointF) -> None:
+        if not isinstance(drag, gestures.Link):
+            return
         anchor, detached = drag.anchor, drag.detached
         if not isinstance(target, PortDot):
             if detached is not None:
@@ -168,8 +169,8 @@ class LinkEditor:
         """A node that nothing was connected to was dropped on a link."""
         if not isinstance(link, LinkItem):
             return
-        spot, key = (round(place.x()), round(place.y())), link.key
-        if self._do(lambda d: commands.insert_on_link(d.graph, replace(d.graph[name], position=spot), *key)) is None:
+        entry, key = (round(place.x()), round(place.y())), link.key
+        if self._do(lambda d: commands.insert_on_link(d.graph, replace(d.graph[name], position=entry), *key)) is None:
             self._projection.reset_positions([name])
         else:
             self._tell_misfit(name)
@@ -179,9 +180,8 @@ class LinkEditor:
         document = self._projection.document
         if document is None:
             return
-        item: LayerItem = anchor.node
         source = None if anchor.is_input else source_of(anchor)
-        consumer = (item.layer, anchor.index) if anchor.is_input else None
+        consumer = (anchor.node.layer, anchor.index) if anchor.is_input else None
 
         def join(layer: Layer) -> Edit:
             return commands.add_connected(document.graph, layer, source, consumer)

@@ -6,53 +6,52 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QGraphicsScene
 
-from app.ui.canvas.links import LinkItem
+from app.ui.canvas.link_index import Edge, Key, LinkIndex
+from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.node import LayerItem
-from app.ui.canvas.ports import PortDot
-from app.ui.canvas.wires import Key, Wire, Wires
 from designer.graph.model import Source
 
 
 class LinkItems:
     """`node` gives the item of a layer; where there is none it makes one."""
 
-    def __init__(self, wires: Wires, node: Callable[[str], LayerItem], scene: QGraphicsScene) -> None:
-        self._wires = wires
+    def __init__(self, edges: LinkIndex, node: Callable[[str], LayerItem], scene: QGraphicsScene) -> None:
+        self._edges = edges
         self._node = node
         self._scene = scene
         self.path: set[Key] = set()  # links of the selected layer's path
 
-    def make(self, wire: Wire) -> None:
+    def make(self, edge: Edge) -> None:
         """Make the item of a link, unless it is there or one of its ports is not."""
-        if wire.item is not None:
+        if edge.item is not None:
             return
-        output, target = self._output(wire.source), self._input(wire.key)
+        output, target = self._output(edge.source), self._input(edge.key)
         if output is None or target is None:
             return
-        link = wire.item = LinkItem(output, target, wire.key, self._wires)
-        link.show_on_path(wire.key in self.path)
+        link = edge.item = LinkItem(output, target, edge.key, self._edges)
+        link.show_on_path(edge.key in self.path)
         self._scene.addItem(link)
-        link.setVisible(not self._wires.inner(wire))
-        self.label(wire)
+        link.setVisible(not self._edges.inner(edge))
+        self.label(edge)
 
-    def unmake(self, wire: Wire) -> None:
-        link, wire.item = wire.item, None
+    def unmake(self, edge: Edge) -> None:
+        link, edge.item = edge.item, None
         if link is not None:
-            self._wires.unroute(link)
+            self._edges.unroute(link)
             for dot in (link.source, link.target):
                 dot.node.update()
             link.delete()
 
-    def holds(self, wire: Wire, source: Source | None) -> bool:
+    def holds(self, edge: Edge, source: Source | None) -> bool:
         """Whether the item of a link still joins the right ports."""
-        link = wire.item
+        link = edge.item
         if link is None or source is None:
             return False
-        return link.source is self._output(source) and link.target is self._input(wire.key)
+        return link.source is self._output(source) and link.target is self._input(edge.key)
 
-    def label(self, wire: Wire | None) -> None:
+    def label(self, edge: Edge | None) -> None:
         """Write the shape on a link that has an item."""
-        link = wire.item if wire is not None else None
+        link = edge.item if edge is not None else None
         if link is not None:
             shapes, number = link.source.node.look.shapes, link.source.index
             link.set_label(shapes[number] if number < len(shapes) else "")
@@ -60,12 +59,12 @@ class LinkItems:
 
     def show_path(self, before: set[str], after: set[str]) -> bool:
         """Mark the links into the layers of `before` and out of those of `after`, and no others; whether that is new."""
-        path = {k for n in before for k in self._wires.into(n)} | {k for n in after for k in self._wires.leaving(n)}
+        path = {k for n in before for k in self._edges.into(n)} | {k for n in after for k in self._edges.leaving(n)}
         changed, self.path = path ^ self.path, path
         for key in changed:
-            wire = self._wires.get(key)
-            if wire is not None and wire.item is not None:
-                wire.item.show_on_path(key in path)
+            edge = self._edges.get(key)
+            if edge is not None and edge.item is not None:
+                edge.item.show_on_path(key in path)
         return bool(changed)
 
     def _output(self, source: Source) -> PortDot | None:

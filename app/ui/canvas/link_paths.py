@@ -8,7 +8,7 @@ from itertools import pairwise
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QPainterPath
 
-from app.ui.canvas.routing import ramp_of, reach
+from app.ui.canvas.obstacles import ramp_of, reach
 
 CURVED, ANGLED = "curved", "angled"
 STYLES = (CURVED, ANGLED)

@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication
 
-from app.ui.canvas.look import NodeLook, PortLook
+from app.ui.canvas.node_look import NodeLook, PortLook
 from designer.graph.model import GRID
 
 PAD = 10.0

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QTransform
 from PySide6.QtWidgets import QWidget
 
-from app.ui.canvas.far import FarView
+from app.ui.canvas.far_view import FarView
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.widgets import theme
 from app.ui.widgets.texts import tr

@@ -10,10 +10,9 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas import node_paint
 from app.ui.canvas.frames import FrameItem
-from app.ui.canvas.links import LinkItem
-from app.ui.canvas.look import NodeLook
+from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.metrics import Layout
-from app.ui.canvas.ports import PortDot
+from app.ui.canvas.node_look import NodeLook
 
 EMPTY = NodeLook("", "", None)
 NOTHING = Layout(QRectF(), 0.0, QRectF(), 0.0, 0.0, QRectF(), (), ())

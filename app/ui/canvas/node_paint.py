@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPolygonF
 
+from app.ui.canvas.links import Node, PortDot
 from app.ui.canvas.metrics import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts, text_width
-from app.ui.canvas.ports import PortDot
 from app.ui.widgets import theme
 from designer.operators.api import Category
-
-if TYPE_CHECKING:
-    from app.ui.canvas.node import LayerItem
 
 READABLE = 0.45  # below this scale texts cannot be read
 NAMED = 0.18  # below this scale not even a name that fills its block
@@ -22,7 +17,7 @@ GHOST = 0.4  # opacity of a bypassed layer
 _PROBLEM: dict[str, theme.RoleName] = {"error": "error", "warning": "warning", "unknown": "muted"}
 
 
-def paint(painter: QPainter, item: LayerItem, detail: float) -> None:
+def paint(painter: QPainter, item: Node, detail: float) -> None:
     """Paint `item` for a scale of `detail` device pixels a canvas unit."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= READABLE)
     painter.setOpacity(GHOST if item.look.bypassed else 1.0)
@@ -32,11 +27,11 @@ def paint(painter: QPainter, item: LayerItem, detail: float) -> None:
         _paint_box(painter, item)
 
 
-def _category(item: LayerItem) -> QColor:
+def _category(item: Node) -> QColor:
     return theme.category(item.look.category or Category.DEVELOPMENT)
 
 
-def _paint_block(painter: QPainter, item: LayerItem, detail: float) -> None:
+def _paint_block(painter: QPainter, item: Node, detail: float) -> None:
     place = item.layout
     ground = _category(item)
     painter.fillRect(place.box, ground)
@@ -80,7 +75,7 @@ def paint_large_name(painter: QPainter, box: QRectF, name: str) -> None:
     painter.restore()
 
 
-def _paint_box(painter: QPainter, item: LayerItem) -> None:
+def _paint_box(painter: QPainter, item: Node) -> None:
     look, place, f = item.look, item.layout, fonts()
     box = place.box
     if not place.tab.isEmpty():
@@ -118,7 +113,7 @@ def _paint_box(painter: QPainter, item: LayerItem) -> None:
         _paint_port(painter, dot)
 
 
-def _paint_texts(painter: QPainter, item: LayerItem, f: Fonts) -> None:
+def _paint_texts(painter: QPainter, item: Node, f: Fonts) -> None:
     look, place = item.look, item.layout
     box = place.box
     painter.setFont(f.name)

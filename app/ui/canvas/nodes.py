@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from NodeGraphQt.base.graph import NodeGraph
 
 from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.layer_index import LayerEntry
 from app.ui.canvas.node import LayerItem, LayerNode
-from app.ui.canvas.spots import Spot
 from app.ui.canvas.viewer import LayerViewer
 from designer.graph.model import Frame
 
@@ -62,13 +62,13 @@ class Nodes:
     def items(self) -> Mapping[str, LayerItem]:
         return self._items
 
-    def make(self, spot: Spot) -> LayerItem:
+    def make(self, entry: LayerEntry) -> LayerItem:
         """An item for a layer that was measured."""
-        node = self._nodes[spot.name] = LayerNode()
-        node.NODE_NAME = spot.name
-        item = self._items[spot.name] = node.item
-        item.show_look(*spot.seen)
-        self._graph.add_node(node, pos=(spot.x, spot.y), selected=False, push_undo=False)
+        node = self._nodes[entry.name] = LayerNode()
+        node.NODE_NAME = entry.name
+        item = self._items[entry.name] = node.item
+        item.show_look(*entry.seen)
+        self._graph.add_node(node, pos=(entry.x, entry.y), selected=False, push_undo=False)
         return item
 
     def remove(self, name: str) -> None:

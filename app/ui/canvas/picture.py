@@ -13,9 +13,9 @@ from PySide6.QtGui import QColor, QImage, QPageLayout, QPageSize, QPainter, QPdf
 from PySide6.QtWidgets import QGraphicsItem
 
 from app.ui.canvas.frames import FrameItem
-from app.ui.canvas.look import node_look
 from app.ui.canvas.metrics import layout
 from app.ui.canvas.node import LayerItem
+from app.ui.canvas.node_look import node_look
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
@@ -63,10 +63,10 @@ def drawn_area(projection: Projection, look: Look) -> QRectF:
 
 def _unmarked(projection: Projection, document: Document, name: str) -> QRectF:
     """All that is painted of a layer without the mark of the inspected one, which needs room."""
-    spot = projection.spot(name)
-    if name != projection.inspected or spot.folded is not None:
-        return spot.area()
-    return QRectF(layout(node_look(document, name)).bounds.translated(spot.pos()))
+    entry = projection.entry(name)
+    if name != projection.inspected or entry.folded is not None:
+        return entry.area()
+    return QRectF(layout(node_look(document, name)).bounds.translated(entry.pos()))
 
 
 def pixels(area: QRectF, look: Look) -> QSize:

@@ -6,18 +6,18 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QDeadlineTimer, QPointF, QRectF, QTimer
 
-from app.ui.canvas.far import FarView
-from app.ui.canvas.folding import Folding
+from app.ui.canvas.collapsed_frames import CollapsedFrames
+from app.ui.canvas.far_view import FarView
 from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.layer_index import LayerEntry, LayerIndex, QuietMeasuring
+from app.ui.canvas.link_index import Key, LinkIndex
 from app.ui.canvas.link_items import LinkItems
 from app.ui.canvas.links import LinkItem
-from app.ui.canvas.look import NodeLook, node_look
 from app.ui.canvas.node import LayerItem
+from app.ui.canvas.node_look import NodeLook, node_look
 from app.ui.canvas.node_paint import NAMED, READABLE
 from app.ui.canvas.nodes import Frames, Nodes, no_collection
-from app.ui.canvas.spots import Settling, Spot, Spots
 from app.ui.canvas.viewer import LayerViewer
-from app.ui.canvas.wires import Key, Wires
 from app.ui.document.document import Document
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
@@ -49,12 +49,12 @@ class Projection:
         self._whole: set[str] = set()
         self._frames = Frames(viewer)
         self.marked: set[str] = set()  # selected layers without items
-        self._spots = Spots(self._look)
-        self._wires = Wires(self._spots, self._points)
-        self._links = LinkItems(self._wires, self._make, self.viewer.scene())
-        self._folding = Folding(self._spots, self._wires, self._nodes, self._frames)
+        self._layers = LayerIndex(self._look)
+        self._edges = LinkIndex(self._layers, self._points)
+        self._links = LinkItems(self._edges, self._make, self.viewer.scene())
+        self._collapsed = CollapsedFrames(self._layers, self._edges, self._nodes, self._frames)
         self._eager = True
-        self._settling = Settling(viewer, self._on_measured)
+        self._measuring = QuietMeasuring(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
         self._resuming = QTimer(viewer, interval=0, singleShot=True, timeout=viewer.viewport().update)
         viewer.supply = self
@@ -63,39 +63,39 @@ class Projection:
         return self._complete(layer)
 
     def __contains__(self, layer: object) -> bool:
-        return layer in self._spots
+        return layer in self._layers
 
     def get(self, layer: str) -> LayerItem | None:
-        return self._complete(layer) if layer in self._spots else None
+        return self._complete(layer) if layer in self._layers else None
 
     def link(self, consumer: str, index: int) -> LinkItem | None:
         """The item of the link that ends at input `index` of `consumer`."""
-        wire = self._wires.get((consumer, index))
-        if wire is not None:
+        edge = self._edges.get((consumer, index))
+        if edge is not None:
             self._complete(consumer)
-        return wire.item if wire is not None else None
+        return edge.item if edge is not None else None
 
     @property
     def layers(self) -> Iterable[str]:
-        return self._spots.names
+        return self._layers.names
 
-    def spot(self, layer: str) -> Spot:
+    def entry(self, layer: str) -> LayerEntry:
         """What is known of a layer, measured, without making its item."""
-        return self._spots.measured(layer)
+        return self._layers.measured(layer)
 
     def within(self, area: QRectF) -> list[str]:
         """The layers whose boxes reach into an area, without making their items."""
-        return self._spots.within(area)
+        return self._layers.within(area)
 
     @property
     def busy(self) -> bool:
         """Whether layers are still to be measured in quiet moments."""
-        return self._settling.active
+        return self._measuring.active
 
     @property
     def measured(self) -> bool:
         """Whether the sizes of all layers are known."""
-        return not self._spots.stale
+        return not self._layers.stale
 
     # --- what the view asks for ------------------------------------------------------------------------------
 
@@ -113,34 +113,34 @@ class Projection:
         if self._eager:
             return True
         with no_collection():
-            for name in self._spots.near(area):
+            for name in self._layers.near(area):
                 if name not in self._whole:
                     if deadline.hasExpired():
                         return False
                     self._complete(name)
-            for wire in self._wires.near(area):
-                if wire.item is None:
+            for edge in self._edges.near(area):
+                if edge.item is None:
                     if deadline.hasExpired():
                         return False
-                    self._links.make(wire)
+                    self._links.make(edge)
         if len(self._nodes) > BUDGET and not self._trimming.isActive():
             self._trimming.start()
         return True
 
     def crowded(self, area: QRectF) -> bool:
         """Whether so many links run through an area that no item could be told from another."""
-        return not self._eager and self._wires.count_near(area) > CROWD
+        return not self._eager and self._edges.count_near(area) > CROWD
 
     def extent(self) -> QRectF:
         """What holds all layers, and the frames that stand for some."""
-        extent = self._spots.extent()
-        for item in self._folding.shut:
+        extent = self._layers.extent()
+        for item in self._collapsed.shut:
             extent = extent.united(item.seen)
         return extent
 
     def select(self, names: Iterable[str]) -> list[LayerItem]:
         """The items to select for these layers. Where many have none, these are only marked as selected."""
-        known = [n for n in names if n in self._spots]
+        known = [n for n in names if n in self._layers]
         self.marked = {n for n in known if n not in self._whole}
         if len(self.marked) <= FEW:
             self.marked = set()
@@ -154,8 +154,8 @@ class Projection:
 
     def collect_far(self) -> FarView:
         """What is painted from afar, up to date."""
-        self.far.collect(self._spots, self._nodes.items, self._wires, self._frames)
-        self.far.collect_marks(self._spots, self._nodes.items, self._wires, self._links.path, self.marked)
+        self.far.collect(self._layers, self._nodes.items, self._edges, self._frames)
+        self.far.collect_marks(self._layers, self._nodes.items, self._edges, self._links.path, self.marked)
         return self.far
 
     # --- following the document ------------------------------------------------------------------------------
@@ -165,11 +165,11 @@ class Projection:
         self.viewer.far_changed()
         for name in list(self._nodes):
             self._remove_item(name)
-        self._spots = Spots(self._look)
-        self._wires = Wires(self._spots, self._points)
-        self._links = LinkItems(self._wires, self._make, self.viewer.scene())
+        self._layers = LayerIndex(self._look)
+        self._edges = LinkIndex(self._layers, self._points)
+        self._links = LinkItems(self._edges, self._make, self.viewer.scene())
         self.marked = set()
-        self._folding = Folding(self._spots, self._wires, self._nodes, self._frames)
+        self._collapsed = CollapsedFrames(self._layers, self._edges, self._nodes, self._frames)
         self._frames.show(list(self._frames.ids), {})
         self.inspected = ""
         self.document = document
@@ -179,15 +179,15 @@ class Projection:
             return
         with no_collection():
             for layer in document.graph:
-                self._spots.put(layer.name, layer.position, len(layer.inputs))
+                self._layers.put(layer.name, layer.position, len(layer.inputs))
             for layer in document.graph:
-                self._wire(layer.name)
+                self._connect(layer.name)
             for name in document.graph.layers if self._eager else ():
                 self._complete(name)
-        self._spots.placed.clear()
+        self._layers.placed.clear()
         self._frames.show(list(document.graph.frames), document.graph.frames)
-        self._folding.update(document.graph)
-        self._settling.start(self._spots)
+        self._collapsed.update(document.graph)
+        self._measuring.start(self._layers)
 
     def apply(self, change: ChangeSet) -> None:
         """Follow one change."""
@@ -198,8 +198,8 @@ class Projection:
             self._remove(name)
         added = change.added - set(change.renamed.values())
         for name in added:
-            self._spots.put(name, document.graph[name].position, len(document.graph[name].inputs))
-            self._spots.announce(name)
+            self._layers.put(name, document.graph[name].position, len(document.graph[name].inputs))
+            self._layers.announce(name)
         self._follow(change.moved)
         again: set[str] = set()
         instances = {layer.name for layer in document.graph if layer.type == INSTANCE} if change.templates else set()
@@ -208,29 +208,29 @@ class Projection:
             again |= self._refresh(name)
         again |= change.added | change.rewired
         for name in change.added | change.removed:
-            again.update(n for n in document.graph.consumers(name) if n in self._spots)
+            again.update(n for n in document.graph.consumers(name) if n in self._layers)
         for name in again:
-            self._wire(name)
+            self._connect(name)
         for name in added if self._eager else ():
             self._complete(name)
         self._frames.show(change.frames, document.graph.frames)
-        self._folding.update(document.graph)
-        self._wires.reroute()
+        self._collapsed.update(document.graph)
+        self._edges.reroute()
         self.viewer.far_changed()
-        self._settling.start(self._spots)
+        self._measuring.start(self._layers)
 
     def refresh(self, names: Iterable[str]) -> None:
         """Show another inferred state of these layers."""
         for name in names:
-            if name not in self._spots:
+            if name not in self._layers:
                 continue
             for other in self._refresh(name):
-                self._wire(other)
-            for key in self._wires.leaving(name) if name in self._nodes else ():
-                self._links.label(self._wires.get(key))
-        self._wires.reroute()
+                self._connect(other)
+            for key in self._edges.leaving(name) if name in self._nodes else ():
+                self._links.label(self._edges.get(key))
+        self._edges.reroute()
         self.viewer.far_changed()
-        self._settling.start(self._spots)
+        self._measuring.start(self._layers)
 
     def reset_positions(self, names: Iterable[str]) -> None:
         """Put items back where the document has their layers."""
@@ -254,7 +254,7 @@ class Projection:
         return node_look(self._document(), name, inspected=name == self.inspected)
 
     def _on_measured(self) -> None:
-        self._wires.reroute()
+        self._edges.reroute()
         self.viewer.far_changed()
 
     # --- items -----------------------------------------------------------------------------------------------
@@ -263,10 +263,10 @@ class Projection:
         """The item of a layer, perhaps without links."""
         item = self._nodes.get(name)
         if item is None:
-            spot = self._spots.measured(name)
-            item = self._nodes.make(spot)
-            if spot.folded is not None:
-                item.fold(spot.folded)
+            entry = self._layers.measured(name)
+            item = self._nodes.make(entry)
+            if entry.folded is not None:
+                item.fold(entry.folded)
             if name in self.marked:
                 self.marked.discard(name)
                 item.setSelected(True)
@@ -277,25 +277,25 @@ class Projection:
         item = self._make(name)
         if name not in self._whole:
             self._whole.add(name)
-            wires = self._wires.of(name)
-            for wire in wires if len(wires) <= HUB else ():
-                self._links.make(wire)
+            edges = self._edges.of(name)
+            for edge in edges if len(edges) <= HUB else ():
+                self._links.make(edge)
         return item
 
     def _remove(self, name: str) -> None:
-        for wire in self._wires.of(name):
-            self._links.unmake(wire)
-            self._wires.drop(wire)
+        for edge in self._edges.of(name):
+            self._links.unmake(edge)
+            self._edges.drop(edge)
         self._remove_item(name)
-        self._spots.drop(name)
+        self._layers.drop(name)
         self.marked.discard(name)
 
     def _remove_item(self, name: str) -> None:
         """Take a node off the canvas. What is known of the layer stays."""
         self._whole.discard(name)
         if name in self._nodes:
-            for wire in self._wires.of(name):
-                self._links.unmake(wire)
+            for edge in self._edges.of(name):
+                self._links.unmake(edge)
             self._nodes.remove(name)
 
     def _rename(self, old: str, new: str) -> None:
@@ -306,40 +306,40 @@ class Projection:
                 names.discard(old)
                 names.add(new)
         layer = self._document().graph[new]
-        self._spots.put(new, layer.position, len(layer.inputs))
-        for wire in self._wires.of(old):
-            item, wire.item = wire.item, None
-            self._wires.drop(wire)
-            key = (new, wire.key[1]) if wire.key[0] == old else wire.key
-            source = wire.source._replace(layer=new) if wire.source.layer == old else wire.source
-            self._wires.put(key, source).item = item
+        self._layers.put(new, layer.position, len(layer.inputs))
+        for edge in self._edges.of(old):
+            item, edge.item = edge.item, None
+            self._edges.drop(edge)
+            key = (new, edge.key[1]) if edge.key[0] == old else edge.key
+            source = edge.source._replace(layer=new) if edge.source.layer == old else edge.source
+            self._edges.put(key, source).item = item
             if item is not None:
                 item.key = key
-        self._spots.drop(old)
-        self._spots.announce(new)
+        self._layers.drop(old)
+        self._layers.announce(new)
 
     def _refresh(self, name: str) -> set[str]:
         """Show the layer as it is now; returns the layers whose links must be made again."""
-        self._spots.forget(name)
+        self._layers.forget(name)
         item = self._nodes.get(name)
-        if item is None or not item.show_look(*self._spots.measured(name).seen):
+        if item is None or not item.show_look(*self._layers.measured(name).seen):
             return set()
-        for wire in self._wires.of(name):
-            self._wires.fit(wire)
-            if wire.item is not None:
-                wire.item.redraw()
-        return {name, *(n for n in self._document().graph.consumers(name) if n in self._spots)}
+        for edge in self._edges.of(name):
+            self._edges.fit(edge)
+            if edge.item is not None:
+                edge.item.redraw()
+        return {name, *(n for n in self._document().graph.consumers(name) if n in self._layers)}
 
     def _follow(self, names: Iterable[str]) -> None:
         """Put items and links where the document has their layers now."""
         for name in names:
-            spot = self._spots.move(name, self._document().graph[name].position)
+            entry = self._layers.move(name, self._document().graph[name].position)
             if name in self._nodes:
-                self._nodes[name].setPos(spot.pos())
-        for wire in {wire for name in names for wire in self._wires.of(name)}:
-            self._wires.fit(wire)
-            if wire.item is not None:
-                wire.item.redraw()
+                self._nodes[name].setPos(entry.pos())
+        for edge in {edge for name in names for edge in self._edges.of(name)}:
+            self._edges.fit(edge)
+            if edge.item is not None:
+                edge.item.redraw()
 
     def _trim(self) -> None:
         """Take away nodes that are far from the view, once there are many."""
@@ -348,22 +348,22 @@ class Projection:
             return
         seen = self.viewer.seen()
         area = seen.adjusted(-seen.width(), -seen.height(), seen.width(), seen.height())
-        kept = {*self._spots.near(area), *(item.layer for item in self.viewer.selected_items())}
-        crossing = {wire.key for wire in self._wires.near(area)}
+        kept = {*self._layers.near(area), *(item.layer for item in self.viewer.selected_items())}
+        crossing = {edge.key for edge in self._edges.near(area)}
         ends: set[str] = set()
-        for wire in self._wires:
-            if wire.item is not None:
-                if wire.key in crossing or wire.key[0] in kept or wire.source.layer in kept or wire.item.isSelected():
-                    ends |= {wire.key[0], wire.source.layer}
+        for edge in self._edges:
+            if edge.item is not None:
+                if edge.key in crossing or edge.key[0] in kept or edge.source.layer in kept or edge.item.isSelected():
+                    ends |= {edge.key[0], edge.source.layer}
                 else:
-                    self._links.unmake(wire)
+                    self._links.unmake(edge)
         self._whole &= kept
         for name in [n for n in self._nodes if n not in kept and n not in ends]:
             self._remove_item(name)
 
     def members(self, frame_id: str) -> tuple[list[str], list[str]]:
         """The layers and the other frames that a frame holds: those that stand in it, or that it stands for."""
-        return self._folding.members(frame_id, self._document().graph)
+        return self._collapsed.members(frame_id, self._document().graph)
 
     def frame(self, frame_id: str) -> FrameItem | None:
         """The item of a comment frame."""
@@ -371,27 +371,27 @@ class Projection:
 
     # --- links -----------------------------------------------------------------------------------------------
 
-    def _wire(self, name: str) -> None:
+    def _connect(self, name: str) -> None:
         """Make the links into a layer what its inputs say."""
         sources = self._document().graph[name].inputs
-        wanted = {(name, i): s for i, s in enumerate(sources) if s is not None and s.layer in self._spots}
-        for key in sorted(self._wires.into(name) | wanted.keys()):
-            wire, source = self._wires.get(key), wanted.get(key)
-            made = wire is not None and wire.item is not None
-            if wire is not None and not self._links.holds(wire, source):
-                self._links.unmake(wire)
-            if wire is not None and wire.source != source:
-                item = wire.item
-                self._wires.drop(wire)
-                wire = None
+        wanted = {(name, i): s for i, s in enumerate(sources) if s is not None and s.layer in self._layers}
+        for key in sorted(self._edges.into(name) | wanted.keys()):
+            edge, source = self._edges.get(key), wanted.get(key)
+            made = edge is not None and edge.item is not None
+            if edge is not None and not self._links.holds(edge, source):
+                self._links.unmake(edge)
+            if edge is not None and edge.source != source:
+                item = edge.item
+                self._edges.drop(edge)
+                edge = None
                 if source is not None:
-                    wire = self._wires.put(key, source)
-                    wire.item = item
-            elif wire is None and source is not None:
-                wire = self._wires.put(key, source)
-            if wire is not None and (made or name in self._whole or wire.source.layer in self._whole):
-                self._links.make(wire)
-            self._links.label(wire)
+                    edge = self._edges.put(key, source)
+                    edge.item = item
+            elif edge is None and source is not None:
+                edge = self._edges.put(key, source)
+            if edge is not None and (made or name in self._whole or edge.source.layer in self._whole):
+                self._links.make(edge)
+            self._links.label(edge)
         if name in self._nodes:
             self._nodes[name].update()
 
@@ -400,7 +400,7 @@ class Projection:
 
     def redraw_links(self) -> None:
         """Draw all links anew, for instance in another style."""
-        self._wires.redraw()
+        self._edges.redraw()
         self.viewer.far_changed()
 
     def show_path(self, before: set[str], after: set[str]) -> None:

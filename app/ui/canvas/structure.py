@@ -170,7 +170,7 @@ class Structure:
             members = self._canvas.projection.members
             edit = self._canvas.do(lambda d: frames.collapse(d.graph, names, ids, members))
             if edit is not None and ids:
-                self._context.select(tuple(n for n in names if self._canvas.projection.spot(n).folded is None))
+                self._context.select(tuple(n for n in names if self._canvas.projection.entry(n).folded is None))
                 for frame in ids:
                     item = self._canvas.projection.frame(frame)
                     if item is not None:

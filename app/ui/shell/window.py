@@ -14,12 +14,12 @@ from PySide6.QtWidgets import QMainWindow, QToolBar, QVBoxLayout, QWidget
 
 from app.ui.analysis import actions as analysis_actions
 from app.ui.canvas import actions as canvas_actions
-from app.ui.canvas import clipboard
+from app.ui.canvas import layer_clipboard
 from app.ui.canvas.canvas import Canvas
-from app.ui.canvas.finding import Finder
+from app.ui.canvas.finder import Finder
+from app.ui.canvas.saved_views import SavedViews
 from app.ui.canvas.structure import Structure
-from app.ui.canvas.views import SavedViews
-from app.ui.canvas.walking import Walker
+from app.ui.canvas.walker import Walker
 from app.ui.document.document import Document
 from app.ui.document.locations import is_sample
 from app.ui.document.opened import bell
@@ -176,7 +176,7 @@ class MainWindow(QMainWindow):
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
         self.status.stop_clicked.connect(self.stop)
         self.status.busy_shown.connect(self._refresh_soon)
-        self._held = clipboard.Held(self)
+        self._held = layer_clipboard.Held(self)
         self._held.changed.connect(self._refresh_soon)
 
     def begin(self, paths: Sequence[Path] | None = None) -> None:

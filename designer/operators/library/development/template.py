@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from designer.operators.api import (
     Category,
@@ -24,7 +24,25 @@ from designer.operators.api import (
 )
 
 if TYPE_CHECKING:
-    from designer.operators.templates import Body
+    from collections.abc import Iterator
+
+    from designer.graph.inference import Inference
+    from designer.graph.template import Template
+
+
+class TemplateBody(Protocol):
+    """A template in the graph that holds it, as its instances know it (`designer.operators.templates.Body`)."""
+
+    template: Template
+
+    def infer(self, inputs: Sequence[TensorType]) -> Inference: ...
+    def outputs(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]: ...
+    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]: ...
+    def cost(self, inputs: Sequence[TensorType]) -> Cost: ...
+    def shares(self, operator: TemplateInstance) -> bool: ...
+    def tensors(
+        self, inputs: Sequence[TensorType], owner: str, operator: TemplateInstance
+    ) -> Iterator[tuple[str, Weight]]: ...
 
 
 class TemplateInstance(
@@ -51,11 +69,11 @@ class TemplateInstance(
     )
 
     @property
-    def body(self) -> Body | None:
+    def body(self) -> TemplateBody | None:
         """What the template is in the graph at hand; None for an operator that was read without a graph."""
         return self.__dict__.get("_body")
 
-    def with_body(self, body: Body) -> TemplateInstance:
+    def with_body(self, body: TemplateBody) -> TemplateInstance:
         """This instance in the graph that `body` belongs to."""
         made = copy.copy(self)
         object.__setattr__(made, "_body", body)  # no parameter, so no field

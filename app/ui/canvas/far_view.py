@@ -15,13 +15,13 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from app.ui.canvas import node_paint
 from app.ui.canvas.frames import FrameItem
-from app.ui.canvas.spots import Spots
+from app.ui.canvas.layer_index import LayerIndex
 from app.ui.widgets import theme
 from designer.operators.api import Category
 
 if TYPE_CHECKING:
+    from app.ui.canvas.link_index import Edge, Key, LinkIndex
     from app.ui.canvas.node import LayerItem
-    from app.ui.canvas.wires import Key, Wire, Wires
 
 CURVES = 300  # with more links than that they are painted as straight lines
 
@@ -49,7 +49,9 @@ class FarView:
         """Something else is selected or stands out."""
         self._marks_known = False
 
-    def collect(self, spots: Spots, items: Mapping[str, LayerItem], wires: Wires, frames: Iterable[FrameItem]) -> None:
+    def collect(
+        self, layers: LayerIndex, items: Mapping[str, LayerItem], edges: LinkIndex, frames: Iterable[FrameItem]
+    ) -> None:
         """Take in everything, unless nothing changed. A layer that has an item is where the item is: it may be dragged."""
         if self._known:
             return
@@ -59,15 +61,15 @@ class FarView:
         shut = [frame.seen for frame in self.frames if frame.frame.collapsed]
         if shut:
             self.blocks[Category.DEVELOPMENT] = shut
-        for spot in spots:
-            if spot.folded is not None:
+        for entry in layers:
+            if entry.folded is not None:
                 continue
-            look, place = spot.look, spot.layout
+            look, place = entry.look, entry.layout
             if look is None or place is None:
-                self.blocks.setdefault(Category.DEVELOPMENT, []).append(spot.box())
+                self.blocks.setdefault(Category.DEVELOPMENT, []).append(entry.box())
                 continue
-            item = items.get(spot.name)
-            x, y = (spot.x, spot.y) if item is None else item.pos().toTuple()
+            item = items.get(entry.name)
+            x, y = (entry.x, entry.y) if item is None else item.pos().toTuple()
             box = place.box.translated(x, y)
             self.blocks.setdefault(look.category or Category.DEVELOPMENT, []).append(box)
             if look.activation:
@@ -76,28 +78,33 @@ class FarView:
                 self.problems.append((box, look.problem))
             if look.training:
                 self.training.append(box)
-        self.count = len(spots)
+        self.count = len(layers)
         self.links = QPainterPath()
-        curves = len(wires) <= CURVES
-        for wire in wires:
-            _add(self.links, wires, wire, curves=curves)
+        curves = len(edges) <= CURVES
+        for edge in edges:
+            _add(self.links, edges, edge, curves=curves)
         self._known = True
 
     def collect_marks(
-        self, spots: Spots, items: Mapping[str, LayerItem], wires: Wires, path: Set[Key], marked: Iterable[str]
+        self,
+        layers: LayerIndex,
+        items: Mapping[str, LayerItem],
+        edges: LinkIndex,
+        path: Set[Key],
+        marked: Iterable[str],
     ) -> None:
         """Take in what is selected and stands out, unless nothing changed."""
         if self._marks_known:
             return
-        self.selected = [spots[name].box() for name in marked]
+        self.selected = [layers[name].box() for name in marked]
         self.selected += [item.layout.box.translated(item.pos()) for item in items.values() if item.isSelected()]
         self.marked = {"link_path": QPainterPath(), "link_active": QPainterPath()}
-        curves = len(wires) <= CURVES  # over the same lines as all others
-        for wire in wires:
-            if wire.item is not None and wire.item.emphasised:
-                _add(self.marked["link_active"], wires, wire, curves=curves)
-            elif wire.key in path:
-                _add(self.marked["link_path"], wires, wire, curves=curves)
+        curves = len(edges) <= CURVES  # over the same lines as all others
+        for edge in edges:
+            if edge.item is not None and edge.item.emphasised:
+                _add(self.marked["link_active"], edges, edge, curves=curves)
+            elif edge.key in path:
+                _add(self.marked["link_path"], edges, edge, curves=curves)
         self._marks_known = True
 
     def paint(self, painter: QPainter, detail: float, names: Iterable[tuple[QRectF, str]] = ()) -> None:
@@ -140,13 +147,13 @@ def _stroke(painter: QPainter, role: theme.RoleName, width: float, path: QPainte
     painter.drawPath(path)
 
 
-def _add(path: QPainterPath, wires: Wires, wire: Wire, *, curves: bool) -> None:
+def _add(path: QPainterPath, edges: LinkIndex, edge: Edge, *, curves: bool) -> None:
     """Add a link to a path, as straight lines where it has no item or no curves are wanted."""
-    if wire.item is not None and wire.item.isVisible():
+    if edge.item is not None and edge.item.isVisible():
         if curves:
-            path.addPath(wire.item.path())
+            path.addPath(edge.item.path())
         else:
-            wire.item.add_lines(path)
-    elif wire.item is None and not wires.inner(wire) and (ends := wires.ends(wire)) is not None:
+            edge.item.add_lines(path)
+    elif edge.item is None and not edges.inner(edge) and (ends := edges.ends(edge)) is not None:
         path.moveTo(*ends[0])
         path.lineTo(*ends[1])

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QRectF
 
+from app.ui.canvas.layer_index import LayerIndex
 from app.ui.canvas.links import LinkItem
+from app.ui.canvas.obstacles import DETOUR, LONG
 from app.ui.canvas.rect_index import RectIndex
-from app.ui.canvas.routing import DETOUR, LONG
-from app.ui.canvas.spots import Spots
 from designer.graph.model import Source
 from designer.graph.routes import Points
 
@@ -19,7 +19,7 @@ SLACK = 64.0  # nodes grow a little without their links being looked at again
 End = tuple[float, float]
 
 
-class Wire:
+class Edge:
     """One link, with its item where there is one."""
 
     __slots__ = ("item", "key", "source")
@@ -30,44 +30,44 @@ class Wire:
         self.item: LinkItem | None = None
 
 
-class Wires:
+class LinkIndex:
     """All links between layers that exist."""
 
-    def __init__(self, spots: Spots, points: Callable[[Key], Points] = lambda key: ()) -> None:
-        self._spots = spots
+    def __init__(self, layers: LayerIndex, points: Callable[[Key], Points] = lambda key: ()) -> None:
+        self._layers = layers
         self.points = points  # that a person lets a link run through
-        self._wires: dict[Key, Wire] = {}
+        self._edges: dict[Key, Edge] = {}
         self._out: dict[str, set[Key]] = {}
         self._in: dict[str, set[Key]] = {}
         self._index: RectIndex[Key] = RectIndex()
         self._long: set[LinkItem] = set()  # those that may have to run around nodes
 
-    def __iter__(self) -> Iterator[Wire]:
-        return iter(self._wires.values())
+    def __iter__(self) -> Iterator[Edge]:
+        return iter(self._edges.values())
 
     def __len__(self) -> int:
-        return len(self._wires)
+        return len(self._edges)
 
-    def get(self, key: Key) -> Wire | None:
-        return self._wires.get(key)
+    def get(self, key: Key) -> Edge | None:
+        return self._edges.get(key)
 
-    def put(self, key: Key, source: Source) -> Wire:
-        wire = self._wires[key] = Wire(key, source)
+    def put(self, key: Key, source: Source) -> Edge:
+        edge = self._edges[key] = Edge(key, source)
         self._out.setdefault(source.layer, set()).add(key)
         self._in.setdefault(key[0], set()).add(key)
-        self.fit(wire)
-        return wire
+        self.fit(edge)
+        return edge
 
-    def drop(self, wire: Wire) -> None:
+    def drop(self, edge: Edge) -> None:
         """Forget a link, which has no item any more."""
-        del self._wires[wire.key]
-        self._out[wire.source.layer].discard(wire.key)
-        self._in[wire.key[0]].discard(wire.key)
-        self._index.drop(wire.key)
+        del self._edges[edge.key]
+        self._out[edge.source.layer].discard(edge.key)
+        self._in[edge.key[0]].discard(edge.key)
+        self._index.drop(edge.key)
 
-    def of(self, name: str) -> list[Wire]:
+    def of(self, name: str) -> list[Edge]:
         """The links into and out of a layer."""
-        return [self._wires[key] for key in sorted(self.into(name) | self.leaving(name))]
+        return [self._edges[key] for key in sorted(self.into(name) | self.leaving(name))]
 
     def into(self, name: str) -> set[Key]:
         """The links that end at a layer."""
@@ -77,41 +77,41 @@ class Wires:
         """The links that start at a layer."""
         return self._out.get(name, set())
 
-    def fit(self, wire: Wire) -> None:
+    def fit(self, edge: Edge) -> None:
         """Note where a link may run: at least all that it covers, as it can be told without its item."""
-        if wire.source.layer not in self._spots or wire.key[0] not in self._spots:
+        if edge.source.layer not in self._layers or edge.key[0] not in self._layers:
             return
-        source, target = self._spots[wire.source.layer].bounds(), self._spots[wire.key[0]].bounds()
+        source, target = self._layers[edge.source.layer].bounds(), self._layers[edge.key[0]].bounds()
         left, right = min(source[0], target[0]), max(source[2], target[2])
         top, bottom = min(source[1], target[1]), max(source[3], target[3])
         if target[0] < source[2]:  # backwards
             left, right = left - BOW, right + BOW
         elif target[0] - source[2] + 16 >= LONG:  # around nodes that stand between
             top, bottom = top - DETOUR, bottom + DETOUR
-        for x, y in self.points(wire.key):
+        for x, y in self.points(edge.key):
             left, right = min(left, x), max(right, x)
             top, bottom = min(top, y), max(bottom, y)
-        self._index.put(wire.key, left - SLACK, top - SLACK, right + SLACK, bottom + SLACK)
+        self._index.put(edge.key, left - SLACK, top - SLACK, right + SLACK, bottom + SLACK)
 
-    def near(self, area: QRectF) -> list[Wire]:
+    def near(self, area: QRectF) -> list[Edge]:
         """The links that may run through an area."""
         keys = self._index.within(area.left(), area.top(), area.right(), area.bottom())
-        return [self._wires[key] for key in keys]
+        return [self._edges[key] for key in keys]
 
     def count_near(self, area: QRectF) -> int:
         """How many links may run through an area."""
         return self._index.count(area.left(), area.top(), area.right(), area.bottom())
 
-    def ends(self, wire: Wire) -> tuple[End, End] | None:
+    def ends(self, edge: Edge) -> tuple[End, End] | None:
         """Where a link starts and ends, None when one of its ports does not exist."""
-        start = self._spots[wire.source.layer].output_place(wire.source.port)
-        end = self._spots[wire.key[0]].input_place(wire.key[1])
+        start = self._layers[edge.source.layer].output_place(edge.source.port)
+        end = self._layers[edge.key[0]].input_place(edge.key[1])
         return (start, end) if start is not None and end is not None else None
 
-    def inner(self, wire: Wire) -> bool:
+    def inner(self, edge: Edge) -> bool:
         """Whether one collapsed frame stands for both ends of a link, so that it is not seen."""
-        frame = self._spots[wire.source.layer].folded
-        return frame is not None and frame is self._spots[wire.key[0]].folded
+        frame = self._layers[edge.source.layer].folded
+        return frame is not None and frame is self._layers[edge.key[0]].folded
 
     # --- where the items of links run ------------------------------------------------------------------------
 
@@ -123,17 +123,17 @@ class Wires:
             return None
         self._long.add(link)
         top, bottom = min(start.y(), end.y()) - DETOUR, max(start.y(), end.y()) + DETOUR
-        if self._spots.stale:
-            for name in self._spots.near(QRectF(start.x(), top, end.x() - start.x(), bottom - top)):
-                self._spots.measured(name)
+        if self._layers.stale:
+            for name in self._layers.near(QRectF(start.x(), top, end.x() - start.x(), bottom - top)):
+                self._layers.measured(name)
         ends = (link.source.node.layer, link.target.node.layer)
-        return self._spots.obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
+        return self._layers.obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
 
     def redraw(self) -> None:
         """Draw all items anew."""
-        for wire in self:
-            if wire.item is not None:
-                wire.item.redraw()
+        for edge in self:
+            if edge.item is not None:
+                edge.item.redraw()
 
     def unroute(self, link: LinkItem) -> None:
         """The item of a link goes."""
@@ -141,7 +141,7 @@ class Wires:
 
     def reroute(self) -> None:
         """Draw the items again of links that pass where nodes came, went or moved."""
-        placed, self._spots.placed = self._spots.placed, []
+        placed, self._layers.placed = self._layers.placed, []
         if not placed:
             return
         left, right = min(r.left for r in placed), max(r.right for r in placed)

@@ -13,7 +13,7 @@ from app.ui.document.template_view import Step
 Scope = tuple[Step, ...]
 
 
-class Places:
+class RememberedViews:
     """Remembers centre and scale by file and scope as long as the file is open."""
 
     def __init__(self, viewer: LayerViewer) -> None:

@@ -42,14 +42,14 @@ class Walker:
 
     def _next(self, name: str, way: Way) -> str | None:
         graph, items = self._context.document.graph, self._canvas.projection
-        here = items.spot(name).box().center()
+        here = items.entry(name).box().center()
         if way in (Way.LEFT, Way.RIGHT):
             joined = graph.consumers(name) if way is Way.RIGHT else tuple(sorted(graph[name].producers()))
             found = [n for n in joined if n in graph and n != name]
-            return min(found, key=lambda n: (abs(items.spot(n).box().center().y() - here.y()), n), default=None)
+            return min(found, key=lambda n: (abs(items.entry(n).box().center().y() - here.y()), n), default=None)
         best: tuple[float, str] | None = None
         for other in items.layers:
-            run = items.spot(other).box().center() - here
+            run = items.entry(other).box().center() - here
             ahead, aside = run.y() * way.value[1], abs(run.x())
             if ahead > GRID / 2 and (best is None or (ahead + 2 * aside, other) < best):
                 best = (ahead + 2 * aside, other)

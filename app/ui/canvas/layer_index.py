@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from PySide6.QtCore import QElapsedTimer, QObject, QPointF, QRectF, QTimer
 
 from app.ui.canvas.frames import FrameItem
-from app.ui.canvas.look import NodeLook
 from app.ui.canvas.metrics import Layout, layout
+from app.ui.canvas.node_look import NodeLook
+from app.ui.canvas.obstacles import Obstacles, Rect
 from app.ui.canvas.rect_index import RectIndex
-from app.ui.canvas.routing import Obstacles, Rect
 
 ROUGH_WIDTH, ROUGH_HEIGHT = 240.0, 120.0  # of a layer that was not measured yet: rather too large than too small
 SLICE_MS = 6  # of measuring at a time
 
 
-class Spot:
+class LayerEntry:
     """One layer. `look` and `layout` are as last measured; `exact`: they are those of now."""
 
     __slots__ = ("exact", "folded", "layout", "look", "name", "rough", "x", "y")
@@ -89,59 +89,59 @@ class Spot:
         return (self.x + x, self.y + y)
 
 
-class Spots:
+class LayerIndex:
     """All layers of the shown document."""
 
     def __init__(self, look: Callable[[str], NodeLook]) -> None:
         self._look = look
-        self._spots: dict[str, Spot] = {}
+        self._layers: dict[str, LayerEntry] = {}
         self._index: RectIndex[str] = RectIndex()
         self.obstacles = Obstacles()  # the exact boxes, for links that run past them
         self.placed: list[Rect] = []  # boxes that came, went or changed since links were last routed
         self.stale: dict[str, None] = {}  # layers to measure, in order
 
     def __contains__(self, name: object) -> bool:
-        return name in self._spots
+        return name in self._layers
 
-    def __getitem__(self, name: str) -> Spot:
-        return self._spots[name]
+    def __getitem__(self, name: str) -> LayerEntry:
+        return self._layers[name]
 
-    def __iter__(self) -> Iterator[Spot]:
-        return iter(self._spots.values())
+    def __iter__(self) -> Iterator[LayerEntry]:
+        return iter(self._layers.values())
 
     def __len__(self) -> int:
-        return len(self._spots)
+        return len(self._layers)
 
     @property
     def names(self) -> Iterable[str]:
-        return self._spots.keys()
+        return self._layers.keys()
 
     def put(self, name: str, position: tuple[float, float], ports: int) -> None:
         """Take in a layer with about so many ports."""
-        spot = self._spots[name] = Spot(name, *position, ports)
-        self._index.put(name, *spot.bounds())
+        entry = self._layers[name] = LayerEntry(name, *position, ports)
+        self._index.put(name, *entry.bounds())
         self.stale[name] = None
 
     def drop(self, name: str) -> None:
-        del self._spots[name]
+        del self._layers[name]
         self._index.drop(name)
         self.stale.pop(name, None)
         old = self.obstacles.drop(name)
         if old is not None:
             self.placed.append(old)
 
-    def move(self, name: str, position: tuple[float, float]) -> Spot:
-        spot = self._spots[name]
-        spot.x, spot.y = map(float, position)
-        self._settle(spot)
-        return spot
+    def move(self, name: str, position: tuple[float, float]) -> LayerEntry:
+        entry = self._layers[name]
+        entry.x, entry.y = map(float, position)
+        self._settle(entry)
+        return entry
 
     def fold(self, name: str, frame: FrameItem | None) -> None:
         """Let a collapsed frame stand for a layer, or (None) show the layer again."""
-        spot = self._spots[name]
-        spot.folded = frame
+        entry = self._layers[name]
+        entry.folded = frame
         if frame is None:
-            self._settle(spot)
+            self._settle(entry)
             return
         self._index.drop(name)
         old = self.obstacles.drop(name)
@@ -150,37 +150,37 @@ class Spots:
 
     def forget(self, name: str) -> None:
         """The layer looks different now: measure it when it is needed next."""
-        self._spots[name].exact = False
+        self._layers[name].exact = False
         self.stale[name] = None
 
-    def measured(self, name: str) -> Spot:
+    def measured(self, name: str) -> LayerEntry:
         """A layer with its present look and layout."""
-        spot = self._spots[name]
-        if not spot.exact:
+        entry = self._layers[name]
+        if not entry.exact:
             look = self._look(name)
             self.stale.pop(name, None)
-            spot.exact = True
-            if look != spot.look:
-                spot.look, spot.layout = look, layout(look)
-                self._settle(spot)
-        return spot
+            entry.exact = True
+            if look != entry.look:
+                entry.look, entry.layout = look, layout(look)
+                self._settle(entry)
+        return entry
 
-    def _settle(self, spot: Spot) -> None:
-        if spot.folded is not None:
+    def _settle(self, entry: LayerEntry) -> None:
+        if entry.folded is not None:
             return
-        self._index.put(spot.name, *spot.bounds())
-        if spot.layout is None:
+        self._index.put(entry.name, *entry.bounds())
+        if entry.layout is None:
             return
-        rect = _outline(spot, spot.layout)
-        old = self.obstacles.put(spot.name, rect)
+        rect = _outline(entry, entry.layout)
+        old = self.obstacles.put(entry.name, rect)
         if old is not None and old != rect:
             self.placed += [old, rect]
 
     def announce(self, name: str) -> None:
         """A layer is new: links may have to run around it."""
-        spot = self.measured(name)
-        if spot.layout is not None:
-            self.placed.append(_outline(spot, spot.layout))
+        entry = self.measured(name)
+        if entry.layout is not None:
+            self.placed.append(_outline(entry, entry.layout))
 
     def near(self, area: QRectF) -> list[str]:
         """The layers of which something may be seen in an area."""
@@ -194,23 +194,23 @@ class Spots:
         return QRectF(*self._index.extent())
 
 
-def _outline(spot: Spot, layout: Layout) -> Rect:
+def _outline(entry: LayerEntry, layout: Layout) -> Rect:
     """The box and the shape under it."""
-    box, under = spot.box(), layout.bounds.bottom() - layout.box.bottom()
+    box, under = entry.box(), layout.bounds.bottom() - layout.box.bottom()
     return Rect(box.left(), box.top(), box.right(), box.bottom() + under)
 
 
-class Settling:
+class QuietMeasuring:
     """Measures in quiet moments what has no item, so that the view from afar becomes exact."""
 
     def __init__(self, parent: QObject, done: Callable[[], None]) -> None:
-        self._spots: Spots | None = None
+        self._layers: LayerIndex | None = None
         self._done = done
         self._timer = QTimer(parent, interval=0, timeout=self._some)
 
-    def start(self, spots: Spots) -> None:
-        self._spots = spots
-        if spots.stale and not self._timer.isActive():
+    def start(self, layers: LayerIndex) -> None:
+        self._layers = layers
+        if layers.stale and not self._timer.isActive():
             self._timer.start()
 
     @property
@@ -220,9 +220,9 @@ class Settling:
     def _some(self) -> None:
         clock = QElapsedTimer()
         clock.start()
-        stale = self._spots.stale if self._spots is not None else {}
-        while self._spots is not None and stale and clock.elapsed() < SLICE_MS:
-            self._spots.measured(next(iter(stale)))
+        stale = self._layers.stale if self._layers is not None else {}
+        while self._layers is not None and stale and clock.elapsed() < SLICE_MS:
+            self._layers.measured(next(iter(stale)))
         if not stale:
             self._timer.stop()
             self._done()

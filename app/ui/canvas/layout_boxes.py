@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import log
 
+from app.ui.canvas.layer_index import LayerEntry
 from app.ui.canvas.projection import Projection
-from app.ui.canvas.spots import Spot
 from app.ui.document.document import Document
 from designer.graph.arrangement import lay_out
 from designer.graph.edits import Edit
@@ -22,7 +22,7 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
     chosen = list(graph.layers) if names is None else list(names)
     held = {frame: inside for frame in graph.frames if (inside := projection.members(frame)[0])}
     measured = {*chosen, *(n for inside in held.values() for n in inside)}
-    boxes = {n: box_of(projection.spot(n), levels[n]) for n in measured}
+    boxes = {n: box_of(projection.entry(n), levels[n]) for n in measured}
     return lay_out(graph, boxes, chosen, held)
 
 
@@ -43,9 +43,9 @@ def levels_of(document: Document) -> dict[str, int]:
     return {n: min(MAX_LEVEL, round(log(largest / size, 4))) if size else 0 for n, size in sizes.items()}
 
 
-def box_of(spot: Spot, level: int = 0) -> Box:
+def box_of(entry: LayerEntry, level: int = 0) -> Box:
     """What the layout needs to know of a node; its height includes the shape under it."""
-    look, place = spot.seen
+    look, place = entry.seen
     outputs = {port.name: y for port, (_, y) in zip(look.outputs, place.outputs, strict=True)}
     if look.outputs:
         outputs[""] = place.outputs[0][1]

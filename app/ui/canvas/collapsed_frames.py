@@ -7,18 +7,18 @@ from functools import partial
 from PySide6.QtCore import QRectF
 
 from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.layer_index import LayerIndex
+from app.ui.canvas.link_index import LinkIndex
 from app.ui.canvas.nodes import Frames, Nodes
-from app.ui.canvas.spots import Spots
-from app.ui.canvas.wires import Wires
 from designer.graph.graph import Graph
 
 
-class Folding:
+class CollapsedFrames:
     """Which frame stands for which layers of a document: the outermost of those that are collapsed."""
 
-    def __init__(self, spots: Spots, wires: Wires, nodes: Nodes, frames: Frames) -> None:
-        self._spots = spots
-        self._wires = wires
+    def __init__(self, layers: LayerIndex, edges: LinkIndex, nodes: Nodes, frames: Frames) -> None:
+        self._layers = layers
+        self._edges = edges
         self._nodes = nodes
         self._frames = frames
         self._folded: dict[str, FrameItem] = {}
@@ -41,7 +41,7 @@ class Folding:
         changed = [n for n in graph.layers if found.get(n) is not self._folded.get(n)]
         self._folded = found
         for name in changed:
-            self._spots.fold(name, found.get(name))
+            self._layers.fold(name, found.get(name))
             item_of = self._nodes.get(name)
             if item_of is not None:
                 item_of.fold(found.get(name))
@@ -55,7 +55,7 @@ class Folding:
             layers = [layer.name for layer in graph if layer.folded == frame_id]
             return layers, [other.id for other in graph.frames.values() if other.folded == frame_id]
         rect = QRectF(*frame.rect)
-        inside = [n for n in self._spots.within(rect) if rect.contains(self._spots.measured(n).box().center())]
+        inside = [n for n in self._layers.within(rect) if rect.contains(self._layers.measured(n).box().center())]
         others = (item for item in self._frames if item.isVisible() and item.frame.id != frame_id)
         return inside, [item.frame.id for item in others if rect.contains(item.seen)]
 
@@ -64,11 +64,11 @@ class Folding:
             self._follow_links(name)
 
     def _follow_links(self, name: str) -> None:
-        for wire in self._wires.of(name):
-            self._wires.fit(wire)
-            if wire.item is not None:
-                wire.item.setVisible(not self._wires.inner(wire))
-                wire.item.redraw()
+        for edge in self._edges.of(name):
+            self._edges.fit(edge)
+            if edge.item is not None:
+                edge.item.setVisible(not self._edges.inner(edge))
+                edge.item.redraw()
 
 
 def _outermost(graph: Graph, frame_id: str) -> str:

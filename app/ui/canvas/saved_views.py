@@ -12,7 +12,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QPointF
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.canvas.viewer import EXTENT, ZOOM_MAX, ZOOM_MIN
+from app.ui.canvas.view import EXTENT, ZOOM_MAX, ZOOM_MIN
 from app.ui.document.template_view import Step
 from app.ui.engine.context import Context
 from app.ui.widgets.texts import tr

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.canvas.look import shape_text
+from app.ui.canvas.node_look import shape_text
 from app.ui.document.document import Document
 from app.ui.document.template_view import Step
 from app.ui.engine.context import Context

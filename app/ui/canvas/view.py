@@ -1,0 +1,365 @@
+"""The view of the canvas: the items in it, what is selected, which part is seen, and how it is painted.
+
+Near, Qt asks every item to paint itself; from afar the whole network is painted in one go. `viewer.py` adds mouse and keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from NodeGraphQt.widgets.viewer import NodeViewer
+from PySide6.QtCore import QLineF, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsView, QStyleOptionGraphicsItem, QWidget
+
+from app.ui.canvas.far_view import FarView
+from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.layer_index import LayerEntry
+from app.ui.canvas.links import LinkItem, PortDot
+from app.ui.canvas.node import LayerItem
+from app.ui.canvas.node_paint import NAMED
+from app.ui.widgets import theme
+from designer.graph.model import GRID
+
+EXTENT = 4_000_000.0  # the canvas reaches this far in each direction
+MARGIN = 2.0 * GRID  # around what is framed
+ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
+PORT_ZOOM = 0.25  # below this scale a press never means a port: it is too small to be aimed at
+
+Hit = PortDot | LayerItem | LinkItem | FrameItem
+
+
+class Gesture(Protocol):
+    """What a pressed mouse button does until it is released. Points are in viewport pixels."""
+
+    @property
+    def moves_items(self) -> bool:
+        """Whether items are not where the document has them until it ends."""
+
+    def move(self, point: QPoint) -> None: ...
+    def release(self, point: QPoint) -> None: ...
+    def cancel(self) -> None: ...
+
+
+class Supply(Protocol):
+    """Who makes the items that the view shows."""
+
+    far: FarView
+    marked: set[str]  # selected layers without items
+
+    def need(self, area: QRectF) -> None: ...
+    def need_soon(self, area: QRectF) -> None: ...
+    def crowded(self, area: QRectF) -> bool: ...
+    def within(self, area: QRectF) -> list[str]: ...
+    def entry(self, layer: str) -> LayerEntry: ...
+    def extent(self) -> QRectF: ...
+    def collect_far(self) -> FarView: ...
+    def select(self, names: Iterable[str]) -> list[LayerItem]: ...
+    def make_marked(self) -> None: ...
+
+
+class CanvasView(NodeViewer):  # type: ignore[misc]
+    """NodeGraphQt's viewer with our items and painting."""
+
+    layers_moved = Signal(object)  # dict of layer to (x, y)
+    dropped_on_link = Signal(str, QPointF, object)  # layer, where it is now, LinkItem
+    selection_changed = Signal()  # by a gesture
+    frame_dragged = Signal(str, QRectF, object)  # frame, its rect, dict of layer to (x, y) of those that went with it
+    inspect_wanted = Signal(str)  # layer
+    unfold_wanted = Signal(str)  # a collapsed frame
+    rename_wanted = Signal()  # of what is selected
+    quick_add_wanted = Signal(QPointF, object)  # place on the canvas, LinkItem or None
+    operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
+    menu_wanted = Signal(QPoint)  # global place
+    route_wanted = Signal(object, QPointF)  # LinkItem, place: a point more there, or one less
+    point_dropped = Signal(object, int, QPointF)  # LinkItem, the number of its point, where it is now
+    link_started = Signal(object)  # gestures.Link: grey out the ports that cannot take it
+    link_near = Signal(object)  # LayerItem that the dragged link is over
+    link_ended = Signal()
+    link_refused = Signal(str)  # the reason
+    link_dropped = Signal(object, object, QPointF)  # gestures.Link, PortDot or None, place on the canvas
+
+    far_stale = Signal()  # the network looks different from afar
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._gesture: Gesture | None = None
+        self._fitted, self._least = False, ZOOM_MIN  # whether everything stays in view, and at which scale at least
+        self.supply: Supply | None = None
+        self.overlays: list[QGraphicsItem] = []  # items that are painted from afar too
+        self.far_below = NAMED  # the scale below which the network is painted in one go
+        self._from_afar = False  # whether it was painted in one go last
+        self.scene().selectionChanged.connect(self.far_marked)
+
+    @property
+    def zoom(self) -> float:
+        """Pixels a canvas unit."""
+        return float(self.transform().m11())
+
+    def repaint_all(self) -> None:
+        """Paint everything anew, for instance in another theme's colours."""
+        self.resetCachedContent()
+        for item in self.scene().items():
+            item.update()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a gesture is going on."""
+        return self._gesture is not None
+
+    def seen(self) -> QRectF:
+        """What is seen of the canvas."""
+        return QRectF(self.mapToScene(self.viewport().rect()).boundingRect())
+
+    def need(self, area: QRectF) -> None:
+        """Have the items in an area of the canvas."""
+        if self.supply is not None:
+            self.supply.need(area)
+
+    def need_at(self, point: QPoint) -> QRect:
+        """Have the items at a point of the viewport; the pixels in which they are hit."""
+        reach = QRect(point - QPoint(2, 2), point + QPoint(2, 2))
+        if self.supply is not None:
+            self.supply.need_soon(QRectF(self.mapToScene(reach).boundingRect()))
+        return reach
+
+    def far_changed(self) -> None:
+        """What is painted from afar is different now."""
+        self.far_stale.emit()
+        if self.supply is not None:
+            self.supply.far.forget()
+        if self._from_afar:
+            self.viewport().update()
+
+    def far_marked(self) -> None:
+        """As `far_changed`, when only what is selected or stands out is different, or is being dragged."""
+        if self.supply is not None:
+            if self._gesture is not None and self._gesture.moves_items:
+                self.supply.far.forget()
+            else:
+                self.supply.far.forget_marks()
+        if self._from_afar:
+            self.viewport().update()
+
+    # --- items -----------------------------------------------------------------------------------------------
+
+    def hit(self, point: QPoint) -> Hit | None:
+        """What is at a viewport point: a port before a node before a link before the title or the edge of a frame."""
+        node: LayerItem | None = None
+        link: LinkItem | None = None
+        frame: FrameItem | None = None
+        for item in self.items(self.need_at(point)):
+            if isinstance(item, PortDot):
+                if self.zoom >= PORT_ZOOM:
+                    return item
+            elif isinstance(item, LayerItem):
+                if node is None and item.box().contains(self.mapToScene(point)):
+                    node = item
+            elif isinstance(item, LinkItem) and link is None:
+                link = item
+            elif isinstance(item, FrameItem) and frame is None and item.grip(self.mapToScene(point), self.zoom):
+                frame = item
+        return node or link or frame
+
+    def layer_items(self, area: QRectF | None = None) -> list[LayerItem]:
+        """The nodes near an area of the canvas, or all that have items."""
+        if area is not None:
+            self.need(area)
+        found = self.scene().items() if area is None else self.scene().items(area)
+        return [item for item in found if isinstance(item, LayerItem)]
+
+    def layers_within(self, area: QRectF) -> list[str]:
+        """The layers whose boxes reach into an area of the canvas."""
+        return self.supply.within(area) if self.supply is not None else []
+
+    def selected_layers(self) -> list[LayerItem]:
+        """The items of all selected layers, made where they were not there."""
+        if self.supply is not None:
+            self.supply.make_marked()
+        return self.selected_items()
+
+    def selected_items(self) -> list[LayerItem]:
+        """The selected nodes, without those selected layers that have no items."""
+        return [item for item in self.scene().selectedItems() if isinstance(item, LayerItem)]
+
+    def selected_names(self) -> list[str]:
+        """All selected layers."""
+        marked = self.supply.marked if self.supply is not None else ()
+        return [*(item.layer for item in self.selected_items()), *marked]
+
+    def selected_links(self) -> list[LinkItem]:
+        return [item for item in self.scene().selectedItems() if isinstance(item, LinkItem)]
+
+    def selected_frames(self) -> list[FrameItem]:
+        return [item for item in self.scene().selectedItems() if isinstance(item, FrameItem)]
+
+    def select_items(self, items: Iterable[LayerItem]) -> None:
+        """Select exactly these nodes, and no link."""
+        if self.supply is not None and self.supply.marked:
+            self.supply.marked = set()
+            self.far_marked()
+        wanted = set(items)
+        for item in self.scene().selectedItems():
+            if item not in wanted:
+                item.setSelected(False)
+        for item in wanted:
+            item.setSelected(True)
+
+    def select_names(self, names: Iterable[str]) -> None:
+        """Select exactly these layers, and no link."""
+        if self.supply is None:
+            return
+        items = self.supply.select(names)
+        marked = self.supply.marked
+        self.select_items(items)
+        if marked:
+            self.supply.marked = marked
+            self.far_marked()
+
+    def select_link(self, link: LinkItem) -> None:
+        """Select a link alone."""
+        self.select_items([])
+        link.setSelected(True)
+        self.selection_changed.emit()
+
+    # --- looking ---------------------------------------------------------------------------------------------
+
+    def get_zoom(self) -> float:
+        return round(self.zoom - 1.0, 2)
+
+    def zoom_by(self, factor: float, point: QPoint | None = None) -> None:
+        """Scale around a viewport point (default: the middle)."""
+        self._fitted = False
+        point = point if point is not None else self.viewport().rect().center()
+        wanted = min(ZOOM_MAX, max(ZOOM_MIN, self.zoom * factor))
+        before = self.mapToScene(point)
+        QGraphicsView.scale(self, wanted / self.zoom, wanted / self.zoom)
+        after = self.mapFromScene(before)
+        self._scroll(point - after)
+
+    def pan(self, run: QPoint) -> None:
+        """Move what is seen by pixels."""
+        self._fitted = False
+        self._scroll(run)
+
+    def _scroll(self, run: QPoint) -> None:
+        for bar, step in ((self.horizontalScrollBar(), run.x()), (self.verticalScrollBar(), run.y())):
+            bar.setValue(bar.value() - step)
+
+    def frame(self, items: Sequence[LayerItem], *, least: float = ZOOM_MIN) -> None:
+        """Show these nodes as large as they fit, at most at natural size."""
+        rect = QRectF()
+        for item in items:
+            rect = rect.united(item.sceneBoundingRect())
+        self.frame_rect(rect, least=least)
+
+    def frame_rect(self, rect: QRectF, *, least: float = ZOOM_MIN) -> None:
+        """Show a part of the canvas as large as it fits, at most at natural size. Much faster than the library's own way.
+
+        Where it would be smaller than `least`, that scale is kept and its top left corner is shown.
+        """
+        if rect.isEmpty():
+            self.resetTransform()
+            self.centerOn(0, 0)
+            return
+        rect = rect.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+        self.fitInView(rect, Qt.AspectRatioMode.KeepAspectRatio)
+        wanted = min(1.0, max(least, self.zoom))
+        too_wide = rect.width() * wanted > self.viewport().width()
+        too_high = rect.height() * wanted > self.viewport().height()
+        if wanted != self.zoom:
+            QGraphicsView.scale(self, wanted / self.zoom, wanted / self.zoom)
+        shown = self.seen()
+        x = rect.left() + shown.width() / 2 if too_wide else rect.center().x()
+        y = rect.top() + shown.height() / 2 if too_high else rect.center().y()
+        self.centerOn(x, y)
+
+    def frame_all(self, *, least: float = ZOOM_MIN) -> None:
+        """Show everything, also after the window gets another size, until the person pans or zooms."""
+        self.frame_rect(self.supply.extent() if self.supply is not None else QRectF(), least=least)
+        self._fitted, self._least = True, least
+
+    def bring(self, item: LayerItem) -> None:
+        """Scroll as little as needed to see a node."""
+        self._fitted = False
+        self.ensureVisible(item, 2 * GRID, 2 * GRID)
+
+    def reveal(self, item: LayerItem) -> None:
+        """Bring a node into view, without zooming where it can be read."""
+        if self.zoom < 0.5:
+            self.zoom_by(0.8 / self.zoom)
+        self._fitted = False
+        visible = self.mapToScene(self.viewport().rect()).boundingRect()
+        if not visible.contains(item.sceneBoundingRect()):
+            self.centerOn(item.sceneBoundingRect().center())
+
+    def go(self, place: QPointF) -> None:
+        """Show a place in the middle."""
+        self._fitted = False
+        self.centerOn(place)
+
+    def visible_centre(self) -> QPointF:
+        return QPointF(self.mapToScene(self.viewport().rect().center()))
+
+    def show_band(self, rect: QRect | None) -> None:
+        """Show the rubber band, or hide it."""
+        if rect is None:
+            self._rubber_band.hide()
+        else:
+            self._rubber_band.setGeometry(rect)
+            self._rubber_band.show()
+
+    # --- painting ---------------------------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        seen = self.seen()
+        self._from_afar = self.supply is not None and (self.zoom < self.far_below or self.supply.crowded(seen))
+        if self.supply is None or not self._from_afar:
+            if self.supply is not None:
+                self.supply.need_soon(seen)
+            QGraphicsView.paintEvent(self, event)
+            return
+        far = self.supply.collect_far()
+        painter = QPainter(self.viewport())
+        painter.setClipRegion(event.region())
+        painter.setTransform(self.viewportTransform())
+        area = self.mapToScene(event.region().boundingRect()).boundingRect()
+        self.drawBackground(painter, area)
+        option = QStyleOptionGraphicsItem()
+        for frame in far.frames:
+            painter.save()
+            painter.translate(frame.pos())
+            frame.paint(painter, option)
+            painter.restore()
+        far.paint(painter, self.zoom, self._names(self.supply, area) if self.zoom >= NAMED else ())
+        option.exposedRect = area
+        for overlay in self.overlays:
+            if overlay.isVisible():
+                overlay.paint(painter, option)
+        painter.end()
+
+    def _names(self, supply: Supply, area: QRectF) -> Iterable[tuple[QRectF, str]]:
+        """The blocks in an area with what is written on them."""
+        for name in supply.within(area):
+            entry = supply.entry(name)
+            if entry.layout is not None:
+                yield entry.layout.box.translated(entry.x, entry.y), name
+
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+        rect = rect.intersected(self.seen())  # after a jump Qt asks for all that lies between
+        painter.fillRect(rect, theme.color("sunken"))
+        step = float(GRID)
+        while step * self.zoom < 24:
+            step *= 2
+        pen = QPen(theme.color("grid"), self.devicePixelRatioF())
+        pen.setCosmetic(True)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(pen)
+        left, top = rect.left() - rect.left() % step, rect.top() - rect.top() % step
+        columns = [left + i * step for i in range(int(rect.width() / step) + 2)]
+        rows = [top + i * step for i in range(int(rect.height() / step) + 2)]
+        painter.drawLines(
+            [QLineF(x, rect.top(), x, rect.bottom()) for x in columns]
+            + [QLineF(rect.left(), y, rect.right(), y) for y in rows]
+        )
