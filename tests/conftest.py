@@ -13,6 +13,8 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
+import designer  # noqa: F401 - switches off what packages would send, before a test imports them
+
 
 class Blocker(MetaPathFinder):
     """Makes packages look as if they were not installed (LAYERWRIGHT_BLOCK=PySide6,...)."""

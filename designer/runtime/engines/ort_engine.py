@@ -13,6 +13,7 @@ from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import ONE_TILE, Compiled, Part
 from designer.runtime.engine_api import Engine
 from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.engines.ort import runtime
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
 from designer.runtime.network import type_of
@@ -96,16 +97,13 @@ class OrtCompiled:
 
 
 def _run_options() -> Any:
-    import onnxruntime as ort
-
-    options = ort.RunOptions()
+    options = runtime().RunOptions()
     options.log_severity_level = _QUIET
     return options
 
 
 def _session(model: bytes, count: int, arena: bool = True) -> Any:
-    import onnxruntime as ort
-
+    ort = runtime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = count
     options.inter_op_num_threads = 1

@@ -13,6 +13,7 @@ import numpy as np
 from designer.runtime.engine_api import Sample, StepTimer
 from designer.runtime.engines.fusion import KernelGroup, Node, groups
 from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.engines.ort import runtime
 from designer.runtime.machine import threads
 
 
@@ -20,8 +21,7 @@ class OrtTimer(StepTimer):
     """Times groups of kernels with ONNX Runtime's profiler, fp32 on the CPU."""
 
     def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
-        import onnxruntime as ort
-
+        ort = runtime()
         part, options = self.part, self.engine.options
         model = build_model(self.engine.inference, part, self.wanted, self.engine.weights, layout=options.layout)
         with tempfile.TemporaryDirectory(prefix="layerwright-profile-") as folder:
