@@ -67,4 +67,4 @@ def agree(texts: Iterable[str]) -> None:
         raise DiagnosticError(
             Diagnostic("cannot-save", message, file=str(path), remedy="check the rights of your data folder")
         ) from error
-    write_atomic(path, "".join(f"{line}\n" for line in sorted(known | fresh)).encode("ascii"))
+    write_atomic(path, "".join(f"{line}\n" for line in sorted(known | fresh)).encode("ascii"), private=True)

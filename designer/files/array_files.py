@@ -34,13 +34,13 @@ def read_header(path: Path) -> ArrayHeader:
             version = np.lib.format.read_magic(stream)
             if version == (1, 0):
                 shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-            elif version == (2, 0):
+            elif version in ((2, 0), (3, 0)):  # 3.0 differs in the names of fields, and these files have none
                 shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
             else:
                 raise ValueError(f"version {version[0]}.{version[1]} of the format is not read")
             offset = stream.tell()
         length = path.stat().st_size
-    except (OSError, ValueError, SyntaxError, TypeError, KeyError, RecursionError, MemoryError) as error:
+    except Exception as error:  # a damaged header makes numpy raise almost anything
         first = str(error).strip().splitlines()
         reason = first[0][:160] if first else type(error).__name__
         raise _refused(

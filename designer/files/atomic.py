@@ -21,14 +21,17 @@ ABANDONED_SECONDS = 2.0  # a file that was just made may not be locked yet
 _TEMPORARY = re.compile(r"\.lw-[0-9a-f]{16}\.tmp")
 
 
-def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace the file at `path` by `data`. Raises DiagnosticError ("cannot-save"); the old file is untouched then."""
-    with atomic_file(path) as stream:
+def write_atomic(path: str | os.PathLike[str], data: bytes, *, private: bool = False) -> None:
+    """Replace the file at `path` by `data`. Raises DiagnosticError ("cannot-save"); the old file is untouched then.
+
+    Of a `private` file only its owner has rights.
+    """
+    with atomic_file(path, private=private) as stream:
         stream.write(data)
 
 
 @contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[BinaryIO]:
     """A binary file that takes the place of `path` when the block ends well, and vanishes when it does not.
 
     A link is followed, so that it stays a link. Rights of an existing file are kept.
@@ -37,8 +40,14 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         target = Path(os.path.realpath(path))
         mode = _existing_mode(target)
+        if private:
+            mode = stat.S_IRUSR | stat.S_IWUSR
         temporary = target.with_name(f".lw-{secrets.token_hex(8)}.tmp")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        descriptor = os.open(
+            temporary,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0),
+            0o666 if mode is None else 0o600,
+        )
     except (OSError, ValueError) as error:
         raise _refused(path, error) from error
     try:

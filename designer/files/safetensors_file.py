@@ -52,7 +52,15 @@ def read_entries(path: Path) -> dict[str, Entry]:
     if not isinstance(head, dict):
         raise _refused(path, "has no list of tensors")
     begin = 8 + size
-    return {name: _entry(path, name, value, begin, length) for name, value in head.items() if name != "__metadata__"}
+    entries = {name: _entry(path, name, value, begin, length) for name, value in head.items() if name != "__metadata__"}
+    end = begin
+    for entry in sorted(entries.values(), key=lambda entry: (entry.begin, entry.end)):
+        if entry.begin != end:
+            raise _refused(path, "has tensors that overlap or leave gaps")
+        end = entry.end
+    if end != length:
+        raise _refused(path, f"has {length - end} bytes that belong to no tensor")
+    return entries
 
 
 def read_entry(path: Path, name: str, entry: Entry) -> NDArray[np.float32]:

@@ -87,7 +87,7 @@ def settings_path(document: str | os.PathLike[str]) -> Path:
 def find_settings(document: str | os.PathLike[str]) -> Path | None:
     """The settings file beside a document: ours, else that of the 2022 tool, else None."""
     for path in (settings_path(document), Path(document).with_suffix(OLD_ENDING)):
-        if path.is_file():
+        if os.path.isfile(path):  # False too where a name is too long
             return path
     return None
 
@@ -249,7 +249,7 @@ def _is_foreign(text: str) -> bool:
 def _absolute(text: str, folder: Path) -> str:
     if not text or _is_foreign(text) or text.startswith((PATTERN, CAMERA)):
         return text
-    if os.name != "nt" and "\\" in text and not (folder / text).exists():
+    if os.name != "nt" and "\\" in text and not os.path.exists(folder / text):
         text = text.replace("\\", "/")
     return os.path.normpath(os.path.join(os.path.abspath(folder), text))
 

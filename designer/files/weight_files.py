@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -75,15 +76,29 @@ def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArr
         WEIGHTS.writer(path)(path, {f"{key.layer}.{key.tensor}": array for key, array in weights.items()})
         return
     make_folder(path)
-    stems = file_stems({key.layer for key in weights})
-    for key, array in weights.items():
-        _write_npy(path / f"{stems[key.layer]}_{key.tensor}.npy", array)
+    for key, stem in file_stems(weights).items():
+        _write_npy(path / f"{stem}.npy", weights[key])
 
 
-def file_stems(layers: set[str]) -> dict[str, str]:
-    """Layer -> what its files' names begin with: the name where it is letters, digits and `_`, else its identifier."""
-    made = identifiers(layers)
-    return {name: name if re.fullmatch(r"\w+", name, re.ASCII) else made[name] for name in layers}
+def file_stems(keys: Iterable[WeightKey]) -> dict[WeightKey, str]:
+    """The name of each tensor's file without suffix: `<layer>_<tensor>`, the layer by its identifier unless it is letters,
+    digits and `_`. Where two tensors would share a name, more `_` divide the parts."""
+    keys = sorted(keys)
+    made = identifiers({key.layer for key in keys})
+    layers = {key: key.layer if re.fullmatch(r"\w+", key.layer, re.ASCII) else made[key.layer] for key in keys}
+    plain = {key: f"{layers[key]}_{key.tensor}" for key in keys}
+    counts = Counter(plain.values())
+    stems = {key: stem for key, stem in plain.items() if counts[stem] == 1}
+    taken = set(plain.values())
+    for key in keys:
+        divider = "__"
+        while key not in stems:
+            stem = f"{layers[key]}{divider}{key.tensor}"
+            if stem not in taken:
+                stems[key] = stem
+                taken.add(stem)
+            divider += "_"
+    return stems
 
 
 def _bind(found: dict[WeightKey, Found], needed: Mapping[WeightKey, Weight], source: str) -> Weights:
@@ -173,10 +188,10 @@ def _offer_raw(file: Path) -> Found:
 
 def _stems(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
     """File name without ending -> tensor: by the layer's name, and by its identifier where that is free."""
-    result = {f"{key.layer}_{key.tensor}": key for key in needed}
-    made = file_stems({key.layer for key in needed})
-    for key in needed:
-        result.setdefault(f"{made[key.layer]}_{key.tensor}", key)
+    counts = Counter(f"{key.layer}_{key.tensor}" for key in needed)
+    result = {f"{key.layer}_{key.tensor}": key for key in needed if counts[f"{key.layer}_{key.tensor}"] == 1}
+    for key, stem in file_stems(needed).items():
+        result.setdefault(stem, key)
     return result
 
 

@@ -69,11 +69,11 @@ def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Arra
 def read_npy(path: Path | str) -> Array:
     """A tensor of numbers from an `.npy` file, as float32. DiagnosticError for any other file; nothing is unpickled."""
     try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # mapping checks the header against the file's length
-        if not isinstance(mapped, np.ndarray) or mapped.dtype.kind not in "fiub":
+        mapped = np.lib.format.open_memmap(path, mode="r")  # mapping checks the header against the file's length
+        if mapped.dtype.kind not in "fiub":
             raise ValueError("it holds no plain array of numbers")
         return np.array(mapped, dtype=np.float32, order="C")
-    except (OSError, ValueError, EOFError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError) as error:
+    except Exception as error:  # a damaged header makes numpy raise almost anything
         lines = str(error).strip().splitlines()
         reason = (error.strerror if isinstance(error, OSError) else None) or (lines[0][:160] if lines else "damaged")
         raise DiagnosticError(

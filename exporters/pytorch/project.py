@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from designer.files.weight_files import file_stems
+from designer.files.weight_types import WeightKey
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
@@ -82,7 +83,7 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
 def _information(module: Module, losses: Losses | None, cls: str, document: str) -> dict[str, Any]:
     """What the scripts need to know about the network, as data for project.json."""
     program, inference = module.program, module.inference
-    stems = file_stems({bound.layer for bound in program.weights})
+    stems = file_stems({WeightKey(bound.layer, bound.tensor) for bound in program.weights})
     return {
         "generator": GENERATOR,
         "format": 1,
@@ -92,7 +93,7 @@ def _information(module: Module, losses: Losses | None, cls: str, document: str)
         "outputs": [{"name": str(s), "shape": _shape(inference.states[s.layer].outputs)} for s in module.outputs],
         "losses": [str(source) for source in losses.module.outputs] if losses is not None else [],
         "targets": [_target(losses.module, source) for source in losses.targets] if losses is not None else [],
-        "weights": {bound.key: f"{stems[bound.layer]}_{bound.tensor}" for bound in program.weights},
+        "weights": {bound.key: stems[WeightKey(bound.layer, bound.tensor)] for bound in program.weights},
     }
 
 

@@ -63,4 +63,6 @@ def test_no_name_becomes_a_formula_of_a_spreadsheet():
     votes = [Vote(Trial(0, "A", "B"), EQUAL, 1.0)]
     (_, line) = as_csv(votes, ["=1+1.png"], {"A": "@a", "B": "-b"}).splitlines()
     assert line == "1,'=1+1.png,,,,'@a,'-b,=,,1.00"
-    assert as_cells(["-", "-1.5", "+inf", 3, "=", "=A1", "plain"]) == ["-", "-1.5", "+inf", 3, "=", "'=A1", "plain"]
+    assert as_cells(["-", "-1.5", "+inf", 3, "=", "=A1", "\n=A1", "plain"]) == [
+        "-", "-1.5", "+inf", 3, "=", "'=A1", "'\n=A1", "plain"
+    ]  # fmt: skip

@@ -144,3 +144,18 @@ def test_a_process_killed_while_saving_leaves_one_whole_file(saved: Path) -> Non
     lines = saved.read_bytes().splitlines()
     assert len(lines) == 50_000
     assert len(set(lines)) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of files")
+def test_a_private_file_is_never_shown_to_others(saved: Path) -> None:
+    saved.chmod(0o600)
+    umask = os.umask(0)
+    try:
+        with atomic_file(saved) as stream:
+            stream.write(b"new")
+            assert [path.stat().st_mode & 0o777 for path in saved.parent.iterdir()] == [0o600, 0o600]
+        assert saved.stat().st_mode & 0o777 == 0o600
+        write_atomic(saved.with_name("agreed.txt"), b"", private=True)
+    finally:
+        os.umask(umask)
+    assert saved.with_name("agreed.txt").stat().st_mode & 0o777 == 0o600

@@ -369,6 +369,15 @@ def test_what_the_thread_still_does_for_a_saved_state_stays_out_of_the_next_jour
     found.release()
 
 
+def test_work_on_a_file_with_the_longest_name_comes_back(tmp_path):
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / f"{'n' * 251}.xml")
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.crash()
+    [found] = unfinished(desk.folder)
+    assert found.path == desk.path
+    assert found.graph == desk.graph
+
+
 def test_what_was_saved_or_undone_is_not_offered(desk):
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
     desk.path.write_bytes(write_document(desk.graph))  # the crash comes between saving and the end of the journal

@@ -15,6 +15,7 @@ from designer.files.settings import (
     save_settings,
     settings_path,
 )
+from designer.graph.diagnostics import DiagnosticError
 
 OLD = Path(__file__).parent.parent / "data" / "good" / "unet_2022.nv-editor-cfg"
 
@@ -126,3 +127,15 @@ def test_bad_values_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
 def test_a_missing_file_gives_defaults(tmp_path: Path) -> None:
     assert read_settings(tmp_path / "none.settings.xml").settings == Settings()
     assert find_settings(tmp_path / "none.xml") is None
+
+
+def test_names_and_paths_too_long_for_the_disk_have_no_settings(tmp_path: Path) -> None:
+    document = tmp_path / f"{'n' * 247}.xml"  # x.settings.xml would have 260 letters
+    assert find_settings(document) is None
+    with pytest.raises(DiagnosticError) as caught:
+        save_settings(Settings(), settings_path(document))
+    assert caught.value.diagnostics[0].remedy == "choose a shorter name"
+    path = tmp_path / "a.settings.xml"
+    path.write_text(f"""<QSettings version="1">
+<Setting name="GeneralNetworkSettings/weights" type="variant">{"a" * 300}{chr(92)}b</Setting></QSettings>""")
+    assert read_settings(path).settings.weights == str(tmp_path / ("a" * 300) / "b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from designer.files import limits
+from designer.files.document import read_document
 from designer.files.weights import (
     WeightKey,
     Weights,
@@ -25,10 +27,11 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.api import Weight
-from designer.operators.registry import Registry, load
+from designer.operators.registry import Registry, default_registry, load
 
 BAD = Path(__file__).parent.parent / "data" / "bad" / "weights"
 KERNEL, BIAS = WeightKey("conv 1", "kernel"), WeightKey("conv 1", "bias")
+DATA = Path(__file__).parents[1] / "data"
 NEEDED = {
     KERNEL: Weight("kernel", (4, 3, 3, 3), "weight", fan_in=27),
     BIAS: Weight("bias", (4,), "bias", init="zeros"),
@@ -333,3 +336,39 @@ def test_a_full_disk_while_saving_weights(
             assert codes(caught.value) == {"cannot-save"}
     assert (tmp_path / "a.safetensors").read_bytes() == before
     assert list((tmp_path / "folder").iterdir()) == []
+
+
+def test_file_names_of_two_tensors_never_collide(tmp_path: Path) -> None:
+    """A separable convolution `block` and a depthwise one `block_depthwise` both would have block_depthwise_kernel.npy."""
+    graph = read_document(DATA / "weight_file_collision.xml").graph
+    assert graph is not None
+    needed = required_weights(Inference(graph, default_registry()))
+    tensors = {key: np.full(weight.shape, number, np.float32) for number, (key, weight) in enumerate(needed.items())}
+    save_weights(tmp_path, tensors)
+    assert len(list(tmp_path.iterdir())) == len(tensors)
+    assert same(load_weights(tmp_path, needed), tensors)
+
+
+def test_npy_files_of_version_3_are_read(tmp_path: Path, tensors: dict[WeightKey, Array]) -> None:
+    for key, array in tensors.items():
+        with (tmp_path / f"{key.layer}_{key.tensor}.npy").open("wb") as stream:
+            np.lib.format.write_array(stream, array, version=(3, 0))
+    assert same(load_weights(tmp_path, NEEDED), tensors)
+
+
+@pytest.mark.parametrize("name", ["big", "neg", "tok", "zip"])
+def test_damaged_npy_headers_are_findings(tmp_path: Path, name: str) -> None:
+    (tmp_path / "conv 1_kernel.npy").write_bytes((DATA / "arrays" / f"{name}.npy").read_bytes())
+    with pytest.raises(DiagnosticError) as caught:
+        load_weights(tmp_path, NEEDED)
+    assert codes(caught.value) <= {"bad-weights", "weight-size"}
+
+
+@pytest.mark.parametrize("offsets", [((0, 8), (4, 12)), ((0, 8), (12, 20)), ((4, 12), (12, 20)), ((0, 8), (8, 16))])
+def test_safetensors_with_gaps_or_overlaps_are_refused(tmp_path: Path, offsets: tuple[tuple[int, int], ...]) -> None:
+    head = {f"t{n}": {"dtype": "F32", "shape": [2], "data_offsets": list(o)} for n, o in enumerate(offsets)}
+    text = json.dumps(head).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(20))
+    with pytest.raises(DiagnosticError, match=r"overlap or leave gaps|belong to no tensor"):
+        load_weights(path, NEEDED)

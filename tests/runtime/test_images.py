@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -205,3 +207,11 @@ def test_what_cannot_be_written(tmp_path):
     assert code_of(write_image, tmp_path / "none" / "a.png", array) == "cannot-save"
     assert (tmp_path / "a.jpg").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["a.jpg"]
+
+
+@pytest.mark.parametrize("name", ["big", "neg", "tok", "zip"])
+def test_damaged_headers_of_tensors_are_findings(name):
+    assert code_of(read_npy, Path(__file__).parents[1] / "data" / "arrays" / f"{name}.npy") in (
+        "not-a-tensor",
+        "cannot-read",
+    )

@@ -124,6 +124,25 @@ def _dropped(window, path: Path) -> bool:
     return enter.isAccepted()
 
 
+def test_a_document_with_the_longest_name_is_opened_and_saved(window, tmp_path):
+    path = tmp_path / f"{'n' * 251}.xml"
+    path.write_text(XML)
+    assert window.files.open(path)
+    window.context.document.do(lambda g: commands.rename_layer(g, "output", "result"))
+    assert window.files.save()
+    assert b'name="result"' in path.read_bytes()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs symbolic links")
+def test_links_that_go_round_are_explained(window, tmp_path):
+    path = tmp_path / "round.xml"
+    path.symlink_to(path)
+    assert not window.files.open(path)
+    dialog = window.findChild(FindingsDialog, "findings")
+    assert "symbolic links" in dialog.findChild(QListWidget).item(0).text()
+    dialog.close()
+
+
 @pytest.mark.parametrize("data", [b"", b"<NetworkModel", b"no xml at all", XML[:200].encode()])
 def test_unreadable_document_is_explained_and_nothing_changes(window, tmp_path, data, qtbot):
     window.context.document.do(lambda g: commands.add_layer(g, Layer("mine", "input")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -68,7 +69,7 @@ class Opened(QObject):
     def save(self, path: Path) -> tuple[Diagnostic, ...]:
         """Save there. Raises DiagnosticError where the document cannot be; returns findings about its settings."""
         settings = self.document.settings
-        wanted = settings != Settings() or settings_path(path).is_file()
+        wanted = settings != Settings() or os.path.isfile(settings_path(path))
         found = self._keeping.save(path, settings if wanted else None)
         self.document.mark_saved(path)
         self._set_disk("same")

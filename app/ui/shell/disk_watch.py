@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,7 +76,7 @@ class DiskWatch(QObject):
     def _watch(self) -> None:
         """Watch what is there to be watched: a file that was replaced is another one for the system."""
         paths = [o.document.path for o in self._tabs.all]
-        files = {str(p) for p in paths if p is not None and not is_sample(p) and p.is_file()}
+        files = {str(p) for p in paths if p is not None and not is_sample(p) and os.path.isfile(p)}
         folders = {str(p.parent) for p in paths if p is not None and not is_sample(p) and p.parent.is_dir()}
         before = {*self._watcher.files(), *self._watcher.directories()}
         gone, fresh = before - files - folders, (files | folders) - before

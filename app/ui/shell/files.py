@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.ui.document.document import Document
-from app.ui.document.locations import is_sample, sample_files
+from app.ui.document.locations import is_sample, resolved, sample_files
 from app.ui.document.opened import Opened
 from app.ui.document.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.engine.context import Context
@@ -226,14 +227,14 @@ class Files:
         """Documents that were open before and are still there, newest first."""
         stored = self._settings.value("recent")
         names = [stored] if isinstance(stored, str) else stored if isinstance(stored, list) else []
-        return [p for p in (Path(str(n)) for n in names) if p.is_file()]
+        return [p for p in (Path(str(n)) for n in names) if os.path.isfile(p)]
 
     def remember(self, path: Path) -> None:
-        path = path.resolve()
+        path = resolved(path)
         self._store([path, *(p for p in self.recent() if p != path)])
 
     def forget(self, path: Path) -> None:
-        path = path.resolve()
+        path = resolved(path)
         self._store([p for p in self.recent() if p != path])
 
     def clear_recent(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from PySide6.QtCore import QSettings
@@ -24,4 +25,4 @@ def stored_tabs(settings: QSettings) -> list[tuple[Path, bool]]:
     stored = settings.value("tabs")
     names = [stored] if isinstance(stored, str) and stored else stored if isinstance(stored, list) else []
     shown = settings.value("tab")
-    return [(Path(str(n)), str(n) == shown) for n in names[:MOST] if Path(str(n)).is_file()]
+    return [(Path(str(n)), str(n) == shown) for n in names[:MOST] if os.path.isfile(str(n))]

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QPoint, Signal
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
+from app.ui.document.locations import resolved
 from app.ui.document.opened import Opened
 from app.ui.engine.context import Context
 from app.ui.shell.tab_bar import TabBar
@@ -52,8 +53,8 @@ class Tabs(QObject):
 
     def find(self, path: Path) -> Opened | None:
         """The tab of a file, by whatever way its path leads there."""
-        wanted = path.resolve()
-        return next((o for o in self.all if o.document.path is not None and o.document.path.resolve() == wanted), None)
+        wanted = resolved(path)
+        return next((o for o in self.all if o.document.path is not None and resolved(o.document.path) == wanted), None)
 
     def of(self, document: Document) -> Opened | None:
         return next((o for o in self._files.values() if o.document is document), None)
@@ -158,7 +159,7 @@ class Tabs(QObject):
             document = opened.document
             name, path = _name(document), document.path
             if path is not None and names.count(name) > 1:
-                name = f"{path.resolve().parent.name}/{name}"
+                name = f"{resolved(path).parent.name}/{name}"
             elif path is None:
                 seen.append(name)
                 name = name if seen.count(name) == 1 else f"{name} ({seen.count(name)})"
