@@ -29,9 +29,8 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.registry import Registry
 from designer.profiling.counters import RANGE, Counters, read_counters
-from designer.profiling.figures import Figure, measured
+from designer.profiling.figures import Figure, measured, text
 from designer.profiling.report import UTILISATION, Record, save_records
-from designer.profiling.units import text
 from designer.runtime.api import RunOptions
 from designer.runtime.engines.pytorch import TORCH
 

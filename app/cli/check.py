@@ -11,6 +11,7 @@ from rich.table import Table
 from app.cli.console import out, show
 from app.cli.options import FileArgument, JsonOption
 from designer.graph.diagnostics import DiagnosticError, Severity
+from designer.units import count
 
 if TYPE_CHECKING:
     from app.cli.opened_network import Network, Row
@@ -46,7 +47,7 @@ def _print(network: Network, layers: bool) -> None:
     show(network.diagnostics)
     total = sum(row.parameters for row in rows)
     problems = sum(d.severity is Severity.ERROR for d in network.diagnostics)
-    counts = f"{len(rows):,} layers, {total:,} parameters, {problems} error{'s' if problems != 1 else ''}"
+    counts = f"{count(len(rows))} layers, {count(total)} parameters, {problems} error{'s' if problems != 1 else ''}"
     out.print(f"{network.graph.name}: {counts}", markup=False)
     branch = sum(row.training for row in rows)
     if branch:
@@ -63,5 +64,5 @@ def _table(rows: list[Row]) -> Table:
         table.add_column(heading, justify="right" if heading == "parameters" else "left")
     for row in rows:
         kind = f"{row.type} (training)" if row.training else row.type
-        table.add_row(row.layer, kind, row.shape, f"{row.parameters:,}" if row.parameters else "")
+        table.add_row(row.layer, kind, row.shape, count(row.parameters) if row.parameters else "")
     return table

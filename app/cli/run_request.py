@@ -25,6 +25,7 @@ from designer.runtime.images import ARRAYS
 from designer.runtime.session import Session
 from designer.runtime.sources import INPUTS, kind_of
 from designer.runtime.video_formats import VIDEOS
+from designer.units import dims_text, duration
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def run_network(request: RunRequest) -> Iterator[str]:
         yield f"{source} -> {path}  {_shape(result.captures[source])}{_padding_note(session, source)}"
     if not request.outputs and not sources:
         yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
-    yield f"{request.options.engine} {request.options.precision}: median {median(times):.1f} ms of {len(times)}"
+    yield f"{request.options.engine} {request.options.precision}: median {duration(median(times))} of {len(times)}"
 
 
 def _run_frames(session: Session, request: RunRequest) -> Iterator[str]:
@@ -128,7 +129,7 @@ def _run_frames(session: Session, request: RunRequest) -> Iterator[str]:
     yield from (f"note: {note}" for note in done.notes)
     yield from (f"{name} -> {path}" for name, path in outputs.items())
     each = done.seconds * 1000 / done.frames
-    yield f"{done.frames} frames at {done.fps:.4g} a second; {each:.1f} ms a frame, reading and writing included"
+    yield f"{done.frames} frames at {done.fps:.4g} a second; {duration(each)} a frame, reading and writing included"
 
 
 def tile_of(text: str) -> int:
@@ -159,7 +160,7 @@ def _check_files(request: RunRequest) -> None:
 
 
 def _shape(array: NDArray[np.float32]) -> str:
-    return " x ".join(str(d) for d in array.shape)
+    return dims_text(array.shape)
 
 
 def _padding_note(session: Session, source: Source) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.reports.comparison import ms_text
 from app.reports.page import Page
 from designer.files.settings import PATTERN, Settings
+from designer.units import dims_text
 
 Array = NDArray[np.float32]
 
@@ -189,12 +190,12 @@ def _add_inputs(page: Page, seen: Seen) -> list[Array]:
         except DiagnosticError as error:
             page.text(f"{layer}: {name}. It is not shown here: {error.diagnostics[0].message}.")
             continue
-        size = " x ".join(str(n) for n in array.shape[::-1][:2])
+        size = dims_text(array.shape[::-1][:2])
         if array.ndim == 4 and array.shape[1] in (1, 3):
             page.picture_inside(encoded(array), f"{layer}: {name}, {size}")
             found.append(array)
         else:
-            page.text(f"{layer}: {name}, {' x '.join(map(str, array.shape))}")
+            page.text(f"{layer}: {name}, {dims_text(array.shape)}")
     return found
 
 
@@ -205,7 +206,7 @@ def _add_outputs(page: Page, seen: Seen, inputs: Sequence[Array]) -> None:
     if not seen.outputs:
         page.text("The network was not run: there is no output yet.")
     for layer, (array, kind) in seen.outputs.items():
-        shape = " x ".join(map(str, array.shape))
+        shape = dims_text(array.shape)
         if array.ndim == 4:
             page.picture_inside(_picture(array, kind), f"{layer}: {shape}")
         else:
@@ -219,7 +220,7 @@ def _add_outputs(page: Page, seen: Seen, inputs: Sequence[Array]) -> None:
 
 def _add_tensor(page: Page, source: str, tensor: Array) -> None:
     page.heading(f"Inspected: {source}")
-    page.text(" x ".join(map(str, tensor.shape)))
+    page.text(dims_text(tensor.shape))
     if tensor.ndim == 4:
         count = min(tensor.shape[1], CHANNELS)
         of = f"the first {count} of {tensor.shape[1]} channels" if count < tensor.shape[1] else f"{count} channels"

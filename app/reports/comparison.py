@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from designer.files.tables import as_cells
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.units import digits, dims_text
 
 if TYPE_CHECKING:
     from analysis_layers.noise import Noise
@@ -108,7 +109,7 @@ def pictures_in(folder: Path) -> list[Path]:
 def check_comparable(name: str, output: str, made: Picture, like: Picture) -> None:
     """Raise DiagnosticError unless the output is a picture of the size and channels of the input."""
     if made.shape != like.shape:
-        shape = " x ".join(map(str, made.shape))
+        shape = dims_text(made.shape)
         raise DiagnosticError(
             Diagnostic(
                 "not-comparable",
@@ -234,7 +235,7 @@ def ssim_text(value: float) -> str:
 
 def ms_text(value: float) -> str:
     """Three significant digits, never an exponent."""
-    return "-" if not isfinite(value) else f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
+    return digits(value) if isfinite(value) else "-"
 
 
 def _texts(found: Sequence[Figures], times: bool) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.table import Table
 
+from designer.profiling.figures import text
 from designer.profiling.report import UTILISATION, Group, Record
-from designer.profiling.units import text
 
 COLUMNS = ("time", "share", "flops", "compute_rate", "saving")  # figures of a step that a table shows
 

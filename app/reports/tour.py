@@ -29,8 +29,9 @@ from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.metrics import psnr
-from designer.profiling.units import text
+from designer.profiling.figures import text
 from designer.runtime.api import RunOptions
+from designer.units import binary, count, duration
 
 Array = NDArray[np.float32]
 NOISE = 25 / 255
@@ -90,7 +91,7 @@ class Tour:
         save_document(network.graph, self.folder / "denoiser.xml")
         same = (self.folder / "denoiser.xml").read_bytes() == samples.path("denoiser.xml").read_bytes()
         self.page.text(f"Everything undone and saved: the file is {'byte for byte' if same else 'NOT'} the sample.")
-        rows = [(r.layer, r.type, r.shape, f"{r.parameters:,}" if r.parameters else "") for r in network.rows()]
+        rows = [(r.layer, r.type, r.shape, count(r.parameters) if r.parameters else "") for r in network.rows()]
         self.page.table(("layer", "type", "output", "parameters"), rows, numbers=(3,))
 
     def export(self) -> None:
@@ -172,7 +173,7 @@ class Tour:
         self.picture("denoised", result.outputs["output_image"], "Denoised")
         self.picture("split", split.outputs["output_image"], "Mix: denoised left, noisy right")
         self.page.text(
-            f"Moving Mix ran {'; '.join(ran)} again: {split.milliseconds:.1f} ms, a full run takes {full:.1f} ms."
+            f"Moving Mix ran {'; '.join(ran)} again: {duration(split.milliseconds)}, a full run takes {duration(full)}."
         )
         self.picture(
             "channels", channel_grid(result.captures[hidden]), "Channels of conv_2s: green positive, red negative"
@@ -200,7 +201,7 @@ class Tour:
         network = open_network(samples.path("denoiser.xml"))
         target = self.folder / "denoiser.onnx"
         export_onnx(network.graph, network.registry, weights, target)
-        self.page.text(f"Wrote {target.name}, {target.stat().st_size / 1024:.0f} KiB, accepted by onnx.checker.")
+        self.page.text(f"Wrote {target.name}, {binary(target.stat().st_size)}, accepted by onnx.checker.")
 
     def _sample_weights(self, network: Network) -> Weights:
         location = weights_location(network.path, samples.weights(network.path.stem))

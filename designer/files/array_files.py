@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.units import dims_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +60,7 @@ def read_header(path: Path) -> ArrayHeader:
         raise _refused("bad-weights", path, "has an impossible shape in its header", "write it again with numpy.save")
     claimed = offset + prod(shape) * dtype.itemsize
     if claimed != length:
-        what = " x ".join(str(d) for d in shape) or "a single number"
+        what = dims_text(shape, "a single number")
         raise _refused(
             "weight-size",
             path,

@@ -14,6 +14,7 @@ from designer.graph.naming import identifiers
 from designer.operators.api import Operator, Weight
 from designer.operators.inlining import inlined
 from designer.operators.training_branch import training_layers
+from designer.units import dims_text
 
 ACTIVATION_PREFIX = "activation_"
 MAX_PATH = 64  # parts of a layer's name that may be modules inside of modules
@@ -93,7 +94,7 @@ def _paths(layers: Collection[str]) -> dict[str, str]:
 
 
 def _too_large(layer: str, weight: Weight) -> Diagnostic:
-    shape = " x ".join(str(d) for d in weight.shape)
+    shape = dims_text(weight.shape)
     return Diagnostic(
         "too-large",
         f"with the tensor '{weight.name}' ({shape}) the weights would take more than "

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from designer.files.weight_types import WeightReport, Weights, WeightStatus
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.units import dims_text
 
 
 def weight_diagnostics(weights: Weights) -> tuple[Diagnostic, ...]:
@@ -15,7 +16,7 @@ def weight_diagnostics(weights: Weights) -> tuple[Diagnostic, ...]:
 
 def shape_text(shape: Iterable[int] | None) -> str:
     """`32 x 3 x 3 x 3`; "a single number" for a tensor without dimensions."""
-    return "no shape" if shape is None else " x ".join(str(d) for d in shape) or "a single number"
+    return "no shape" if shape is None else dims_text(shape, "a single number")
 
 
 def _finding(report: WeightReport) -> Diagnostic:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
+from designer.units import dims_text
+
 
 class ShapeError(Exception):
     """A rule about shapes, ranks or data types was broken.
@@ -152,7 +154,7 @@ class TensorType:
         return self.elements(batch) * self.dtype.itemsize
 
     def __str__(self) -> str:
-        dims = " x ".join(str(d) for d in self.shape) or "scalar"
+        dims = dims_text(self.shape)
         return dims if self.dtype is DataType.FLOAT32 else f"{dims} {self.dtype.value}"
 
 

@@ -36,6 +36,7 @@ from designer.operators.torch_data import (
     TorchParameter,
     TorchSource,
 )
+from designer.units import dims_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -332,7 +333,7 @@ class Operator:
                 )
         for weight in self.weights(inputs):
             if prod(weight.shape) > MAX_ELEMENTS:
-                shape = " x ".join(str(d) for d in weight.shape)
+                shape = dims_text(weight.shape)
                 raise ShapeError(f"the weight '{weight.name}' of {shape} is too large", remedy="use smaller parameters")
         return outputs
 

@@ -21,6 +21,7 @@ from designer.operators.library.development.template import TemplateInstance
 from designer.operators.library.development.template_input import TemplateInput
 from designer.operators.registry import Read, Registry
 from designer.operators.template_faults import clashes, misplaced, outside, structure, unknown
+from designer.units import dims_text
 
 KEPT = 64  # combinations of input types whose shapes are remembered for each template
 
@@ -120,7 +121,7 @@ class TemplateLookup:
             for owner, weight in operator.body.tensors(inference.states[layer.name].inputs, layer.name, operator):
                 shape, first = shapes.setdefault((owner, weight.name), (weight.shape, layer.name))
                 if shape != weight.shape:
-                    ours, theirs = (" x ".join(map(str, s)) for s in (weight.shape, shape))
+                    ours, theirs = (dims_text(s) for s in (weight.shape, shape))
                     yield Diagnostic(
                         "shared-shape",
                         f"'{owner}' has shared weights, but its '{weight.name}' would be {ours} here and is {theirs} "

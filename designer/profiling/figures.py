@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from designer.units import MODELLED_SIGN, UNAVAILABLE_SIGN, quantity
+
 
 class Origin(StrEnum):
     """How a figure came about. A modelled figure follows from measured ones by a stated rule."""
@@ -58,3 +60,11 @@ def ratio(top: Figure, bottom: Figure, unit: str, reason: str, *, factor: float 
     if bottom.value <= 0.0:
         return unavailable(unit, "the time was too short to measure" if bottom.unit == "s" else "nothing to divide by")
     return modelled(factor * top.value / bottom.value, unit, reason)
+
+
+def text(figure: Figure) -> str:
+    """A figure as text: `12.7 GFLOP`, `~83.4 %`, or `-` where there is none (show the reason on hover)."""
+    if figure.value is None:
+        return UNAVAILABLE_SIGN
+    sign = MODELLED_SIGN if figure.source is Origin.MODELLED else ""
+    return sign + quantity(figure.value, figure.unit)

@@ -31,6 +31,7 @@ from designer.runtime.engine_registry import default_engines
 from designer.runtime.machine import threads
 from designer.runtime.network import output_layers
 from designer.runtime.plan import PartStep, make_plan
+from designer.units import dims_text
 
 if TYPE_CHECKING:
     from designer.runtime.api import Array
@@ -141,7 +142,7 @@ def profile_network(
         options=options_texts(options),
         iterations=iterations,
         warmup=warmup,
-        inputs={n: " x ".join(str(d) for d in a.shape) for n, a in ((s.layer, v) for s, v in values.items())},
+        inputs={n: dims_text(a.shape) for n, a in ((s.layer, v) for s, v in values.items())},
         weights_note=weights.note,
         notes=tuple(notes),
         counters={(layer,): figures for layer, figures in counters.layers.items()} if counters is not None else {},

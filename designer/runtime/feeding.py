@@ -12,6 +12,7 @@ from designer.graph.model import Layer
 from designer.graph.types import Size2D, Size3D
 from designer.operators.api import Operator
 from designer.runtime.api import Array
+from designer.units import dims_text
 
 Extent = tuple[int, int]  # height, width
 
@@ -44,7 +45,7 @@ def check_fed(layer: str, operator: Operator, array: Array) -> None:
     """Raise DiagnosticError unless `array` fits the input layer: rank 4, its number of channels, not empty."""
     dims = getattr(operator, "dims", None)
     if array.ndim != 4 or 0 in array.shape:
-        shape = " x ".join(str(d) for d in array.shape) or "scalar"
+        shape = dims_text(array.shape)
         raise DiagnosticError(
             Diagnostic(
                 "input-shape",

@@ -20,6 +20,7 @@ from designer.runtime.feeding import Extent, cropped, factors, padded_extent
 from designer.runtime.network import evaluate, operator_of, role_of
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.session import Session
+from designer.units import dims_text
 
 if TYPE_CHECKING:
     import torch
@@ -153,7 +154,7 @@ class _Backward:
         sizes = tuple(value.shape)
         inside = len(sizes) == 4 and 0 <= y < sizes[2] and 0 <= x < sizes[3]
         if not inside or (channel is not None and not 0 <= channel < sizes[1]):
-            shape = " x ".join(str(size) for size in sizes)
+            shape = dims_text(sizes)
             raise DiagnosticError(
                 Diagnostic(
                     "outside",

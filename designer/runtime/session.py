@@ -54,6 +54,7 @@ from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, PartPrint, Result, Results, WeightPrints, fingerprint, layer_text
 from designer.runtime.tiles import Tiling, Tilings
+from designer.units import binary
 
 NEAR = 4  # neighbours that a look at a layer brings along take at most this part of the memory for results
 COMPILED = 4  # parts kept ready beside those of the present run; each holds packed weights and working memory
@@ -255,8 +256,9 @@ class Session:
         lost = self.results.trim(run.keys)
         if lost:
             names = ", ".join(dict.fromkeys(source.layer for source in lost))
-            limit = self.results.keep_bytes / 2**20
-            notes.append(f"results above {limit:.0f} MiB are not kept: the next run computes {names} again")
+            notes.append(
+                f"results above {binary(self.results.keep_bytes)} are not kept: the next run computes {names} again"
+            )
         self.expectation.learn(result[2])
         gone = {source.layer for source in lost}
         steps = tuple(replace(step, dropped=not gone.isdisjoint(step.layers)) for step in result[2])

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.units import binary
 
 _NAME = re.compile(r"[0-9a-f]{4,32}\.raw\Z")
 _DTYPES = ("float32", "float16", "float64", "int64", "int32", "int8", "uint8", "bool")
@@ -50,7 +51,7 @@ class SharedFolder:
             raise DiagnosticError(
                 Diagnostic(
                     "shared-memory",
-                    f"{data.nbytes / 2**20:.0f} MiB could not be handed over in {self.path}: {error.strerror or error}",
+                    f"{binary(data.nbytes)} could not be handed over in {self.path}: {error.strerror or error}",
                     file=str(self.path),
                     remedy="use a smaller picture, or free space in shared memory",
                 )

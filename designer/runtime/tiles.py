@@ -26,6 +26,7 @@ from designer.runtime.machine import free_memory
 from designer.runtime.network import inputs_of, role_of, type_of
 from designer.runtime.plan import PartStep
 from designer.runtime.reach import Places, UnknownReachError
+from designer.units import binary
 
 SPARE = (
     2.6  # engines need room beside the tensors: packed weights, other layouts of them, what an arena keeps (measured)
@@ -77,8 +78,8 @@ class Tiling:
             raise DiagnosticError(
                 Diagnostic(
                     "out-of-memory",
-                    f"the network needs about {whole / 2**20:.0f} MiB for this picture, and even a tile of it with the "
-                    f"{around} pixels around that it depends on more than the {limit / 2**20:.0f} MiB there are",
+                    f"the network needs about {binary(whole)} for this picture, and even a tile of it with the "
+                    f"{around} pixels around that it depends on more than the {binary(limit)} there are",
                     remedy="use a smaller picture, or close other programs",
                 )
             )
@@ -295,7 +296,7 @@ class Tilings:
         needed, free = peak_bytes(self._inference, step, batch) / SPARE, self._memory or free_memory()
         if needed > free:
             (found,) = refusal.diagnostics
-            sizes = f"it needs about {needed / 2**20:.0f} MiB, {free / 2**20:.0f} MiB are free"
+            sizes = f"it needs about {binary(needed)}, {binary(free)} are free"
             raise DiagnosticError(replace(found, code="out-of-memory", message=f"{found.message}; {sizes}"))
 
 

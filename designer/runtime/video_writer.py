@@ -18,6 +18,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.images import ARRAYS, to_uint8
 from designer.runtime.opencv import opencv
 from designer.runtime.video import VideoReader
+from designer.units import dims_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class VideoWriter:
             self._size = (width, height)
             self._start(width + width % 2, height + height % 2)
         if (width, height) != self._size:
-            was = " x ".join(map(str, self._size))
+            was = dims_text(self._size)
             raise _refused(
                 self.path,
                 f"picture {self.count} has {width} x {height} pixels, those before {was}",
@@ -207,7 +208,7 @@ class FolderWriter:
 
 def _color(path: Path, array: NDArray[Any]) -> NDArray[np.uint8]:
     if array.ndim not in (3, 4) or array.shape[-3] not in (1, 3):
-        shape = " x ".join(map(str, array.shape))
+        shape = dims_text(array.shape)
         raise _refused(
             path, f"a video cannot hold a tensor of {shape}", "choose an output of 1 or 3 channels, or a folder of .npy"
         )

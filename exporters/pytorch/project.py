@@ -22,6 +22,7 @@ from designer.graph.model import Source
 from designer.operators.code_text import visible
 from designer.operators.inlining import inlined
 from designer.operators.registry import Read, Registry
+from designer.units import dims_text
 from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of
 from exporters.pytorch.source import Module, class_name, module_source, network_module
@@ -141,7 +142,7 @@ def _shape(outputs: Any) -> list[int]:
 
 def _input_list(info: Mapping[str, Any]) -> str:
     def line(kind: str, entry: Mapping[str, Any], name: str) -> str:
-        return f"- {kind} {_code(name)}: N x {' x '.join(map(str, entry['shape']))}"
+        return f"- {kind} {_code(name)}: {dims_text(('N', *entry['shape']))}"
 
     inputs = [line("input", entry, entry["argument"]) for entry in info["inputs"]]
     return "\n".join([*inputs, *(line("output", entry, entry["name"]) for entry in info["outputs"])])
@@ -160,7 +161,7 @@ def _loss_list(info: Mapping[str, Any]) -> str:
         *(f"- {_code(name)}" for name in info["losses"]),
         "",
     ]
-    targets = (f"- target {_code(e['name'])}: N x {' x '.join(map(str, e['shape']))}" for e in info["targets"])
+    targets = (f"- target {_code(e['name'])}: {dims_text(('N', *e['shape']))}" for e in info["targets"])
     return "\n".join([*lines, *targets]).rstrip("\n")
 
 

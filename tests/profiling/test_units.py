@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from designer.profiling.figures import Figure, Origin, measured, modelled, ratio, unavailable
-from designer.profiling.units import digits, quantity, text
+from designer.profiling.figures import Figure, Origin, measured, modelled, ratio, text, unavailable
+from designer.units import count, digits, dims_text, duration, number, percent, quantity, short_count
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,28 @@ def test_three_significant_digits(value, shown):
 )
 def test_prefixes(value, unit, shown):
     assert quantity(value, unit) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "exact", "short"),
+    [
+        (1, "1", "1"),
+        (4_640, "4,640", "4,640"),
+        (9_999_999, "9,999,999", "9,999,999"),
+        (61_090_496, "61,090,496", "61.1 M"),
+    ],
+)
+def test_counts_keep_their_digits_while_they_fit(value, exact, short):
+    assert count(value) == exact
+    assert short_count(value) == short
+
+
+def test_durations_shares_dimensions_and_values():
+    assert [duration(ms) for ms in (0.0004, 12.7, 1_610)] == ["400 ns", "12.7 ms", "1.61 s"]
+    assert percent(0.127) == "12.7 %"
+    assert dims_text((3, 48, 64)) == "3 x 48 x 64"
+    assert dims_text(()) == "scalar"
+    assert [number(v) for v in (1190.4, 0.03125, 4.5e-06)] == ["1190", "0.0312", "4.5e-06"]
 
 
 def test_signs_for_modelled_and_unavailable():

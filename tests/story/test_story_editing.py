@@ -24,11 +24,11 @@ import samples
 from app.ui.compare.window import SideWindow
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.shell.window import MainWindow
-from app.ui.widgets.render import number
 from designer.files.document import read_document
 from designer.files.journal import VARIABLE
 from designer.files.watching import digest_of
 from designer.operators.registry import load
+from designer.units import number
 
 pytestmark = [pytest.mark.gui, pytest.mark.story, pytest.mark.slow]
 SHOTS = Path(os.environ.get("LAYERWRIGHT_STORY", "build/story")) / "editing"

@@ -20,8 +20,9 @@ from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_statistics import BINS, channel_statistics
 from app.ui.inspector.look import Look
 from app.ui.widgets.features import FeatureView
-from app.ui.widgets.render import as_channels, block_mean, number, palette, picture_pixels, signed_pixels, to_bytes
+from app.ui.widgets.render import as_channels, block_mean, palette, picture_pixels, signed_pixels, to_bytes
 from designer.graph.commands import rename_layer, set_params
+from designer.units import number
 
 pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go

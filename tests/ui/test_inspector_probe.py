@@ -18,8 +18,8 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.probing import reading, scaled
 from app.ui.inspector.subject import Kind
 from app.ui.widgets.overlays import Box, Cross
-from app.ui.widgets.render import number
 from designer.graph.commands import set_params
+from designer.units import number
 
 pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go

@@ -64,7 +64,7 @@ def test_another_document_has_its_own_figures(qtbot, window):
 
 def test_the_training_branch_and_templates_are_explained():
     text = explanation(Total(flops=2_000, learned=1_234_567, weights=4096, outputs=4096, layers=3), 2)
-    assert "1 234 567 parameters" in text
+    assert "1,234,567 parameters" in text
     assert "8.00 KiB: 4.00 KiB of weights and 4.00 KiB" in text
     assert "training branch (2 layers) is left out" in text
     assert short_text(Total()) == ""
@@ -73,5 +73,5 @@ def test_the_training_branch_and_templates_are_explained():
 def test_memory_of_the_selected_layers_is_shown(qtbot, window):
     window.context.select(("conv",))
     facts = window.findChild(LayerFacts, "parameters.facts") or window.findChild(LayerFacts)
-    assert facts.facts()["Learned values"] == "224"
+    assert facts.facts()["Parameters"] == "224"
     assert facts.facts()["Memory, FP32"] == "~896 B weights, ~96.0 KiB outputs"

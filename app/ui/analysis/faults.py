@@ -11,6 +11,7 @@ from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.asking import ask
 from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic
+from designer.units import digits
 
 REST = 200  # ms
 
@@ -78,4 +79,4 @@ class Faults(QObject):
 
 
 def _share(share: float) -> str:
-    return tr("{percent} % of its values are no numbers", percent=f"{share * 100:.3g}")
+    return tr("{percent} % of its values are no numbers", percent=digits(share * 100))

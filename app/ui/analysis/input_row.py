@@ -42,6 +42,7 @@ from app.ui.widgets.texts import tr
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.patterns import PATTERNS
 from designer.runtime.sources import INPUTS, is_deep
+from designer.units import dims_text
 
 
 class InputRow(QFrame):
@@ -168,7 +169,7 @@ class InputRow(QFrame):
             self._file.setText(title_of(path) if path is not None else "")
             self._file.setToolTip(plain_tip(str(path or "")))
         if fed:
-            self._size.setToolTip(tr("fed as {size}", size=" x ".join(map(str, fed))))
+            self._size.setToolTip(tr("fed as {size}", size=dims_text(fed)))
         track = self._playback.tracks.get(self.layer)
         self._problem.setText(problem or (track.error if track is not None else ""))
         self._problem.setVisible(bool(self._problem.text()))

@@ -18,10 +18,9 @@ from app.ui.engine.context import Context
 from app.ui.engine.result import RunStep
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.notice import Notice
-from app.ui.widgets.numbers import binary
-from app.ui.widgets.render import duration
 from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
+from designer.units import binary, duration
 
 FRAME = 22  # margins and frame beside the columns
 CALM = 250  # ms between two updates while an input plays

@@ -19,12 +19,13 @@ from app.ui.widgets.export_button import ExportButton
 from app.ui.widgets.features import FeatureView
 from app.ui.widgets.image_view import ImageView, Split
 from app.ui.widgets.overlays import Cross
-from app.ui.widgets.render import as_channels, number, to_image
+from app.ui.widgets.render import as_channels, to_image
 from app.ui.widgets.saving import VIEWS, ask_path, write_in_thread
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.files.formats import FormatTable
 from designer.graph.types import Size3D
 from designer.runtime.images import TENSORS
+from designer.units import number, percent
 
 EMPTY = mark("The network's output stands here. Launch Analysis runs it.")
 
@@ -130,7 +131,7 @@ class OutputView(QWidget):
         self.view.show_image(to_image(display.pixels(channels, self._mode)))
         mode = display.mode or self._mode
         shares = out_of_range(channels) if mode is Mode.IMAGE else (0.0, 0.0)
-        texts = [f"{sign} {100 * share:.3g} %" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
+        texts = [f"{sign} {percent(share)}" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
         self._range.setText("   ".join(texts))
 
     def mark(self, spot: Spot | None) -> None:

@@ -11,9 +11,8 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from app.ui.analysis.layer_infos import LayerInfo
 from app.ui.engine.result import RunStep
 from app.ui.widgets import theme
-from app.ui.widgets.numbers import binary
-from app.ui.widgets.render import number
 from app.ui.widgets.texts import tr
+from designer.units import binary, number
 
 __all__ = ["HEAT", "LAYER", "LayerInfo", "OverviewModel"]
 

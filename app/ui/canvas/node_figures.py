@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.ui.widgets.texts import tr
+from app.ui.widgets.texts import tr, trn
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.live_cost import layer_work
 from designer.operators.registry import Read
-from designer.profiling.units import MODELLED_SIGN, binary, si
+from designer.units import MODELLED_SIGN, binary, short_count, si
 
 SHAPES, PARAMETERS, FLOPS, MEMORY = "shapes", "parameters", "flops", "memory"
 FIGURES = (SHAPES, PARAMETERS, FLOPS, MEMORY)
@@ -32,7 +32,7 @@ def figure(layer: Layer, read: Read, state: LayerState, name: str) -> str:
     if work is None:
         return NONE
     if name == PARAMETERS:
-        return si(work.learned, "") if work.learned else NONE
+        return short_count(work.learned) if work.learned else NONE
     if name == FLOPS:
         return MODELLED_SIGN + si(work.flops, "FLOP") if work.flops else NONE
     return MODELLED_SIGN + binary(work.weights + work.outputs)
@@ -43,7 +43,11 @@ def summary(layer: Layer, read: Read, state: LayerState) -> str:
     work = layer_work(layer, read, state)
     if work is None:
         return ""
-    parts = [tr("{count} parameters", count=si(work.learned, ""))] if work.learned else []
+    parts = (
+        [trn("{number} parameter", "{number} parameters", work.learned, number=short_count(work.learned))]
+        if work.learned
+        else []
+    )
     parts += [MODELLED_SIGN + si(work.flops, "FLOP")] if work.flops else []
     return ", ".join(
         [

@@ -31,6 +31,7 @@ from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.registry import Registry
+from designer.units import digits
 
 if TYPE_CHECKING:
     from analysis_layers.noise import Noise
@@ -301,7 +302,7 @@ class SideModel(QObject):
         self.made[key] = made
         self.colours[key], broken = answer
         if isfinite(made.milliseconds):
-            wrong = tr("{share} % of its values are no numbers", share=f"{100 * broken:.3g}") if broken else ""
+            wrong = tr("{share} % of its values are no numbers", share=digits(100 * broken)) if broken else ""
             self.status[index] = "; ".join(text for text in (made.note, wrong) if text)
         self.status_changed.emit(index)
         self.pictures_changed.emit()

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 from app.ui.document.document import Document
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
-from app.ui.widgets.numbers import binary, si
 from app.ui.widgets.sentences import finding_text
 from app.ui.widgets.texts import mark, tr, tr_data, trn
 from designer.graph.diagnostics import Diagnostic
@@ -20,7 +19,7 @@ from designer.graph.model import Layer
 from designer.operators.api import Operator
 from designer.operators.live_cost import LiveCost
 from designer.operators.registry import Read
-from designer.profiling.units import MODELLED_SIGN
+from designer.units import MODELLED_SIGN, binary, count, si
 
 UNKNOWN = mark("unknown")
 PORTS = 16  # whose shapes are shown, of inputs and of outputs
@@ -76,7 +75,7 @@ class LayerFacts(QWidget):
             facts += _shapes(cast(Read, document.inference.read(names[0])).operator, layer, state)
         if all(work.of(n) is not None for n in names):
             total = work.total(names=names)
-            facts.append((tr("Learned values"), si(total.learned)))
+            facts.append((tr("Parameters"), count(total.learned)))
             facts.append((tr("Work, batch of 1"), MODELLED_SIGN + si(total.flops, "FLOP")))
             memory = tr(
                 "{weights} weights, {outputs} outputs",
@@ -85,7 +84,7 @@ class LayerFacts(QWidget):
             )
             facts.append((tr("Memory, FP32"), memory))
         else:
-            facts += [(tr("Learned values"), tr_data(UNKNOWN)), (tr("Work, batch of 1"), tr_data(UNKNOWN))]
+            facts += [(tr("Parameters"), tr_data(UNKNOWN)), (tr("Work, batch of 1"), tr_data(UNKNOWN))]
         self._show(facts)
         cause = next((s.because_of for s in states.values() if s.because_of is not None), None)
         self._because.setVisible(cause is not None)

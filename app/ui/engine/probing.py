@@ -10,10 +10,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.asking import ask
-from app.ui.widgets.render import number
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic
+from designer.units import number
 
 Place = tuple[int, int, int]  # channel, x, y
 Box = tuple[int, int, int, int]  # left, top, right, bottom; the last two are outside

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.ui.widgets.render import duration
 from app.ui.widgets.texts import tr
+from designer.units import digits, duration
 
 Array = NDArray[np.float32]
 
@@ -55,7 +55,7 @@ class AnalysisResult:
     def note_of(self, output: str) -> str:
         """What stands on the picture of an output: where the weights come from, and values that are no numbers."""
         share = self.nonfinite.get(output, 0.0)
-        broken = tr("{share} % of the values are no numbers", share=f"{100 * share:.3g}") if share else ""
+        broken = tr("{share} % of the values are no numbers", share=digits(100 * share)) if share else ""
         return "; ".join(text for text in (self.note, broken) if text)
 
     def summary(self) -> str:

@@ -15,7 +15,8 @@ from app.ui.inspector.look import Fit, Look
 from app.ui.inspector.tiles import Tiles
 from app.ui.widgets import theme
 from app.ui.widgets.image_view import DIMMED, paint_note
-from app.ui.widgets.render import Floats, number
+from app.ui.widgets.render import Floats
+from designer.units import number
 
 GAP = 8
 MARGIN = 8

@@ -32,10 +32,11 @@ from app.ui.inspector.value_range import Ranges
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.features import FeatureView
-from app.ui.widgets.render import Floats, number
+from app.ui.widgets.render import Floats
 from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
+from designer.units import dims_text, number
 
 
 class ChannelInspectorPanel(QWidget):
@@ -385,7 +386,7 @@ class ChannelInspectorPanel(QWidget):
             figures = self.statistics.of(self.shown.channel)
             return tr("channel {channel}   {figures}", channel=self.shown.channel, figures=figures.text())
         flags = "".join(f"   {text}" for text in self.statistics.flagged_texts())
-        shape = " x ".join(str(d) for d in self._tensor.shape) or number(float(self._tensor))
+        shape = dims_text(self._tensor.shape, "") or number(float(self._tensor))
         return f"{self.subject.title}   {shape}{flags}"
 
     def leaveEvent(self, event: QEvent) -> None:

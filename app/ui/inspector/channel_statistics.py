@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.ui.widgets.render import Floats, number
+from app.ui.widgets.render import Floats
 from app.ui.widgets.texts import mark, tr, tr_data
+from designer.units import number, percent
 
 BINS = 64
 SATURATED = 0.5  # from this share of the values at one end of the range on
@@ -37,7 +38,7 @@ class ChannelStatistics:
             f"{number(self.low)} … {number(self.high)}",
             tr("mean {mean}", mean=number(self.mean)),
             tr("deviation {deviation}", deviation=number(self.deviation)),
-            tr("zeros {zeros:.3g} %", zeros=self.zeros * 100),
+            tr("zeros {share}", share=percent(self.zeros)),
         ]
         return "   ".join([*parts, tr_data(self.flag)] if self.flag else parts)
 

@@ -16,6 +16,7 @@ from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.model import Source
+from designer.units import dims_text
 
 REST = 200  # ms without a new result after which a gradient is asked for: it costs more than a run
 
@@ -117,7 +118,7 @@ class Subject(QObject):
     def choices(self) -> list[tuple[str, str]]:
         """(name, title) of the tensors that there are of this kind, where one has to be chosen."""
         if self.kind is Kind.WEIGHTS:
-            shapes = {name: " x ".join(str(d) for d in array.shape) for name, array in self.weights.items()}
+            shapes = {name: dims_text(array.shape) for name, array in self.weights.items()}
             return [(name, f"{name}  {shape}") for name, shape in shapes.items()]
         if self.kind is Kind.GRADIENT:
             return [(name, tr("to {input}", input=name)) for name in self._analysis.input_layers()]

@@ -13,9 +13,8 @@ from PySide6.QtWidgets import QWidget
 from app.ui.widgets import theme
 from app.ui.widgets.texts import tr, tr_data
 from app.ui.widgets.theme import RoleName
-from designer.profiling.figures import Figure, Origin
+from designer.profiling.figures import Figure, Origin, text
 from designer.profiling.report import UTILISATION
-from designer.profiling.units import text
 
 HEIGHT = 0.36
 HATCH = {Origin.MEASURED: "", Origin.MODELLED: "////"}

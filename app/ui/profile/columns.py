@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.profiling.figures import Figure, Origin
 from designer.profiling.report import UTILISATION, Group
-from designer.profiling.units import MODELLED_SIGN, UNAVAILABLE_SIGN, digits
+from designer.units import MODELLED_SIGN, UNAVAILABLE_SIGN, digits
 
 
 @dataclass(frozen=True)

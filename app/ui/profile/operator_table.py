@@ -28,8 +28,9 @@ from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.texts import tr, trn
 from designer.graph.template import enclosing
+from designer.profiling.figures import text
 from designer.profiling.report import Group
-from designer.profiling.units import quantity, text
+from designer.units import quantity
 
 WIDEST = 220  # px of a text column at the first show
 

@@ -31,8 +31,9 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.notice import Notice
 from app.ui.widgets.texts import tr
 from designer.files.settings import MAX_ITERATIONS
+from designer.profiling.figures import text
 from designer.profiling.report import Record
-from designer.profiling.units import quantity, text
+from designer.units import quantity
 
 
 class RunLoggerPanel(QWidget):

@@ -13,7 +13,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.profiling.report import Record
-from designer.profiling.units import UNAVAILABLE_SIGN, digits
+from designer.units import UNAVAILABLE_SIGN, digits
 
 Index = QModelIndex | QPersistentModelIndex
 ROOT = QModelIndex()

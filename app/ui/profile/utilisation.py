@@ -15,9 +15,8 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.texts import tr, tr_data, trn
 from designer.graph.template import enclosing
 from designer.profiling.assemble import mean_utilisation
-from designer.profiling.figures import Figure
+from designer.profiling.figures import Figure, text
 from designer.profiling.report import UTILISATION, Group, Record
-from designer.profiling.units import text
 
 if TYPE_CHECKING:
     from app.ui.profile.chart import UtilisationChart

@@ -9,7 +9,7 @@ from app.ui.engine.context import Context
 from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.operators.live_cost import LiveCost, Total
-from designer.profiling.units import MODELLED_SIGN, binary, si
+from designer.units import MODELLED_SIGN, binary, count, short_count, si
 
 SLICE_MS = 8  # for which layers are counted at a time
 AT_ONCE = 32
@@ -72,13 +72,13 @@ class LiveTotals(QObject):
 
 
 def short_text(total: Total) -> str:
-    """`~12.7 GFLOP · 260 k parameters · ~41.3 MiB`; empty for a network without layers."""
+    """`~12.7 GFLOP · 260,163 parameters · ~41.3 MiB`; empty for a network without layers."""
     if total.layers == 0:
         return ""
     return tr(
         "{flops} · {learned} parameters · {memory}",
         flops=MODELLED_SIGN + si(total.flops, "FLOP"),
-        learned=si(total.learned, "").strip(),
+        learned=short_count(total.learned),
         memory=MODELLED_SIGN + binary(total.memory),
     )
 
@@ -93,7 +93,7 @@ def explanation(total: Total, training: int) -> str:
         ),
         tr(
             "{learned} parameters: numbers that training learns. Weights that instances of a template share count once.",
-            learned=f"{total.learned:,}".replace(",", " "),
+            learned=count(total.learned),
         ),
         tr(
             "{memory}: {weights} of weights and {outputs} for the outputs of all layers, in FP32. An engine that frees "

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.image_view import paint_note
-from app.ui.widgets.render import number
 from app.ui.widgets.texts import tr
+from designer.units import number
 
 TOP = 5  # largest values that are told
 LIST = 240  # pixels of width of that list

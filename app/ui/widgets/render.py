@@ -140,14 +140,3 @@ def as_channels(tensor: NDArray[Any], batch: int = 0) -> Floats | None:
         return values
     item: Floats = values[min(batch, values.shape[0] - 1)]
     return item.reshape(-1, *item.shape[-2:])
-
-
-def number(value: float) -> str:
-    """Three significant digits without an exponent where people expect none: 1190, 0.0312, 4.5e-06."""
-    size = abs(value)
-    return f"{value:.0f}" if 999.5 <= size < 1e6 else f"{value:.3g}"
-
-
-def duration(milliseconds: float) -> str:
-    """Time with its unit: 12.7 ms, 1.61 s."""
-    return f"{milliseconds:.3g} ms" if milliseconds < 999.5 else f"{milliseconds / 1000:.3g} s"

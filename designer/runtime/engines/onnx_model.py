@@ -29,6 +29,7 @@ from designer.operators.api import (
 from designer.operators.onnx_data import OPSET
 from designer.runtime.api import Part
 from designer.runtime.network import activation_of, inputs_of, not_runnable, operator_of, type_of
+from designer.units import dims_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -227,7 +228,7 @@ def weight(weights: Weights, key: WeightKey, shape: tuple[int, ...] | None) -> N
 
 
 def _dims(shape: Sequence[int]) -> str:
-    return " x ".join(str(d) for d in shape) or "scalar"
+    return dims_text(shape)
 
 
 def build_model(

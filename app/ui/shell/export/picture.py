@@ -32,6 +32,7 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.texts import tr
 from app.ui.widgets.typed_path import taken, typed_path
 from designer.graph.diagnostics import DiagnosticError
+from designer.units import count
 
 MEASURING_MS = 50  # between two looks whether the canvas has measured all layers
 
@@ -155,7 +156,7 @@ class PictureDialog(GrowingDialog):
                 return tr("Measuring the network...")
             self._areas[part] = drawn_area(self._projection, look)
         size = pixels(self._areas[part], look)
-        return tr("{width} x {height} pixels", width=f"{size.width():,}", height=f"{size.height():,}")
+        return tr("{width} x {height} pixels", width=count(size.width()), height=count(size.height()))
 
     def _browse(self) -> None:
         path = ask_save_path(self, self.windowTitle(), self.file.text(), PICTURES)

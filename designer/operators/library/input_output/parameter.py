@@ -18,6 +18,7 @@ from designer.operators.api import (
     Weight,
     param,
 )
+from designer.units import dims_text
 
 
 class LearnedTensor(
@@ -53,4 +54,4 @@ class LearnedTensor(
         return (Weight("value", self.shape, "value", init=f"constant:{self.initial!r}"),)
 
     def summary(self) -> str:
-        return " x ".join(str(size) for size in self.shape)
+        return dims_text(self.shape)

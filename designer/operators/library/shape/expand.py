@@ -21,6 +21,7 @@ from designer.operators.api import (
     int64,
     param,
 )
+from designer.units import dims_text
 
 
 class Expand(Operator, type="expand", title="Expand", category=Category.SHAPE, synonyms=("broadcast", "repeat")):
@@ -37,7 +38,7 @@ class Expand(Operator, type="expand", title="Expand", category=Category.SHAPE, s
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         x = inputs[0]
         new = len(self.shape) - x.rank
-        wanted = " x ".join(str(size) for size in self.shape)
+        wanted = dims_text(self.shape)
         if new < 0 or 0 in self.shape or -1 in self.shape[:new]:
             raise ShapeError(
                 f"{x} cannot be expanded to {wanted or 'nothing'}", port="x", remedy="name every dimension"
@@ -61,4 +62,4 @@ class Expand(Operator, type="expand", title="Expand", category=Category.SHAPE, s
         return OnnxNode("Expand", (OnnxInput(0), int64(*(1 if size == -1 else size for size in self.shape))))
 
     def summary(self) -> str:
-        return " x ".join(str(size) for size in self.shape)
+        return dims_text(self.shape)

@@ -24,6 +24,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import known
+from designer.units import dims_text
 
 
 class Reshape(
@@ -47,7 +48,7 @@ class Reshape(
 
     def _shape(self, x: TensorType) -> tuple[int, ...]:
         total = prod(known(x, axis) for axis in range(1, x.rank))
-        wanted = " x ".join(str(size) for size in self.shape)
+        wanted = dims_text(self.shape)
         if not self.shape or 0 in self.shape or self.shape.count(-1) > 1:
             raise ShapeError(
                 f"{wanted or 'nothing'} is not a shape",
@@ -75,4 +76,4 @@ class Reshape(
         return OnnxNode("Reshape", (OnnxInput(0), int64(0, *self._shape(inputs[0]))))
 
     def summary(self) -> str:
-        return " x ".join(str(size) for size in self.shape)
+        return dims_text(self.shape)

@@ -1,8 +1,8 @@
-"""Numbers as people read them: three significant digits, SI prefixes, `~` for modelled and `-` for unavailable."""
+"""Numbers as text: three significant digits with SI or binary prefixes, counts, percentages, durations, dimensions."""
 
 from __future__ import annotations
 
-from designer.profiling.figures import Figure, Origin
+from collections.abc import Iterable
 
 _BIG = ("", "k", "M", "G", "T", "P", "E")
 _SMALL = ("", "m", "µ", "n")
@@ -55,9 +55,31 @@ def quantity(value: float, unit: str) -> str:
     return si(value, unit)
 
 
-def text(figure: Figure) -> str:
-    """A figure as text: `12.7 GFLOP`, `~83.4 %`, or `-` where there is none (show the reason on hover)."""
-    if figure.value is None:
-        return UNAVAILABLE_SIGN
-    sign = MODELLED_SIGN if figure.source is Origin.MODELLED else ""
-    return sign + quantity(figure.value, figure.unit)
+def count(number: int) -> str:
+    """A whole number with all its digits in groups: `4,640`."""
+    return f"{number:,}"
+
+
+def short_count(number: int) -> str:
+    """`count` up to seven digits, which fit nearly everywhere; `61.1 M` above."""
+    return count(number) if number < 10_000_000 else si(number, "")
+
+
+def dims_text(sizes: Iterable[object], scalar: str = "scalar") -> str:
+    """Sizes of dimensions: `3 x 48 x 64`; `scalar` for none."""
+    return " x ".join(str(size) for size in sizes) or scalar
+
+
+def duration(milliseconds: float) -> str:
+    """A time with its unit: `12.7 ms`, `1.61 s`."""
+    return si(milliseconds / 1e3, "s")
+
+
+def percent(share: float) -> str:
+    """A share of 1 as `12.7 %`."""
+    return quantity(100 * share, "%")
+
+
+def number(value: float) -> str:
+    """A value of a tensor in three significant digits: `1190`, `0.0312`, and with an exponent `4.5e-06`."""
+    return f"{value:.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"
