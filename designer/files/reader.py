@@ -343,16 +343,17 @@ def _frame(element: Element, frames: dict[str, Frame], found: Records) -> bool:
     collapsed = attributes.get("collapsed") == "true" and bool(attributes.pop("collapsed"))
     folded = attributes.pop("folded", "")
     plain = all(isinstance(child, Text) for child in element.children)
-    if match is None or not name or name in frames or attributes or not plain:
+    rect = (int(match[1]), int(match[2]), int(match[3]), int(match[4])) if match is not None else None
+    far = rect is not None and max(map(abs, rect)) > limits.MAX_POSITION
+    if rect is None or far or not name or name in frames or attributes or not plain:
         found.add(
             "bad-frame",
             f"the comment frame '{title[:40]}' is not as it should be; it is kept but not shown",
             element.line,
-            remedy="give it an id of its own and rect as x,y,width,height, and nothing else",
+            remedy=f"give it an id of its own and rect as x,y,width,height, each within {limits.MAX_POSITION:,}, and nothing else",
             severity=Severity.WARNING,
         )
         return False
-    rect = (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
     frames[name] = Frame(name, title, element.text(), color, rect, collapsed, folded)
     return True
 

@@ -209,7 +209,7 @@ def cached(key: str, measure: Callable[[], Peaks], store: Path | None = None) ->
     if key in kept:
         try:
             return peaks_from(kept[key])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             pass
     found = measure()
     if not found.busy:
@@ -250,7 +250,7 @@ def peaks_dict(peaks: Peaks) -> dict[str, Any]:
 
 
 def peaks_from(data: dict[str, Any]) -> Peaks:
-    """Back from plain data; KeyError, TypeError or ValueError where it is not a record of peaks."""
+    """Back from plain data; KeyError, TypeError, ValueError or OverflowError where it is not a record of peaks."""
 
     def figure(value: Any) -> Figure:
         number = value["value"]

@@ -173,7 +173,7 @@ def record_from_dict(data: object, *, file: str = "", where: str = "record") -> 
     if d.get("peaks") is not None:
         try:
             peaks = peaks_from(read.mapping(d["peaks"], f"{where}.peaks"))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise _bad(f"{where}.peaks is not a set of peaks ({error})", file) from None
     groups = tuple(
         read.group(g, f"{where}.groups[{i}]") for i, g in enumerate(read.items(d.get("groups"), f"{where}.groups"))

@@ -86,6 +86,8 @@ def test_peaks_are_kept_unless_the_machine_was_busy(tmp_path):
     assert cached("m", measure(3.0), store).foreign.value == 3.0
     store.write_text('{"m": {"compute": 7}}')
     assert cached("m", measure(4.0), store).foreign.value == 4.0
+    store.write_text('{"m": {"compute": {"value": 1%s, "unit": "FLOP/s", "source": "measured"}}}' % ("0" * 308 + "0"))
+    assert cached("m", measure(5.0), store).foreign.value == 5.0
 
 
 def test_compute_and_memory_bound():
