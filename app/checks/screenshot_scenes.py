@@ -77,7 +77,7 @@ def playing(at: Photographer) -> None:
     """A folder as input, with what plays it."""
     window, context = at.window, at.window.context
     analysis = analysis_of(context)
-    analysis.set_input("input_image", samples.PHOTOGRAPHS)
+    analysis.inputs.set_file("input_image", samples.PHOTOGRAPHS)
     wait(lambda: window.playback.ends and not analysis.stale)
     before = analysis.result
     window.playback.step_all(1)

@@ -93,7 +93,7 @@ class Photographer:
 
         docks.set_workspace(ANALYSIS)
         analysis = analysis_of(context)
-        analysis.set_input("input_image", samples.HELD_OUT)
+        analysis.inputs.set_file("input_image", samples.HELD_OUT)
         if analysis.result is None:
             analysis.launch()
         wait(lambda: analysis.result is not None and not analysis.stale)

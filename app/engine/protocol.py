@@ -1,58 +1,472 @@
-"""The lines that the window and the engine process send each other: JSON objects, one a line."""
+"""What the window and the engine process send each other, declared once for both: one JSON object a line.
+
+The window sends `Asked`: a number and a request. Every request is answered by one `DoneEvent`, `FailedEvent` or
+`SupersededEvent` with that number, in the order of the requests; other events come in between. Tensors are handed over as
+handles of files in a shared folder. Both sides say at the start which `VERSION` they speak.
+
+A field with a default may be added at any time, and unknown fields are ignored. Any other change raises `VERSION`.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args
 
-from designer.files.agreements import is_digest
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from designer.files.json_text import problem_of
+from designer.files.settings import DEFAULT_ENGINE
+from designer.files.weights import WeightStatus
 from designer.graph.diagnostics import Diagnostic
+from designer.profiling.report import Record
+from designer.runtime.api import AUTO
+from designer.runtime.shared import Handle
+from designer.runtime.sources import SourceInfo
 
-MAX_LINE = 256 << 20  # bytes of one request: a document is at most as large
-Params = Mapping[str, Any]
+VERSION = 1
+MAX_LINE = 256 << 20  # bytes of one line, with its end: a document is at most as large
 
-
-class BadRequestError(Exception):
-    """The request is not what the protocol says."""
-
-
-def text_of(params: Params, name: str, default: str | None = None) -> str:
-    value = params.get(name, default)
-    if not isinstance(value, str):
-        raise BadRequestError(f"'{name}' must be a text")
-    return value
-
-
-def whole_of(params: Params, name: str, default: int) -> int:
-    value = params.get(name, default)
-    if type(value) is not int or value < 0:
-        raise BadRequestError(f"'{name}' must be a whole number, 0 or more")
-    return value
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+ReplyT = TypeVar("ReplyT", bound=Struct)
+ReplyT_co = TypeVar("ReplyT_co", bound=Struct, covariant=True)
 
 
-def digests_of(params: Params) -> tuple[str, ...]:
-    """The digests of the sources that the person agreed to run."""
-    found = params.get("agreed") or []
-    if not isinstance(found, list) or not all(isinstance(item, str) and is_digest(item) for item in found):
-        raise BadRequestError("'agreed' must be a list of SHA-256 digests")
-    return tuple(sorted(found))
+def _method(name: str) -> str:
+    """`SetInputRequest` is sent as `set_input`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Request")).lower()
 
 
-def line_of(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+class Request(Struct, Generic[ReplyT_co], frozen=True, tag_field="method", tag=_method, omit_defaults=True):
+    """What the engine is asked for; `ReplyT_co` is what comes back."""
+
+    @property
+    def method(self) -> str:
+        return str(self.__struct_config__.tag)
+
+    @classmethod
+    def reply_type(cls) -> type[ReplyT_co]:
+        found: type[ReplyT_co] = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
+        return found
 
 
-def failure(number: Any, *found: Diagnostic) -> bytes:
-    return line_of({"id": number, "error": [d.as_dict() for d in found]})
+# --- replies -----------------------------------------------------------------------------------------------------
 
 
-def request_of(line: bytes) -> dict[str, Any]:
-    """A request, or what is wrong with the line under "malformed"."""
-    if not line.endswith(b"\n") and len(line) >= MAX_LINE:
-        return {"malformed": f"a line of more than {MAX_LINE >> 20} MiB"}
+class EmptyReply(Struct, frozen=True):
+    """It was done."""
+
+
+class PingReply(Struct, frozen=True):
+    pid: int
+
+
+class TensorStatus(Struct, frozen=True):
+    """What became of a weight tensor that the network needs."""
+
+    layer: str
+    tensor: str
+    status: WeightStatus
+    needed: tuple[int, ...] | None
+    found: tuple[int, ...] | None = None
+    source: str = ""
+
+
+class OpenReply(Struct, frozen=True):
+    """`note` says where weights come from that are not from a file."""
+
+    report: tuple[TensorStatus, ...] = ()
+    note: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class SetInputReply(Struct, frozen=True):
+    """`shape` is what the network reads. A source with frames gives the `frame` that was read, and a camera its rate.
+
+    `preview` is a thumbnail of H x W x 3 bytes; `range` the finite values of a file that may go beyond 0..1.
+    """
+
+    shape: tuple[Count, ...] = ()
+    frame: int | None = None
+    fps: float = 0.0
+    preview: Handle | None = None
+    range: tuple[float, float] | None = None
+
+
+class RunStep(Struct, frozen=True):
+    """A group of layers that the engine ran together, or one analysis layer."""
+
+    layers: tuple[str, ...]
+    engine: str
+    milliseconds: float
+    cached: bool = False
+    dropped: bool = False  # its results are above the memory for kept ones: the next run computes it again
+
+
+class NonfiniteShare(Struct, frozen=True):
+    """How many values of a tensor are NaN and infinite, and their share of all."""
+
+    nan: Count
+    inf: Count
+    share: float
+
+
+class RunReply(Struct, frozen=True):
+    """Tensors by output layer and by captured source. `same` are captures that the window still has.
+
+    `coarse` is not 0 where the run was computed at 1 / `coarse` of the width and height.
+    """
+
+    outputs: dict[str, Handle] = {}
+    captures: dict[str, Handle] = {}
+    same: tuple[str, ...] = ()
+    steps: tuple[RunStep, ...] = ()
+    milliseconds: float = 0.0
+    nonfinite: dict[str, NonfiniteShare] = {}
+    coarse: Count = 0
+    note: str = ""
+
+
+class ProfileReply(Struct, frozen=True):
+    record: Record
+
+
+class WeightsReply(Struct, frozen=True):
+    """Tensors by name, axes in torch's order."""
+
+    tensors: dict[str, Handle] = {}
+
+
+class GradientReply(Struct, frozen=True):
+    gradient: Handle
+    note: str = ""
+
+
+class ReceptiveFieldReply(Struct, frozen=True):
+    """`box` is left, top, right, bottom in pixels of what was fed; the last two are outside."""
+
+    box: tuple[int, int, int, int]
+    source: Literal["computed", "measured"]
+    note: str = ""
+
+
+class TraceReply(Struct, frozen=True):
+    """The first layer that made values that are NaN or infinite from finite ones; None when all are finite."""
+
+    layer: str | None
+    kind: Literal["nan", "inf", ""]
+    share: float
+    checked: tuple[str, ...]
+    note: str = ""
+
+
+class DescribeInputReply(Struct, frozen=True):
+    """`preview` is a thumbnail of a frame, H x W x 3 bytes."""
+
+    info: SourceInfo
+    preview: Handle | None = None
+
+
+class ExportVideoReply(Struct, frozen=True):
+    frames: Count
+    fps: float
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+# --- requests ----------------------------------------------------------------------------------------------------
+
+
+class HelloRequest(Request[EmptyReply], frozen=True):
+    """The first one: an engine of another protocol refuses it."""
+
+    protocol: int
+
+
+class PingRequest(Request[PingReply], frozen=True):
+    pass
+
+
+class OpenRequest(Request[OpenReply], frozen=True):
+    """Prepare the network of a document's text. `tile` is as in `RunOptions`."""
+
+    document: str
+    weights: str | None = None
+    seed: Seed | None = None
+    engine: str = DEFAULT_ENGINE
+    precision: str = "fp32"
+    layout: str = "nchw"
+    device: str = "cpu"
+    threads: Annotated[int, Meta(ge=0, le=1024)] = 0
+    tile: Annotated[int, Meta(ge=AUTO, le=1 << 20)] = AUTO
+    agreed: tuple[Digest, ...] = ()  # of sources that the user agreed to run
+
+
+class UpdateRequest(Request[OpenReply], frozen=True):
+    """Go on with another state of the document."""
+
+    document: str
+
+
+class SetInputRequest(Request[SetInputReply], frozen=True):
+    """Feed an input layer with a file, a frame of a video or folder, or what a camera sees."""
+
+    layer: str
+    path: str
+    frame: Count | None = None
+    preview: bool = False
+
+
+class SetInputTensorRequest(Request[SetInputReply], frozen=True):
+    """Feed an input layer with a tensor; `picture`: its values 0..1 get the layer's scale and shift."""
+
+    layer: str
+    handle: Handle
+    picture: bool = True
+
+
+class SetParamRequest(Request[EmptyReply], frozen=True):
+    layer: str
+    param: str
+    text: str
+
+
+class RunRequest(Request[RunReply], frozen=True):
+    """Run the network. `capture` are tensors wanted besides the outputs, `have` those of the last run that the window has.
+
+    With a `budget` in ms, a run that would take longer is done at a reduced size.
+    """
+
+    capture: tuple[str, ...] = ()
+    have: tuple[str, ...] = ()
+    budget: Count = 0
+
+
+class InterruptRequest(Request[EmptyReply], frozen=True):
+    """End the present run, and those that wait: they are superseded."""
+
+
+class ProfileRequest(Request[ProfileReply], frozen=True):
+    iterations: Annotated[int, Meta(ge=1, le=1 << 53)] = 10
+
+
+class WeightsRequest(Request[WeightsReply], frozen=True):
+    layer: str
+
+
+class GradientRequest(Request[GradientReply], frozen=True):
+    """Of the sum of a tensor, or of its values at (channel or None for all, y, x), to an input layer."""
+
+    of: str
+    input: str
+    at: tuple[Count | None, Count, Count] | None = None
+
+
+class ReceptiveFieldRequest(Request[ReceptiveFieldReply], frozen=True):
+    """The part of an input that the pixel (x, y) of a tensor depends on."""
+
+    of: str
+    y: Count
+    x: Count
+    input: str
+
+
+class TraceNonfiniteRequest(Request[TraceReply], frozen=True):
+    pass
+
+
+class DescribeInputRequest(Request[DescribeInputReply], frozen=True):
+    """What a file, folder or camera is, and a thumbnail of a frame."""
+
+    path: str
+    frame: Count = 0
+    preview: bool = True
+
+
+class ReleaseInputRequest(Request[EmptyReply], frozen=True):
+    """Let go of what feeds an input, so that a camera is switched off. What was fed stays."""
+
+    layer: str
+
+
+class ExportVideoRequest(Request[ExportVideoReply], frozen=True):
+    """Paths by layer; frames are `start` to before `stop`. The other fields are as in `VideoJob`."""
+
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    start: Count = 0
+    stop: Count | None = None
+    fps: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    codec: str = ""
+    quality: Annotated[int, Meta(ge=0, le=100)] = 0
+    kind: str = ".png"
+    token: Annotated[str, Meta(pattern=r"^[0-9a-f]{0,32}\Z")] = ""
+
+
+class QuitRequest(Request[EmptyReply], frozen=True):
+    pass
+
+
+AnyRequest = (
+    HelloRequest
+    | PingRequest
+    | OpenRequest
+    | UpdateRequest
+    | SetInputRequest
+    | SetInputTensorRequest
+    | SetParamRequest
+    | RunRequest
+    | InterruptRequest
+    | ProfileRequest
+    | WeightsRequest
+    | GradientRequest
+    | ReceptiveFieldRequest
+    | TraceNonfiniteRequest
+    | DescribeInputRequest
+    | ReleaseInputRequest
+    | ExportVideoRequest
+    | QuitRequest
+)
+
+# --- events ------------------------------------------------------------------------------------------------------
+
+
+class Event(Struct, frozen=True, tag_field="event", tag=lambda name: name.removesuffix("Event").lower()):
+    """What the engine says."""
+
+
+class ReadyEvent(Event, frozen=True):
+    """The first one. An engine that says no protocol is older than version 1."""
+
+    pid: int
+    protocol: int = 0
+
+
+class ProgressEvent(Event, frozen=True):
+    id: int
+    done: Count
+    total: Count
+    text: str = ""
+
+
+class DoneEvent(Event, frozen=True):
+    """`result` is read as what the request promises."""
+
+    id: int
+    result: Raw
+
+
+class FailedEvent(Event, frozen=True):
+    """`id` is None for a line that was not a request."""
+
+    id: int | None
+    error: Annotated[tuple[Diagnostic, ...], Meta(min_length=1)]
+
+
+class SupersededEvent(Event, frozen=True):
+    """A later run, or an interrupt, made the answer needless."""
+
+    id: int
+
+
+AnyEvent = ReadyEvent | ProgressEvent | DoneEvent | FailedEvent | SupersededEvent
+
+# --- lines -------------------------------------------------------------------------------------------------------
+
+
+class Asked(Struct, frozen=True):
+    """A request as it is sent."""
+
+    id: Count
+    request: AnyRequest
+
+
+def asked(number: int, request: Request[Any]) -> Asked:
+    """A request with its number; every `Request` is one of `AnyRequest`."""
+    return Asked(number, cast(AnyRequest, request))
+
+
+class _Numbered(Struct, frozen=True):
+    """The number of a line that cannot be read as a whole."""
+
+    id: Count
+
+
+class Malformed(Struct, frozen=True):
+    """A line that is not what this protocol says: the number that it names, if it does, and what is wrong."""
+
+    id: int | None
+    problem: str
+
+
+_ASKED = msgspec.json.Decoder(Asked)
+_EVENT = msgspec.json.Decoder(AnyEvent)
+_NUMBERED = msgspec.json.Decoder(_Numbered)
+_ENCODER = msgspec.json.Encoder()
+
+
+def line_of(message: Asked | Event) -> bytes:
+    return _ENCODER.encode(message) + b"\n"
+
+
+def done_line(number: int, reply: Struct) -> bytes:
+    """The line of a `DoneEvent`."""
+    return line_of(DoneEvent(number, Raw(_ENCODER.encode(reply))))
+
+
+def read_request(line: bytes) -> Asked | Malformed:
+    return _read(_ASKED, line)
+
+
+def read_event(line: bytes) -> AnyEvent | Malformed:
+    return _read(_EVENT, line)
+
+
+def read_reply(request: Request[ReplyT], event: DoneEvent) -> ReplyT | Malformed:
+    """What the engine answers to `request`."""
     try:
-        request = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return {"malformed": f"no JSON ({error})"}
-    return request if isinstance(request, dict) else {"malformed": "not an object"}
+        return msgspec.json.decode(event.result, type=request.reply_type())
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        return Malformed(event.id, problem_of(error))
+
+
+LineT = TypeVar("LineT")
+
+
+def _read(decoder: msgspec.json.Decoder[LineT], line: bytes) -> LineT | Malformed:
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        problem = problem_of(error)
+    try:
+        return Malformed(_NUMBERED.decode(line).id, problem)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return Malformed(None, problem)
+
+
+def too_long() -> Malformed:
+    return Malformed(None, f"a line of more than {MAX_LINE >> 20} MiB")
+
+
+def handles(value: Any) -> Iterator[Handle]:
+    """The handles of all tensors in a reply."""
+    if isinstance(value, Handle):
+        yield value
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from handles(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from handles(item)
+
+
+def other_protocol(window: int, engine: int) -> Diagnostic:
+    """Why a window and an engine cannot work together."""
+    return Diagnostic(
+        "other-protocol",
+        f"the engine process speaks protocol version {engine} and this program version {window}",
+        remedy="install the same version of Layerwright for both",
+    )

@@ -18,32 +18,63 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from app.engine import queries as asking
-from app.engine.frames import Playing, export_video
+from msgspec import Struct
+
+from app.engine import queries
+from app.engine.frames import Playing, export_video, fed_shape
 from app.engine.protocol import (
     MAX_LINE,
-    BadRequestError,
-    Params,
-    digests_of,
-    failure,
+    VERSION,
+    AnyRequest,
+    Asked,
+    DescribeInputRequest,
+    EmptyReply,
+    Event,
+    ExportVideoRequest,
+    FailedEvent,
+    GradientRequest,
+    HelloRequest,
+    InterruptRequest,
+    Malformed,
+    OpenReply,
+    OpenRequest,
+    PingReply,
+    PingRequest,
+    ProfileReply,
+    ProfileRequest,
+    QuitRequest,
+    ReadyEvent,
+    ReceptiveFieldRequest,
+    ReleaseInputRequest,
+    RunRequest,
+    SetInputReply,
+    SetInputRequest,
+    SetInputTensorRequest,
+    SetParamRequest,
+    SupersededEvent,
+    TensorStatus,
+    TraceNonfiniteRequest,
+    UpdateRequest,
+    WeightsRequest,
+    done_line,
     line_of,
-    request_of,
-    text_of,
-    whole_of,
+    other_protocol,
+    read_request,
+    too_long,
 )
 from app.engine.runs import Progress, Runs
 from designer.files.document import parse_document
-from designer.files.settings import DEFAULT_ENGINE
-from designer.files.weights import Weights, fill_missing, load_weights, required_weights
-from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from designer.files.weights import WeightReport, Weights, WeightStatus, fill_missing, load_weights, required_weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.registry import Registry, default_registry
-from designer.runtime.api import AUTO, RunOptions
+from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.custom_module import check_agreed
+from designer.runtime.interrupt import InterruptedRunError
 from designer.runtime.network import output_layers
 from designer.runtime.session import Session
-from designer.runtime.shared import SharedFolder
+from designer.runtime.shared import Handle, SharedFolder
 
 BEHIND = 3  # niceness: where cores are few, the window answers before the network goes on
 
@@ -55,17 +86,37 @@ def _check_sources(session: Session) -> None:
 
 
 class Worker:
-    """What the methods of the protocol do. Holds one opened network."""
+    """What the engine process does for each request. Holds one opened network."""
 
-    def __init__(self, shared: SharedFolder, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, shared: SharedFolder, send: Callable[[Event], None]) -> None:
         self._shared = shared
-        self._tell = tell
+        self._send = send
         self._session: Session | None = None
         self._weights_path: Path | None = None
         self._seed: int | None = None
         self._needed: dict[Any, Any] = {}
         self._playing = Playing(shared)
         self._runs = Runs(shared)
+        self._handlers: dict[type[AnyRequest], Callable[[Any, Progress], Struct]] = {
+            HelloRequest: lambda request, _: self._hello(request),
+            PingRequest: lambda request, _: PingReply(os.getpid()),
+            OpenRequest: lambda request, _: self._open(request),
+            UpdateRequest: lambda request, _: self._update(request),
+            SetInputRequest: lambda request, _: self._playing.feed(self.session, request),
+            SetInputTensorRequest: lambda request, _: self._set_tensor(request),
+            SetParamRequest: lambda request, _: self._set_param(request),
+            RunRequest: lambda request, progress: self._runs.run(self.session, request, progress),
+            InterruptRequest: lambda request, _: EmptyReply(),  # obeyed when it was read, see Server
+            ProfileRequest: self._profile,
+            WeightsRequest: lambda request, _: queries.weights(self.session, request, self._put),
+            GradientRequest: lambda request, _: queries.gradient_to_input(self.session, request, self._put),
+            ReceptiveFieldRequest: lambda request, _: queries.receptive_field(self.session, request),
+            TraceNonfiniteRequest: lambda request, _: queries.first_nonfinite(self.session),
+            DescribeInputRequest: lambda request, _: self._playing.describe(request),
+            ReleaseInputRequest: lambda request, _: self._playing.release(request),
+            ExportVideoRequest: lambda request, progress: export_video(self.session, request, progress),
+            QuitRequest: lambda request, _: EmptyReply(),  # see Server
+        }
 
     @property
     def session(self) -> Session:
@@ -73,71 +124,55 @@ class Worker:
             raise DiagnosticError(Diagnostic("nothing-open", "no network is open", remedy="send 'open' first"))
         return self._session
 
-    def answer(self, number: Any, method: str, params: Params) -> dict[str, Any]:
-        """Carry out one request; raises DiagnosticError or BadRequestError."""
-        methods: dict[str, Callable[[Any, Params], dict[str, Any]]] = {
-            "ping": self._ping,
-            "open": self._open,
-            "update": self._update,
-            "set_input": self._set_input,
-            "set_param": self._set_param,
-            "run": lambda number, params: self._runs.run(self.session, params, Progress(self._tell, number)),
-            "interrupt": lambda number, params: {},  # heard when it came, see Server
-            "profile": self._profile,
-            "describe_input": self._playing.describe,
-            "release_input": self._playing.release,
-            "export_video": lambda number, params: export_video(self.session, params, Progress(self._tell, number)),
-        }
-        if method in methods:
-            return methods[method](number, params)
-        if method in asking.METHODS:
-            return asking.METHODS[method](self.session, params, lambda arrays: self._runs.handed_over(arrays)[0])
-        known = ", ".join([*methods, *asking.METHODS, "quit"])
-        raise BadRequestError(f"there is no method '{method[:80]}'; known are {known}")
+    def answer(self, asked: Asked) -> Struct:
+        """Carry out one request; raises DiagnosticError or InterruptedRunError."""
+        return self._handlers[type(asked.request)](asked.request, Progress(self._send, asked.id))
 
     def interrupt(self) -> None:
         """End the run that goes on, from another thread."""
         self._runs.interrupt()
 
-    def _ping(self, number: Any, params: Params) -> dict[str, Any]:
-        return {"pid": os.getpid()}
+    def _put(self, arrays: Mapping[str, Array]) -> dict[str, Handle]:
+        return self._runs.handed_over(arrays)[0]
 
-    def _open(self, number: Any, params: Params) -> dict[str, Any]:
+    def _hello(self, request: HelloRequest) -> EmptyReply:
+        if request.protocol != VERSION:
+            raise DiagnosticError(other_protocol(request.protocol, VERSION))
+        return EmptyReply()
+
+    def _open(self, request: OpenRequest) -> OpenReply:
         self._session = None
         self._runs.forget()
         registry = default_registry()
-        graph, found = _parsed(params)
-        path, seed = params.get("weights"), params.get("seed")
-        if seed is not None and (type(seed) is not int or seed < 0):
-            raise BadRequestError("'seed' must be a whole number, 0 or more, or null")
-        self._weights_path = Path(text_of(params, "weights")) if path is not None else None
-        self._seed = seed
+        graph, found = _parsed(request.document)
+        self._weights_path = Path(request.weights) if request.weights is not None else None
+        self._seed = request.seed
         options = RunOptions(
-            text_of(params, "engine", DEFAULT_ENGINE),
-            text_of(params, "precision", "fp32"),
-            text_of(params, "layout", "nchw"),
-            text_of(params, "device", "cpu"),
-            whole_of(params, "threads", 0),
-            digests_of(params),
-            _tile(params),
+            request.engine,
+            request.precision,
+            request.layout,
+            request.device,
+            request.threads,
+            tuple(sorted(request.agreed)),
+            request.tile,
         )
         weights, inference = self._load(graph, registry)
         session = Session(graph, registry, weights, options)
         _check_sources(session)
         self._playing.only(graph.layers)
         self._session = session
-        return _report(weights, (*found, *registry.diagnostics, *inference.diagnostics()))
+        return _open_reply(weights, (*found, *registry.diagnostics, *inference.diagnostics()))
 
-    def _update(self, number: Any, params: Params) -> dict[str, Any]:
+    def _update(self, request: UpdateRequest) -> OpenReply:
         session = self.session
-        graph, found = _parsed(params)
+        graph, found = _parsed(request.document)
         before = self._needed
         weights, inference = self._load(graph, session.registry, session.weights)
         session.set_graph(graph)
         if self._needed != before:
             session.set_weights(weights)
         _check_sources(session)
-        return _report(session.weights, (*found, *inference.diagnostics()))
+        return _open_reply(session.weights, (*found, *inference.diagnostics()))
 
     def _load(self, graph: Graph, registry: Registry, known: Weights | None = None) -> tuple[Weights, Inference]:
         """The weights for `graph`: `known` while the network still needs the same tensors, else read again."""
@@ -153,68 +188,39 @@ class Worker:
         self._needed = dict(needed)
         return weights, inference
 
-    def _set_input(self, number: Any, params: Params) -> dict[str, Any]:
-        layer = text_of(params, "layer")
-        told: dict[str, Any] = {}
-        handle = params.get("handle")
-        if isinstance(handle, Mapping):
-            array = self._shared.get(handle)
-            try:
-                self.session.set_input(layer, array, picture=params.get("picture", True) is not False)
-            finally:
-                self._shared.free(handle)
-        else:
-            told = self._playing.feed(self.session, layer, params)
-        return {"shape": list(self.session.fed_input(layer)[1].shape), **told}
+    def _set_tensor(self, request: SetInputTensorRequest) -> SetInputReply:
+        array = self._shared.get(request.handle)
+        try:
+            self.session.set_input(request.layer, array, picture=request.picture)
+        finally:
+            self._shared.free(request.handle)
+        return SetInputReply(fed_shape(self.session, request.layer))
 
-    def _set_param(self, number: Any, params: Params) -> dict[str, Any]:
-        self.session.set_param(text_of(params, "layer"), text_of(params, "param"), text_of(params, "text"))
-        return {}
+    def _set_param(self, request: SetParamRequest) -> EmptyReply:
+        self.session.set_param(request.layer, request.param, request.text)
+        return EmptyReply()
 
-    def _profile(self, number: Any, params: Params) -> dict[str, Any]:
+    def _profile(self, request: ProfileRequest, progress: Progress) -> ProfileReply:
         from designer.profiling.timing import profile
 
-        iterations = max(1, whole_of(params, "iterations", 10))
-        return profile(self.session, iterations, progress=Progress(self._tell, number)).as_dict()
+        return ProfileReply(profile(self.session, request.iterations, progress=progress))
 
 
 def load_nothing(needed: Mapping[Any, Any]) -> Weights:
     """Weights for which nobody named a source: every needed tensor is missing."""
-    from designer.files.weights import WeightReport, WeightStatus
-
     return Weights(reports=tuple(WeightReport(k, WeightStatus.MISSING, w.shape) for k, w in needed.items()))
 
 
-def _parsed(params: Params) -> tuple[Graph, tuple[Diagnostic, ...]]:
-    reading = parse_document(text_of(params, "document").encode())
+def _parsed(document: str) -> tuple[Graph, tuple[Diagnostic, ...]]:
+    reading = parse_document(document.encode())
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
     return reading.graph, tuple(reading.diagnostics)
 
 
-def _tile(params: Params) -> int:
-    found = params.get("tile", AUTO)
-    if type(found) is not int or found < AUTO:
-        raise BadRequestError("'tile' must be a number of pixels, 0 for none or -1 for what memory asks for")
-    return found
-
-
-def _report(weights: Weights, found: Sequence[Diagnostic]) -> dict[str, Any]:
-    return {
-        "report": [
-            {
-                "layer": r.key.layer,
-                "tensor": r.key.tensor,
-                "status": r.status.value,
-                "needed": r.needed,
-                "found": r.found,
-                "source": r.source,
-            }
-            for r in weights.reports
-        ],
-        "note": weights.note,
-        "diagnostics": [d.as_dict() for d in found],
-    }
+def _open_reply(weights: Weights, found: Sequence[Diagnostic]) -> OpenReply:
+    report = (TensorStatus(r.key.layer, r.key.tensor, r.status, r.needed, r.found, r.source) for r in weights.reports)
+    return OpenReply(tuple(report), weights.note, tuple(found))
 
 
 class Server:
@@ -223,49 +229,45 @@ class Server:
     def __init__(self, requests: BinaryIO, replies: BinaryIO, shared: SharedFolder) -> None:
         self._requests = requests
         self._replies = replies
-        self._queue: deque[dict[str, Any] | None] = deque()
+        self._queue: deque[Asked | Malformed | None] = deque()
         self._arrived = threading.Condition()
         self._worker = Worker(shared, self._send)
 
     def serve(self) -> None:
         """Answer until `quit` or the end of the requests."""
         threading.Thread(target=self._read, name="requests", daemon=True).start()
-        self._send({"event": "ready", "pid": os.getpid()})
+        self._send(ReadyEvent(os.getpid(), VERSION))
         while True:
             with self._arrived:
                 self._arrived.wait_for(lambda: self._queue)
-                request = self._queue.popleft()
-                later = any(r is not None and r.get("method") in ("run", "interrupt") for r in self._queue)
-            if request is None:
+                asked = self._queue.popleft()
+                later = any(_ends_runs(other) for other in self._queue)
+            if asked is None:
                 return
-            if request.get("method") == "quit":
-                self._send({"id": request.get("id"), "result": {}})
-                return
-            if request.get("method") == "run" and later:
-                self._send({"id": request.get("id"), "result": {"superseded": True}})
+            if isinstance(asked, Malformed):
+                self._send(FailedEvent(asked.id, (_unreadable(asked),)))
+            elif isinstance(asked.request, RunRequest) and later:
+                self._send(SupersededEvent(asked.id))
             else:
-                self._answer(request)
+                self._answer(asked)
+                if isinstance(asked.request, QuitRequest):
+                    return
 
-    def _answer(self, request: dict[str, Any]) -> None:
-        number, method, params = request.get("id"), request.get("method"), request.get("params", {})
+    def _answer(self, asked: Asked) -> None:
+        method = asked.request.method
         try:
-            if "malformed" in request:
-                raise BadRequestError(str(request["malformed"]))
-            if not isinstance(method, str) or not isinstance(params, dict):
-                raise BadRequestError("a request needs 'method', a text, and 'params', an object")
-            line = line_of({"id": number, "result": self._worker.answer(number, method, params)})
+            line = done_line(asked.id, self._worker.answer(asked))
+        except InterruptedRunError:
+            line = line_of(SupersededEvent(asked.id))
         except DiagnosticError as error:
-            line = failure(number, *error.diagnostics)
-        except BadRequestError as error:
-            wrong = Diagnostic("bad-request", f"the engine got a request that it cannot read: {error}")
-            line = failure(number, wrong)
+            line = line_of(FailedEvent(asked.id, error.diagnostics))
         except MemoryError:
             full = Diagnostic(
                 "out-of-memory",
                 f"the memory of the machine was not enough for '{method}'",
                 remedy="use a smaller picture, or close other programs",
             )
-            line = failure(number, full)
+            line = line_of(FailedEvent(asked.id, (full,)))
         except BrokenPipeError:
             raise
         except Exception as error:  # a fault of ours or of a plugin must not end the process
@@ -273,14 +275,13 @@ class Server:
             fault = Diagnostic(
                 "internal-error",
                 f"'{method}' failed inside the engine: {type(error).__name__}: {error}",
-                Severity.ERROR,
                 remedy="launch again; if it stays, report it with the text above",
             )
-            line = failure(number, fault)
+            line = line_of(FailedEvent(asked.id, (fault,)))
         self._write(line)
 
-    def _send(self, message: dict[str, Any]) -> None:
-        self._write(line_of(message))
+    def _send(self, event: Event) -> None:
+        self._write(line_of(event))
 
     def _write(self, line: bytes) -> None:
         self._replies.write(line)
@@ -289,21 +290,22 @@ class Server:
     # --- the reading thread ---------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        while True:
-            line = self._requests.readline(MAX_LINE)
-            if not line:
-                break
-            if line.strip():
-                request = request_of(line)
-                self._put(request)
-                if request.get("method") == "interrupt":  # queued as well, for its reply and for a run that waits
-                    self._worker.interrupt()
+        while line := self._requests.readline(MAX_LINE):
+            if not line.endswith(b"\n") and len(line) == MAX_LINE:
+                while (rest := self._requests.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                    pass
+                self._put(too_long())
+            elif line.strip():
+                asked = read_request(line)
+                self._put(asked)
+                if isinstance(asked, Asked) and isinstance(asked.request, InterruptRequest):
+                    self._worker.interrupt()  # it is in the queue as well, for its reply and for a run that waits
         self._put(None)
         self._wait_for_listener()
 
-    def _put(self, request: dict[str, Any] | None) -> None:
+    def _put(self, asked: Asked | Malformed | None) -> None:
         with self._arrived:
-            self._queue.append(request)
+            self._queue.append(asked)
             self._arrived.notify()
 
     def _wait_for_listener(self) -> None:
@@ -316,6 +318,19 @@ class Server:
         while True:
             if any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(500)):
                 os._exit(0)
+
+
+def _ends_runs(asked: Asked | Malformed | None) -> bool:
+    """Whether a run before this is not worth its time."""
+    return isinstance(asked, Asked) and isinstance(asked.request, RunRequest | InterruptRequest)
+
+
+def _unreadable(line: Malformed) -> Diagnostic:
+    return Diagnostic(
+        "bad-request",
+        f"the engine got a request that it cannot read: {line.problem}",
+        remedy="launch again; if it stays, report it with this text",
+    )
 
 
 def _private_stdout() -> BinaryIO:

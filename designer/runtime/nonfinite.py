@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class NonFinite:
     total: int
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Literal["nan", "inf"]:
         return "nan" if self.nan else "inf"
 
     @property

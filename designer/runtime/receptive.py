@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Receptive:
     """`source` is "computed" (from the operators) or "measured" (from the gradient at the present values)."""
 
     box: Box
-    source: str
+    source: Literal["computed", "measured"]
     note: str = ""
 
 

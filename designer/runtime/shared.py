@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.units import binary
 
-_NAME = re.compile(r"[0-9a-f]{4,32}\.raw\Z")
-_DTYPES = ("float32", "float16", "float64", "int64", "int32", "int8", "uint8", "bool")
+DType = Literal["float32", "float16", "float64", "int64", "int32", "int8", "uint8", "bool"]
 
 
-class Handle(TypedDict):
-    """Where a tensor lies; plain data for JSON."""
+class Handle(Struct, frozen=True):
+    """Where a tensor is. One that was decoded names a file of the shared folder itself, never another place."""
 
-    file: str
-    shape: list[int]
-    dtype: str
+    file: Annotated[str, Meta(pattern=r"^[0-9a-f]{4,32}\.raw\Z")]
+    shape: Annotated[tuple[Annotated[int, Meta(ge=0, lt=1 << 48)], ...], Meta(max_length=16)]
+    dtype: DType
 
 
 class SharedFolder:
@@ -40,7 +38,7 @@ class SharedFolder:
         """Write `array`; the handle goes to the other process. DiagnosticError when the folder is full or gone."""
         name = f"{secrets.token_hex(8)}.raw"
         data = np.ascontiguousarray(array)
-        if data.dtype.name not in _DTYPES:
+        if data.dtype.name not in get_args(DType):
             raise ValueError(f"arrays of {data.dtype} cannot be shared")
         file = self.path / name
         try:
@@ -56,11 +54,11 @@ class SharedFolder:
                     remedy="use a smaller picture, or free space in shared memory",
                 )
             ) from error
-        return {"file": name, "shape": list(data.shape), "dtype": data.dtype.name}
+        return Handle(name, data.shape, data.dtype.name)  # type: ignore[arg-type]  # it is one of them
 
-    def get(self, handle: Mapping[str, Any]) -> NDArray[Any]:
+    def get(self, handle: Handle) -> NDArray[Any]:
         """The tensor as a read-only map of the file; it stays valid after `free`. DiagnosticError for a bad handle."""
-        path, shape, dtype = self._checked(handle)
+        path, shape, dtype = self.path / handle.file, handle.shape, np.dtype(handle.dtype)
         try:
             if prod(shape) * dtype.itemsize != path.stat().st_size:
                 raise _bad(handle, "its file has another size")
@@ -70,26 +68,16 @@ class SharedFolder:
         except OSError as error:
             raise _bad(handle, error.strerror or str(error)) from error
 
-    def free(self, handle: Mapping[str, Any]) -> None:
+    def free(self, handle: Handle) -> None:
         """Remove the tensor's file; a handle that is gone already is no error."""
-        self._checked(handle)[0].unlink(missing_ok=True)
-
-    def _checked(self, handle: Mapping[str, Any]) -> tuple[Path, tuple[int, ...], np.dtype[Any]]:
-        name, shape, dtype = handle.get("file"), handle.get("shape"), handle.get("dtype")
-        if not isinstance(name, str) or not _NAME.match(name):
-            raise _bad(handle, "it names no file of this folder")
-        if not isinstance(shape, list) or not all(type(d) is int and d >= 0 for d in shape) or len(shape) > 16:
-            raise _bad(handle, "its shape is not a list of whole numbers")
-        if dtype not in _DTYPES:
-            raise _bad(handle, f"its element type is not one of {', '.join(_DTYPES)}")
-        return self.path / name, tuple(shape), np.dtype(dtype)
+        (self.path / handle.file).unlink(missing_ok=True)
 
 
-def _bad(handle: Mapping[str, Any], reason: str) -> DiagnosticError:
+def _bad(handle: Handle, reason: str) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             "bad-handle",
-            f"the shared tensor {str(dict(handle))[:120]} cannot be used: {reason}",
+            f"the shared tensor {handle.file} cannot be used: {reason}",
             remedy="run again",
         )
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,10 +54,6 @@ class SourceInfo:
     variable: bool = False
     times: tuple[float, ...] = ()  # of frames that last differently long, in seconds from the first
     names: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {**asdict(self), "times": list(self.times), "names": list(self.names)}
 
 
 def kind_of(path: Path) -> str:

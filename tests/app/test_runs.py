@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
+from app.engine.protocol import RunRequest
 from app.engine.runs import Progress, Runs
 from designer.files.document import parse_document
 from designer.files.weights import Weights
@@ -27,6 +28,6 @@ def test_results_above_the_cap_are_named_in_the_note(tmp_path):
     assert graph is not None
     session = Session(graph, load(entry_points=False), Weights(), RunOptions(threads=1), keep_bytes=100)
     session.set_input("image", np.zeros((1, 3, 16, 16), np.float32), picture=True)
-    reply = Runs(SharedFolder(tmp_path)).run(session, {}, Progress(lambda message: None, 1))
-    assert "not kept" in reply["note"]
-    assert "noise" in reply["note"]
+    reply = Runs(SharedFolder(tmp_path)).run(session, RunRequest(), Progress(lambda message: None, 1))
+    assert "not kept" in reply.note
+    assert "noise" in reply.note

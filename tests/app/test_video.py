@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +11,17 @@ import pytest
 pytest.importorskip("cv2")
 pytest.importorskip("onnxruntime")
 
+from engine_peer import Peer
 from video_files import make_uneven_video, make_video, picture_of
 
 from app.cli import main as cli
+from app.engine.protocol import (
+    DescribeInputRequest,
+    ExportVideoRequest,
+    ReleaseInputRequest,
+    RunRequest,
+    SetInputRequest,
+)
 from app.engine.video_job import VideoJob, process
 from designer.files.document import parse_document
 from designer.files.weights import Weights, fill_missing, required_weights
@@ -26,7 +31,6 @@ from designer.operators.registry import default_registry
 from designer.runtime.api import RunOptions
 from designer.runtime.images import to_uint8, write_image
 from designer.runtime.session import Session
-from designer.runtime.shared import SharedFolder
 from designer.runtime.video import VideoReader
 
 ROOT = Path(__file__).parents[2]
@@ -197,32 +201,6 @@ def test_a_fault_halfway_keeps_the_old_video(tmp_path, still):
     assert sorted(os.listdir(tmp_path)) == ["clip.mkv", "made.mkv", "still.png"]
 
 
-class Peer:
-    """A worker and its pipes."""
-
-    def __init__(self, folder):
-        self.shared = SharedFolder(folder)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "app.engine.worker", "--shared", str(folder)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-        assert b"ready" in self.process.stdout.readline()
-
-    def ask(self, method, **params):
-        self.process.stdin.write(json.dumps({"id": 1, "method": method, "params": params}).encode() + b"\n")
-        self.process.stdin.flush()
-        while True:
-            reply = json.loads(self.process.stdout.readline())
-            if "event" not in reply:
-                return reply["result"] if "result" in reply else reply["error"][0]
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-
-
 @pytest.fixture
 def peer(tmp_path):
     folder = tmp_path / "shared"
@@ -234,51 +212,48 @@ def peer(tmp_path):
 
 def test_the_engine_process_plays(tmp_path, still, peer):
     clip = make_video(tmp_path / "clip.mkv", 6, fps=30)
-    told = peer.ask("describe_input", path=str(clip), frame=2)
-    assert (told["kind"], told["frames"], told["fps"], told["width"]) == ("video", 6, 30.0, 64)
-    np.testing.assert_array_equal(peer.shared.get(told["preview"]), picture_of(2))
-    peer.shared.free(told["preview"])
-    assert peer.ask("open", document=NETWORK, seed=3, threads=1)["report"]
-    assert peer.ask("set_input", layer="still", path=str(still))["shape"] == [1, 3, 48, 64]
+    told = peer.ask(DescribeInputRequest(str(clip), 2))
+    assert (told.info.kind, told.info.frames, told.info.fps, told.info.width) == ("video", 6, 30.0, 64)
+    np.testing.assert_array_equal(peer.take(told.preview), picture_of(2))
+    assert peer.open(NETWORK, seed=3).report
+    assert peer.ask(SetInputRequest("still", str(still))).shape == (1, 3, 48, 64)
     session = session_of()
     for frame in (0, 1, 2, 5, 3):
-        assert peer.ask("set_input", layer="clip", path=str(clip), frame=frame)["frame"] == frame
-        reply = peer.ask("run")
-        np.testing.assert_array_equal(peer.shared.get(reply["outputs"]["out"]), expected(session, still, frame))
-        peer.shared.free(reply["outputs"]["out"])
-    assert peer.ask("set_input", layer="clip", path=str(clip), frame=6)["code"] == "no-such-frame"
+        assert peer.ask(SetInputRequest("clip", str(clip), frame)).frame == frame
+        made = peer.take(peer.ask(RunRequest()).outputs["out"])
+        np.testing.assert_array_equal(made, expected(session, still, frame))
+    assert peer.refused(SetInputRequest("clip", str(clip), 6)).code == "no-such-frame"
     assert list((tmp_path / "shared").iterdir()) == []
 
 
 def test_the_engine_process_takes_a_camera(tmp_path, still, peer):
     device = make_video(tmp_path / "device.mkv", 5, fps=60)  # stands for a device
-    peer.ask("open", document=NETWORK, seed=3, threads=1)
-    first = peer.ask("set_input", layer="clip", path=f"camera:{device}")
-    later = peer.ask("set_input", layer="clip", path=f"camera:{device}")
-    assert later["frame"] > first["frame"] >= 1
-    assert later["fps"] > 0
-    assert peer.ask("describe_input", path=f"camera:{device}", frame="no number")["code"] == "bad-request"
-    missing = peer.ask("set_input", layer="clip", path="camera:97")
-    assert missing["code"] == "no-camera"
-    assert "97" in missing["message"]
-    assert peer.ask("release_input", layer="clip") == {}
+    peer.open(NETWORK, seed=3)
+    first = peer.ask(SetInputRequest("clip", f"camera:{device}"))
+    later = peer.ask(SetInputRequest("clip", f"camera:{device}"))
+    assert later.frame > first.frame >= 1
+    assert later.fps > 0
+    missing = peer.refused(SetInputRequest("clip", "camera:97"))
+    assert missing.code == "no-camera"
+    assert "97" in missing.message
+    peer.ask(ReleaseInputRequest("clip"))
 
 
 def test_values_above_one_are_told(tmp_path, peer):
     array = np.linspace(-1, 6, 3 * 48 * 64, dtype=np.float32).reshape(1, 3, 48, 64)
     np.save(tmp_path / "a.npy", array)
-    peer.ask("open", document=NETWORK, seed=3, threads=1)
-    assert peer.ask("set_input", layer="clip", path=str(tmp_path / "a.npy"))["range"] == [-1.0, 6.0]
+    peer.open(NETWORK, seed=3)
+    assert peer.ask(SetInputRequest("clip", str(tmp_path / "a.npy"))).range == (-1.0, 6.0)
 
 
 def test_a_video_is_exported_by_the_engine_process(tmp_path, still, peer):
     clip = make_video(tmp_path / "clip.mkv", 6)
-    peer.ask("open", document=NETWORK, seed=3, threads=1)
+    peer.open(NETWORK, seed=3)
     inputs = {"clip": str(clip), "still": str(still)}
-    reply = peer.ask("export_video", inputs=inputs, outputs={"out": str(tmp_path / "made.mkv")}, start=1, stop=4)
-    assert reply["frames"] == 3
+    reply = peer.ask(ExportVideoRequest(inputs, {"out": str(tmp_path / "made.mkv")}, 1, 4))
+    assert reply.frames == 3
     session = session_of()
     with VideoReader(tmp_path / "made.mkv") as made:
         np.testing.assert_array_equal(made.read(2), to_uint8(expected(session, still, 3)))
-    wrong = peer.ask("export_video", inputs=inputs, outputs={"out": str(tmp_path / "none" / "made.mkv")})
-    assert wrong["code"] == "cannot-write-video"
+    wrong = peer.refused(ExportVideoRequest(inputs, {"out": str(tmp_path / "none" / "made.mkv")}))
+    assert wrong.code == "cannot-write-video"

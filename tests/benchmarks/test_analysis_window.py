@@ -74,7 +74,7 @@ def window(benchmark, qtbot: QtBot, tmp_path: Path) -> MainWindow:
     made.files.open(samples.path("denoiser_analyze.xml"))
     made.start_engine_client()
     analysis = analysis_of(made.context)
-    analysis.set_input("input_image", tmp_path / "photograph_0.png")
+    analysis.inputs.set_file("input_image", tmp_path / "photograph_0.png")
     made.run_analysis()
     qtbot.waitUntil(lambda: analysis.phase in (Phase.READY, Phase.WEIGHTS), timeout=WAIT)
     if analysis.phase is Phase.WEIGHTS:
@@ -117,7 +117,7 @@ def test_no_frame_hangs(benchmark, report: Report, window: MainWindow, qtbot: Qt
 
     def open_photograph() -> None:
         for number in (1, 0):
-            analysis.set_input("input_image", tmp_path / f"photograph_{number}.png")
+            analysis.inputs.set_file("input_image", tmp_path / f"photograph_{number}.png")
             qtbot.waitUntil(lambda: analysis.phase is Phase.RUNNING, timeout=WAIT)
             settle(window, qtbot)
 
@@ -165,7 +165,7 @@ def test_a_thousand_moves_leave_memory_where_it_was(
     def memory() -> dict[str, float]:
         gc.collect()
         own, worker = psutil.Process(), psutil.Process(engine.pid)
-        folder = engine._folder
+        folder = engine.folder
         assert folder is not None
         shared = sum(path.stat().st_size for path in folder.iterdir())
         return {

@@ -67,7 +67,7 @@ def test_playing(benchmark, report: Report, qtbot: QtBot, tmp_path: Path) -> Non
     window.docks.set_workspace(ANALYSIS)
     window.start_engine_client()
     analysis = analysis_of(window.context)
-    analysis.set_input(LAYER, clip)
+    analysis.inputs.set_file(LAYER, clip)
     qtbot.waitUntil(lambda: analysis.playback.tracks[LAYER].frames > 0, timeout=WAIT)
     track: Track = analysis.playback.tracks[LAYER]
     analysis.playback.set_way(LAYER, every=True, loop=False, speed=4.0)
@@ -95,7 +95,7 @@ def test_playing(benchmark, report: Report, qtbot: QtBot, tmp_path: Path) -> Non
     assert shown == sorted(shown)
     assert set(range(1, frames)) <= set(shown)
     assert track.dropped == 0
-    folder = analysis.engine._folder
+    folder = analysis.engine.folder
     assert folder is not None
     assert not list(folder.iterdir())  # all that was shared was taken and freed
     grown = [(b - a) / MEBI for a, b in zip(memory[0], memory[-1], strict=True)]

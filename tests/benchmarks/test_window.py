@@ -144,7 +144,7 @@ def test_image_after_the_slider(benchmark, report, qtbot, tmp_path: Path) -> Non
     window.files.open(samples.path("denoiser_analyze.xml"))
     window.start_engine_client()
     analysis = analysis_of(window.context)
-    analysis.set_input("input_image", tmp_path / "photograph.png")
+    analysis.inputs.set_file("input_image", tmp_path / "photograph.png")
     window.run_analysis()
     analysis.launch_random()
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=120_000)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QPushButton, QSli
 from pytestqt.qtbot import QtBot
 
 import samples
+from app.ui.engine.analysis import analysis_of
 from app.ui.shell.window import MainWindow
 
 pytestmark = [pytest.mark.gui, pytest.mark.story, pytest.mark.slow]
@@ -143,7 +144,7 @@ def analyse(player: Player) -> None:
     """Launch the analysis, choose a photograph, drag Noise and Mix, and see the picture follow."""
     context = player.window.context
     player.menu("Run", "Launch Analysis")
-    analysis = player.wait(lambda: context.analysis)
+    analysis = analysis_of(context)
     player.wait(lambda: analysis.result is not None and not analysis.stale, 90)
     first = analysis.result
     player.click(player.find(QToolButton, "analysis.input.input_image.photographs"))
@@ -164,13 +165,13 @@ def analyse(player: Player) -> None:
 
 def inspect(player: Player) -> None:
     """Double-click a hidden layer in the Network Overview and see its channels."""
-    context = player.window.context
+    analysis = analysis_of(player.window.context)
     player.gui(lambda: player.window.docks.show("network_overview"))
     place = player.cell(player.find(QAbstractItemView, "network_overview.steps"), "conv_2s")
     player.click_at(place, times=2)
     layer = player.find(QWidget, "channel_inspector.layer")
     player.wait(lambda: "conv_2s" in str(layer.property("currentText")))
-    player.wait(lambda: "conv_2s" in context.analysis.result.captures, 60)
+    player.wait(lambda: "conv_2s" in analysis.result.captures, 60)
     player.shoot("channel_inspector")
 
 

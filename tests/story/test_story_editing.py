@@ -22,6 +22,7 @@ from pytestqt.qtbot import QtBot
 
 import samples
 from app.ui.compare.window import SideWindow
+from app.ui.engine.analysis import analysis_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.shell.window import MainWindow
 from designer.files.document import read_document
@@ -161,7 +162,7 @@ def probe(player: Player) -> None:
     context = player.window.context
     at_the_canvas(player)
     player.keys("F5")
-    analysis = player.wait(lambda: context.analysis)
+    analysis = analysis_of(context)
     player.wait(lambda: analysis.result is not None and not analysis.stale, 90)
     player.gui(lambda: player.window.docks.show("network_overview"))
     steps = player.find(QAbstractItemView, "network_overview.steps")

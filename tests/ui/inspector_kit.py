@@ -29,7 +29,7 @@ class Inspecting(kit.Launched):
         """With a hidden convolution of 8 channels, a picture, and random weights."""
         made = cls(qtbot, engine)
         made.open(kit.small_network(8))
-        made.analysis.set_input("input_0", kit.picture(folder))
+        made.analysis.inputs.set_file("input_0", kit.picture(folder))
         made.launch_random()
         return made
 

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.engine.protocol import OpenRequest
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.engine.client import EngineClient
@@ -84,7 +85,7 @@ def test_without_a_document_the_panel_says_what_will_stand_there(bench: Bench) -
 
 def test_missing_weights_are_asked_for_and_random_ones_are_marked(bench: Bench, tmp_path: Path) -> None:
     bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.click("analysis.launch")
     bench.wait(Phase.WEIGHTS)
     assert "2 weights are missing" in bench.label("analysis.notice.text")
@@ -103,7 +104,7 @@ def test_weights_of_a_folder_are_used(bench: Bench, tmp_path: Path) -> None:
     np.save(tmp_path / "conv_0_bias.npy", np.zeros(3, np.float32))
     graph = small_network()
     bench.open(graph)
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.analysis.choose_weights(tmp_path)
     bench.wait(Phase.READY)
     assert bench.view.note == ""
@@ -116,7 +117,7 @@ def test_weights_of_a_folder_are_used(bench: Bench, tmp_path: Path) -> None:
 def test_a_slider_moves_the_picture_reruns_only_mix_and_is_one_undo_step(bench: Bench, tmp_path: Path) -> None:
     document = bench.open(small_network())
     before = write_document(document.graph)
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     first = bench.output()
     slider = bench.find(QSlider, "analysis.mix_0.amount")
@@ -137,7 +138,7 @@ def test_a_slider_moves_the_picture_reruns_only_mix_and_is_one_undo_step(bench: 
 
 def test_the_split_line_is_dragged_on_the_picture(bench: Bench, tmp_path: Path) -> None:
     document = bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     document.history.mark_clean()  # the picture and the random weights are steps of their own
     view, qtbot = bench.view, bench.qtbot
@@ -154,7 +155,7 @@ def test_the_split_line_is_dragged_on_the_picture(bench: Bench, tmp_path: Path) 
 
 def test_the_value_under_the_cursor_and_zoom(bench: Bench, tmp_path: Path) -> None:
     bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     view = bench.view
     bench.qtbot.mouseMove(view, view.place_of(20.5, 3.5).toPoint())
@@ -172,7 +173,7 @@ def test_options_of_another_kind_appear_and_a_wrong_recipe_is_told_where_it_stan
     bench: Bench, tmp_path: Path
 ) -> None:
     document = bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     box = bench.find(QComboBox, "analysis.mix_0.selection")
     assert isinstance(box, QComboBox)
@@ -209,17 +210,17 @@ def test_a_file_is_dropped_in(bench: Bench, tmp_path: Path) -> None:
 
 def test_a_picture_that_is_none_is_told_beside_it_and_another_mends_it(bench: Bench, tmp_path: Path) -> None:
     bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     before = bench.output()
     bad = tmp_path / "bad.png"
     bad.write_text("no picture at all")
-    bench.analysis.set_input("input_0", bad)
+    bench.analysis.inputs.set_file("input_0", bad)
     bench.wait(Phase.BLOCKED)
     assert "bad.png" in bench.label("analysis.input.input_0.problem")
     assert bench.output() is before
     assert bench.view.dimmed
-    bench.analysis.set_input("input_0", picture(tmp_path, "good.png"))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path, "good.png"))
     bench.wait(Phase.READY)
     assert bench.label("analysis.input.input_0.problem") == ""
     assert not bench.view.dimmed
@@ -227,7 +228,7 @@ def test_a_picture_that_is_none_is_told_beside_it_and_another_mends_it(bench: Be
 
 def test_a_network_that_cannot_run_says_why_and_goes_on_when_mended(bench: Bench, tmp_path: Path) -> None:
     document = bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     document.do(lambda g: remove_layers(g, ["conv_0"]))
     bench.wait(Phase.BLOCKED)
@@ -243,18 +244,18 @@ def test_values_that_are_no_numbers_are_told_on_the_picture(bench: Bench, tmp_pa
     array = np.random.default_rng(0).random((1, 3, 16, 24), np.float32)
     array[:, :, :4] = np.nan
     np.save(tmp_path / "broken.npy", array)
-    bench.analysis.set_input("input_0", tmp_path / "broken.npy")
+    bench.analysis.inputs.set_file("input_0", tmp_path / "broken.npy")
     bench.launch_random()
     assert bench.analysis.result is not None
     share = bench.analysis.result.nonfinite["output_0"]
     assert bench.view.note == f"random weights (seed 0); {100 * share:.3g} % of the values are no numbers"
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.qtbot.waitUntil(lambda: bench.view.note == "random weights (seed 0)", timeout=WAIT)
 
 
 def test_an_edit_of_the_network_is_followed(bench: Bench, tmp_path: Path) -> None:
     document = bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     first = bench.output()
     document.do(lambda g: set_params(g, {"conv_0": {"kernel": "5x5"}}))
@@ -266,7 +267,7 @@ def test_a_killed_engine_is_explained_the_document_is_whole_and_restart_goes_on(
     bench: Bench, tmp_path: Path, engine: EngineClient
 ) -> None:
     document = bench.open(small_network(64))
-    bench.analysis.set_input("input_0", picture(tmp_path, size=(768, 768)))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path, size=(768, 768)))
     bench.launch_random()
     document.do(lambda g: set_params(g, {"noise_0": {"seed": "5"}}))
     text = write_document(document.graph)
@@ -287,7 +288,7 @@ def test_a_killed_engine_is_explained_the_document_is_whole_and_restart_goes_on(
 
 def test_an_engine_that_dies_at_rest_is_told_too(bench: Bench, tmp_path: Path, engine: EngineClient) -> None:
     document = bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     os.kill(engine.pid, signal.SIGKILL)
     bench.wait(Phase.FAILED)
@@ -300,11 +301,11 @@ def test_an_engine_that_dies_at_rest_is_told_too(bench: Bench, tmp_path: Path, e
 
 def test_another_panel_may_use_the_engine_in_between(bench: Bench, tmp_path: Path, engine: EngineClient) -> None:
     document = bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     first = bench.output()
     other = write_document(small_network(4)).decode()
-    engine.request("open", {"document": other, "weights": None, "seed": 3})
+    engine.ask(OpenRequest(other, seed=3), bench.analysis)
     document.do(lambda g: set_params(g, {"mix_0": {"amount": "0.75"}}))
     bench.qtbot.waitUntil(lambda: not np.array_equal(bench.output(), first), timeout=WAIT)
     document.undo()
@@ -313,7 +314,7 @@ def test_another_panel_may_use_the_engine_in_between(bench: Bench, tmp_path: Pat
 
 def test_a_restless_slider_ends_on_its_last_value(bench: Bench, tmp_path: Path) -> None:
     document = bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path, size=(200, 100)))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path, size=(200, 100)))
     bench.launch_random()
     for step in range(60):
         document.do(lambda g, s=step: set_params(g, {"mix_0": {"amount": f"{s / 100}"}}, merge_key="drag"))
@@ -331,17 +332,17 @@ def test_a_restless_slider_ends_on_its_last_value(bench: Bench, tmp_path: Path) 
 def test_a_renamed_input_keeps_its_picture(bench: Bench, tmp_path: Path) -> None:
     document = bench.open(small_network())
     path = picture(tmp_path)
-    bench.analysis.set_input("input_0", path)
+    bench.analysis.inputs.set_file("input_0", path)
     bench.launch_random()
     document.do(lambda g: rename_layer(g, "input_0", "photo"))
     assert dict(document.settings.input_files) == {"photo": str(path)}
-    bench.qtbot.waitUntil(lambda: "photo" in bench.analysis.input_shapes, timeout=WAIT)
+    bench.qtbot.waitUntil(lambda: "photo" in bench.analysis.inputs.shapes, timeout=WAIT)
     bench.wait(Phase.READY)
 
 
 def test_stop_ends_a_run_and_launch_goes_on(bench: Bench, tmp_path: Path) -> None:
     bench.open(small_network(64))
-    bench.analysis.set_input("input_0", picture(tmp_path, size=(768, 768)))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path, size=(768, 768)))
     bench.analysis.launch_random()
     bench.qtbot.waitUntil(lambda: bench.find(QPushButton, "analysis.stop").isEnabled(), timeout=WAIT)
     bench.click("analysis.stop")
@@ -353,12 +354,12 @@ def test_stop_ends_a_run_and_launch_goes_on(bench: Bench, tmp_path: Path) -> Non
 
 def test_another_document_starts_clean_and_late_replies_are_dropped(bench: Bench, tmp_path: Path) -> None:
     bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.analysis.launch_random()
     bench.open(small_network(8))
     assert bench.analysis.phase is Phase.IDLE
     assert bench.view.image is None
-    bench.analysis.set_input("input_0", picture(tmp_path, size=(32, 32)))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path, size=(32, 32)))
     bench.launch_random()
     assert bench.output().shape[-2:] == (32, 32)
 
@@ -398,7 +399,7 @@ def test_the_shown_picture_is_saved_and_copied(
     bench.open(small_network())
     export = bench.find(QToolButton, "analysis.output.output_0.export")
     assert not export.isEnabled()
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     assert export.isEnabled()
     for way, ending in (("picture", ".png"), ("tensor", ".npy")):
@@ -415,7 +416,7 @@ def test_the_shown_picture_is_saved_and_copied(
 def test_a_flickering_mix_takes_turns_only_while_it_is_seen(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
     bench = Bench(qtbot, engine)
     document = bench.open(small_network())
-    bench.analysis.set_input("input_0", picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.launch_random()
     document.do(lambda g: set_params(g, {"mix_0": {"selection": "flicker"}}))
     assert bench.panel.flicker.running
@@ -462,5 +463,5 @@ def test_a_test_pattern_is_chosen_without_a_file(qtbot: QtBot, engine: EngineCli
     assert document.settings.input_files == {"input_0": "pattern:zone_plate"}
     assert bench.label("analysis.input.input_0.file") == "zone plate"
     bench.launch_random()
-    assert bench.analysis.input_shapes["input_0"] == (1, 3, 16, 24)
+    assert bench.analysis.inputs.shapes["input_0"] == (1, 3, 16, 24)
     assert bench.output().shape == (1, 3, 16, 24)

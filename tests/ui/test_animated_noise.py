@@ -13,6 +13,7 @@ from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
 from app.ui.shell.panels import ANALYSIS
@@ -33,7 +34,7 @@ def test_frames_differ_while_it_is_seen_and_the_document_stays(
     qtbot.addWidget(panel)
     panel.show()
     document = bench.open(kit.small_network())
-    bench.analysis.set_input("input_0", kit.picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     bench.launch_random()
     assert bench.analysis.result is not None
     still = bench.analysis.result.outputs[OUT].copy()
@@ -89,9 +90,9 @@ def test_a_window_may_close_while_noise_moves(qtbot: QtBot, tmp_path: Path) -> N
     window.show()
     assert window.files.open(tmp_path / "moving.xml")
     window.docks.set_workspace(ANALYSIS)
-    analysis = window.context.analysis
+    analysis = analysis_of(window.context)
     assert analysis is not None
-    analysis.set_input("input_0", kit.picture(tmp_path))
+    analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     analysis.launch_random()
     panel = window.docks.panel("analysis")
     assert isinstance(panel, AnalysisPanel)

@@ -184,7 +184,7 @@ def test_bad_weights_are_asked_about_and_never_run(bench: Bench, tmp_path: Path,
     before = write_document(document.graph)
     analysis = analysis_of(bench.window.context)
     np.save(tmp_path / "in.npy", np.zeros((1, 3, 16, 16), np.float32))
-    analysis.set_input("input", tmp_path / "in.npy")
+    analysis.inputs.set_file("input", tmp_path / "in.npy")
     for number, path in enumerate(WEIGHTS):
         source = path
         if path.suffix in (".npy", ".bin"):
@@ -253,13 +253,13 @@ def test_pictures_that_are_none_are_told_and_another_mends_it(bench: Bench, tmp_
         bench.qtbot.mouseClick(button(bench, "analysis.input.input.open"), Qt.MouseButton.LeftButton)
         bench.qtbot.waitUntil(lambda: analysis.phase is Phase.BLOCKED, timeout=WAIT)
         assert name in label(bench, "analysis.notice.text")
-        assert analysis.input_errors["input"]
+        assert analysis.inputs.errors["input"]
         assert analysis.result is not None  # the last good picture stays, dimmed
         np.save(tmp_path / "good.npy", np.zeros((1, 3, 16, 16), np.float32))
         bench.patch.setattr(QFileDialog, "getOpenFileName", lambda *a, **k: (str(tmp_path / "good.npy"), ""))
         bench.qtbot.mouseClick(button(bench, "analysis.input.input.open"), Qt.MouseButton.LeftButton)
         bench.qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
-        assert not analysis.input_errors
+        assert not analysis.inputs.errors
     assert write_document(document.graph) == before
 
 

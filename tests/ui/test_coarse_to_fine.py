@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +12,17 @@ import analysis_kit as kit
 from PySide6.QtCore import QObject, Signal
 from pytestqt.qtbot import QtBot
 
+from app.engine.protocol import EmptyReply, InterruptRequest, OpenReply, OpenRequest, Request, RunReply, RunRequest
 from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.call import EngineCall
 from app.ui.engine.client import EngineClient
-from app.ui.engine.coarse_to_fine import Haste
 from app.ui.engine.result import Phase
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.commands import set_params
 from designer.graph.inference import Inference
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
+from designer.runtime.shared import Handle
 
 pytestmark = pytest.mark.gui
 OUT = "output_0"
@@ -38,34 +38,32 @@ class SlowEngine(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self.session = 0
+        self.opened: EngineCall | None = None
         self.running = True
-        self.asked: list[tuple[str, dict[str, Any], Callable[..., None] | None]] = []
+        self.calls: list[EngineCall] = []
 
-    def request(self, method: str, params: Mapping[str, Any] | None = None, on_result=None, on_error=None) -> int:
-        if method == "open":
-            self.session += 1
-        self.asked.append((method, dict(params or {}), on_result))
-        return len(self.asked)
+    def ask(self, request, owner, done=None, failed=None, *, superseded=None, progress=None) -> EngineCall:
+        call = EngineCall(request, owner, done, failed, superseded, progress)
+        if isinstance(request, OpenRequest):
+            self.opened = call
+        self.calls.append(call)
+        return call
 
-    def take(self, handle: Mapping[str, Any]) -> np.ndarray:
-        return np.full((1, 3, 4, 4), handle["value"], np.float32)
+    def take(self, handle: Handle) -> np.ndarray:
+        return np.full((1, 3, 4, 4), float(handle.file), np.float32)
 
-    def waiting(self, method: str) -> list[dict[str, Any]]:
-        return [params for name, params, _ in self.asked if name == method]
+    def waiting(self, kind: type[Request]) -> list[Request]:
+        return [call.request for call in self.calls if isinstance(call.request, kind)]
 
-    def answer(self, method: str, **result: Any) -> None:
-        """Reply to the oldest request of that name, and to all that are not runs before it."""
-        for number, (name, _, on_result) in enumerate(self.asked):
-            if name == method:
-                del self.asked[number]
-                if on_result is not None:
-                    on_result(result)
-                return
-        raise AssertionError(f"nobody asked for {method}")
+    def next(self, kind: type[Request]) -> EngineCall:
+        """The oldest request of that kind, which is answered now."""
+        call = next(call for call in self.calls if isinstance(call.request, kind))
+        self.calls.remove(call)
+        return call
 
     def ran(self, value: float, coarse: int = 0) -> None:
-        self.answer("run", outputs={OUT: {"value": value}}, coarse=coarse)
+        outputs = {OUT: Handle(str(value), (1, 3, 4, 4), "float32")}
+        self.next(RunRequest).finish(RunReply(outputs, coarse=coarse))
 
 
 class Slow(kit.Launched):
@@ -76,7 +74,7 @@ class Slow(kit.Launched):
         self.analysis.result_changed.connect(self.note)
         self.document = self.open(kit.small_network())
         self.analysis.launch_random()
-        self.slow.answer("open")
+        self.slow.next(OpenRequest).finish(OpenReply())
         self.slow.ran(0.0)
         assert self.analysis.phase is Phase.READY
 
@@ -88,8 +86,8 @@ class Slow(kit.Launched):
     def move(self, value: float) -> None:
         self.document.do(lambda g: set_params(g, {"noise_0": {"scale": f"{value}"}}, merge_key="drag"))
 
-    def runs(self) -> list[dict[str, Any]]:
-        return self.slow.waiting("run")
+    def runs(self) -> list[RunRequest]:
+        return self.slow.waiting(RunRequest)
 
 
 @pytest.fixture
@@ -100,13 +98,13 @@ def slow(qtbot: QtBot) -> Slow:
 def test_the_first_picture_is_a_full_one(slow: Slow) -> None:
     assert slow.seen == [(0.0, 0)]
     slow.analysis.launch()
-    slow.slow.answer("open")
-    assert [run["budget"] for run in slow.runs()] == [0]
+    slow.slow.next(OpenRequest).finish(OpenReply())
+    assert [run.budget for run in slow.runs()] == [0]
 
 
 def test_a_moving_slider_gets_a_coarse_picture_and_then_the_full_one(slow: Slow) -> None:
     slow.move(0.2)
-    assert [run["budget"] for run in slow.runs()] == [40]
+    assert [run.budget for run in slow.runs()] == [40]
     slow.slow.ran(1.0, coarse=2)
     assert slow.analysis.phase is Phase.RUNNING
     assert "preview at 1/2" in slow.analysis.message
@@ -115,7 +113,7 @@ def test_a_moving_slider_gets_a_coarse_picture_and_then_the_full_one(slow: Slow)
     assert not slow.analysis.stale
     assert slow.runs() == []  # it may go on moving
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
-    assert [run["budget"] for run in slow.runs()] == [0]
+    assert [run.budget for run in slow.runs()] == [0]
     slow.slow.ran(2.0)
     assert slow.seen[1:] == [(1.0, 2), (2.0, 0)]
     assert slow.analysis.phase is Phase.READY
@@ -125,7 +123,7 @@ def test_a_fast_network_gets_no_second_run(slow: Slow) -> None:
     slow.move(0.2)
     slow.slow.ran(1.0)
     assert slow.analysis.phase is Phase.READY
-    assert not slow.analysis._haste._timer.isActive()  # nothing will follow
+    assert not slow.analysis._coarse_to_fine._timer.isActive()  # nothing will follow
     assert slow.runs() == []
 
 
@@ -134,7 +132,7 @@ def test_while_it_moves_there_is_one_run_at_a_time_and_the_latest_wish_wins(slow
         slow.move(0.2 + number / 100)
         assert len(slow.runs()) == 1
     slow.slow.ran(1.0, coarse=4)
-    assert [run["budget"] for run in slow.runs()] == [40]
+    assert [run.budget for run in slow.runs()] == [40]
     slow.slow.ran(2.0, coarse=4)
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
     slow.slow.ran(3.0)
@@ -146,12 +144,12 @@ def test_moving_again_gives_up_the_full_run(slow: Slow) -> None:
     slow.slow.ran(1.0, coarse=2)
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
     slow.move(0.3)
-    assert len(slow.slow.waiting("interrupt")) == 1
+    assert len(slow.slow.waiting(InterruptRequest)) == 1
     slow.move(0.31)
-    assert len(slow.slow.waiting("interrupt")) == 1
-    slow.slow.answer("run", superseded=True)
-    slow.slow.answer("interrupt")
-    assert [run["budget"] for run in slow.runs()] == [40]
+    assert len(slow.slow.waiting(InterruptRequest)) == 1
+    slow.slow.next(RunRequest).supersede()
+    slow.slow.next(InterruptRequest).finish(EmptyReply())
+    assert [run.budget for run in slow.runs()] == [40]
     slow.slow.ran(3.0, coarse=2)
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
     slow.slow.ran(4.0)
@@ -164,37 +162,20 @@ def test_a_full_run_that_was_done_before_the_interrupt_is_not_taken_for_the_new_
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
     slow.move(0.3)
     slow.slow.ran(2.0)  # the answer was on its way already
-    assert [run["budget"] for run in slow.runs()] == [40]
+    assert [run.budget for run in slow.runs()] == [40]
     slow.slow.ran(3.0, coarse=2)
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
     slow.slow.ran(4.0)
     assert slow.seen[1:] == [(1.0, 2), (2.0, 0), (3.0, 2), (4.0, 0)]
 
 
-def test_results_in_the_wrong_order_never_replace_newer_ones(qtbot: QtBot) -> None:
-    parent = QObject()
-    haste = Haste(parent, lambda: None)
-    haste.asked(moving=True, waiting=False)
-    assert haste.sent() == (1, 40)
-    haste.refine()
-    assert haste.sent() == (1, 0)
-    assert haste.arrived(1, False, True)  # the full one is there first
-    assert not haste.arrived(1, True, True)
-    haste.asked(moving=True, waiting=False)
-    assert haste.sent() == (2, 40)
-    assert haste.arrived(2, True, True)
-    assert not haste.arrived(1, False, True)  # full, but of older values
-    assert haste.arrived(2, False, True)
-    assert not haste.arrived(2, True, True)
-
-
 def test_a_wish_with_more_than_values_is_never_coarse(slow: Slow) -> None:
     slow.analysis.set_capture("conv_0")
     slow.move(0.2)
-    assert [run["budget"] for run in slow.runs()] == [0]
+    assert [run.budget for run in slow.runs()] == [0]
     slow.slow.ran(1.0)
-    assert [run["budget"] for run in slow.runs()] == [40]
-    slow.slow.answer("run", superseded=True)
+    assert [run.budget for run in slow.runs()] == [40]
+    slow.slow.next(RunRequest).supersede()
     assert len(slow.runs()) == 1
 
 
@@ -202,7 +183,7 @@ def test_stop_and_another_document_leave_no_refinement_behind(slow: Slow) -> Non
     slow.move(0.2)
     slow.slow.ran(1.0, coarse=2)
     slow.open(kit.small_network())
-    assert not slow.analysis._haste._timer.isActive()  # nothing will follow
+    assert not slow.analysis._coarse_to_fine._timer.isActive()  # nothing will follow
     assert slow.runs() == []
 
 
@@ -214,7 +195,7 @@ def test_the_real_engine_ends_on_the_bits_of_a_full_run(qtbot: QtBot, engine: En
     graph = kit.small_network(hidden=64)
     document = bench.open(graph)
     photograph = kit.picture(tmp_path, size=(512, 512))
-    bench.analysis.set_input("input_0", photograph)
+    bench.analysis.inputs.set_file("input_0", photograph)
     bench.launch_random()
     seen: list[tuple[int, tuple[int, ...]]] = []
 

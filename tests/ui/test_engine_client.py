@@ -5,197 +5,322 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QObject
 from pytestqt.qtbot import QtBot
 
-from app.ui.engine.client import EngineClient, diagnostics_of
+from app.engine import protocol
+from app.engine.protocol import EmptyReply, PingReply, PingRequest, ProgressEvent, Request, RunRequest, SetParamRequest
+from app.ui.engine.call import EngineCall
+from app.ui.engine.client import EngineClient
+from app.ui.engine.latest_call import LatestCall
 from designer.graph.diagnostics import Diagnostic
 
 pytestmark = pytest.mark.gui
 
 STAND_IN = """
 import json, os, sys, time
-print(json.dumps({"event": "ready", "pid": os.getpid()}), flush=True)
+from pathlib import Path
+
+def say(**event):
+    print(json.dumps(event), flush=True)
+
+protocol, shared = int(sys.argv[1]), Path(sys.argv[-1])
+say(event="ready", pid=os.getpid(), protocol=protocol) if protocol else say(event="ready", pid=os.getpid())
 for line in sys.stdin:
-    r = json.loads(line)
-    if r["method"] == "quit":
+    asked = json.loads(line)
+    number, request = asked["id"], asked["request"]
+    if request["method"] == "hello":
+        continue
+    if request["method"] == "quit":
         break
-    if r["method"] == "hang":
+    text = request.get("text")
+    if text == "hang":
         time.sleep(600)
-    if r["method"] == "leave":
+    elif text == "leave":
         print("the shelf broke", file=sys.stderr, flush=True)
         sys.exit(3)
-    if r["method"] == "refuse":
-        print(json.dumps({"id": r["id"], "error": [{"code": "no", "message": "not so", "severity": "error"}]}), flush=True)
-        continue
-    if r["method"] == "noise":
-        print("not json", flush=True)
-    print(json.dumps({"event": "progress", "id": r["id"], "done": 1, "total": 2, "text": "half"}), flush=True)
-    print(json.dumps({"id": r["id"], "result": r["params"]}), flush=True)
+    elif text == "refuse":
+        say(event="failed", id=number, error=[{"code": "no", "message": "not so", "severity": "error"}])
+    elif text == "supersede":
+        say(event="superseded", id=number)
+    elif request["method"] == "gradient":
+        (shared / "00000000.raw").write_bytes(bytes(4))
+        handle = {"file": "00000000.raw", "shape": [1], "dtype": "float32"}
+        say(event="done", id=number, result={"gradient": handle})
+    elif text and text.startswith("raw "):
+        print(text[4:].replace("NUMBER", str(number)), flush=True)
+    elif text and text.startswith("long "):
+        print("x" * int(text[5:]), flush=True)
+    else:
+        say(event="progress", id=number, done=1, total=2, text="half")
+        say(event="done", id=number, result={"pid": number})
 """
 
 
-class Replies:
-    """Collects what came back."""
+class Asker(QObject):
+    """Asks, and collects what came back."""
 
     def __init__(self) -> None:
-        self.results: list[dict[str, object]] = []
-        self.errors: list[tuple[Diagnostic, ...]] = []
+        super().__init__()
+        self.done: list[object] = []
+        self.failed: list[tuple[Diagnostic, ...]] = []
+        self.superseded = 0
+        self.progress: list[ProgressEvent] = []
 
-    def ask(self, client: EngineClient, method: str, **params: object) -> int:
-        return client.request(method, params, self.results.append, self.errors.append)
+    def ask(self, client: EngineClient, request: Request | str) -> EngineCall:
+        """A text is what the stand-in is told to do."""
+        if isinstance(request, str):
+            request = SetParamRequest("layer", "param", request)
+        return client.ask(
+            request, self, self.done.append, self.failed.append, superseded=self.count, progress=self.progress.append
+        )
+
+    def count(self) -> None:
+        self.superseded += 1
 
     @property
     def codes(self) -> list[str]:
-        return [found[0].code for found in self.errors]
+        return [found[0].code for found in self.failed]
 
 
 @pytest.fixture
-def replies() -> Replies:
-    return Replies()
+def asker() -> Asker:
+    return Asker()
+
+
+Stand = Callable[..., EngineClient]
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path, qtbot: QtBot) -> Iterator[EngineClient]:
+def stand(tmp_path: Path, qtbot: QtBot) -> Iterator[Stand]:
     script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
-    client = EngineClient(command=(sys.executable, str(script)))
-    yield client
-    client.close()
+    made: list[EngineClient] = []
+
+    def start(version: int = protocol.VERSION) -> EngineClient:
+        made.append(EngineClient(command=(sys.executable, str(script), str(version))))
+        return made[-1]
+
+    yield start
+    for client in made:
+        client.close()
 
 
-def test_requests_are_answered_in_order_and_busy_is_told(
-    stand_in: EngineClient, replies: Replies, qtbot: QtBot
-) -> None:
+@pytest.fixture
+def stand_in(stand: Stand) -> EngineClient:
+    return stand()
+
+
+def test_requests_are_answered_in_order_and_busy_is_told(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
     busy: list[bool] = []
-    told: list[object] = []
     stand_in.busy_changed.connect(busy.append)
-    stand_in.progress.connect(told.append)
     with qtbot.waitSignal(stand_in.started):
-        replies.ask(stand_in, "echo", n=1)
-        replies.ask(stand_in, "noise", n=2)
-    qtbot.waitUntil(lambda: len(replies.results) == 2)
-    assert [r["n"] for r in replies.results] == [1, 2]
+        asker.ask(stand_in, PingRequest())
+        asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: len(asker.done) == 2)
+    assert asker.done == [PingReply(1), PingReply(2)]
     assert busy == [True, False]
-    assert len(told) == 2
+    assert asker.progress == [ProgressEvent(1, 1, 2, "half"), ProgressEvent(2, 1, 2, "half")]
 
 
-def test_a_refusal_arrives_as_diagnostics(stand_in: EngineClient, replies: Replies, qtbot: QtBot) -> None:
-    replies.ask(stand_in, "refuse")
-    qtbot.waitUntil(lambda: bool(replies.errors))
-    assert replies.codes == ["no"]
-    assert diagnostics_of("nonsense")[0].code == "engine-error"
+def test_a_refusal_arrives_as_diagnostics(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
+    asker.ask(stand_in, "refuse")
+    qtbot.waitUntil(lambda: bool(asker.failed))
+    assert asker.failed == [(Diagnostic("no", "not so"),)]
+
+
+HUGE = "1" + "0" * 400
+MANY = 100 << 20
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("raw not json", "malformed"),
+        ('raw {"event": "done", "id": NUMBER, "result": {"gra', "truncated"),
+        ('raw {"event": "dance", "id": NUMBER}', "invalid value 'dance'"),
+        ('raw {"event": "done", "id": "NUMBER", "result": {}}', "id: expected int, got str"),
+        ('raw {"event": "done", "id": NUMBER, "result": 3}', "expected object, got int"),
+        (f'raw {{"event": "progress", "id": NUMBER, "done": {HUGE}, "total": 1}}', "done"),
+        ('raw {"event": "failed", "id": NUMBER, "error": []}', "error"),
+        ('raw {"event": "failed", "id": NUMBER, "error": [{"code": 3}]}', "error[0].code: expected str, got int"),
+        ("raw " + "[" * 100_000, "object"),
+        (f"long {MANY}", "malformed"),
+        (f"long {protocol.MAX_LINE + 5}", "256 MiB"),
+    ],
+)
+def test_an_answer_that_does_not_decode_is_named_and_the_window_goes_on(
+    stand_in: EngineClient, asker: Asker, qtbot: QtBot, line: str, named: str
+) -> None:
+    asker.ask(stand_in, line)
+    qtbot.waitUntil(lambda: bool(asker.failed), timeout=20_000)
+    assert asker.codes == ["bad-reply"]
+    assert named in asker.failed[0][0].message
+    assert asker.failed[0][0].remedy
+    asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: len(asker.done) == 1)
+    assert not stand_in.busy
+
+
+def test_what_belongs_to_no_request_is_dropped(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
+    asker.ask(stand_in, 'raw {"event": "done", "id": 99, "result": {}}')
+    asker.ask(stand_in, "supersede")
+    qtbot.waitUntil(lambda: asker.superseded == 1)
+    assert asker.failed == []
+
+
+@pytest.mark.parametrize("version", [0, protocol.VERSION + 1])
+def test_an_engine_of_another_protocol_is_refused_with_both_versions(
+    stand: Stand, asker: Asker, qtbot: QtBot, version: int
+) -> None:
+    client = stand(version)
+    with qtbot.waitSignal(client.crashed) as crash:
+        asker.ask(client, PingRequest())
+    assert f"version {version} " in crash.args[0]
+    assert f"version {protocol.VERSION}." in crash.args[0]
+    assert "nstall the same version" in crash.args[0]
+    assert asker.codes == ["engine-crashed"]
+    assert (client.busy, client.running) == (False, False)
+
+
+def test_an_answer_that_was_cancelled_is_dropped_with_its_tensors(
+    stand_in: EngineClient, asker: Asker, qtbot: QtBot
+) -> None:
+    asker.ask(stand_in, protocol.GradientRequest("a", "b")).cancel()
+    qtbot.waitUntil(lambda: asker.superseded == 1)
+    assert (asker.done, asker.failed) == ([], [])
+    assert stand_in.folder is not None
+    assert list(stand_in.folder.iterdir()) == []
+    asker.ask(stand_in, protocol.GradientRequest("a", "b"))
+    qtbot.waitUntil(lambda: len(asker.done) == 1)
+    assert len(list(stand_in.folder.iterdir())) == 1
+
+
+def test_nothing_is_called_when_the_owner_is_gone(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(asker.destroyed):
+        asker.ask(stand_in, "refuse")
+        asker.ask(stand_in, PingRequest())
+        asker.ask(stand_in, "supersede")
+        asker.deleteLater()
+    qtbot.waitUntil(lambda: not stand_in.busy)
+    assert (asker.done, asker.failed, asker.superseded, asker.progress) == ([], [], 0, [])
+
+
+def test_only_the_latest_of_several_requests_counts(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
+    sent: list[object] = []
+    call = LatestCall[EmptyReply](asker)
+    for text in ("first", "second", "third"):
+        call.ask(stand_in, SetParamRequest("layer", "param", text), lambda _, t=text: sent.append(t), sent.append)
+    qtbot.waitUntil(lambda: bool(sent))
+    assert sent == ["third"]
+    asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: bool(asker.done))
+    assert asker.done == [PingReply(3)]  # the second one was never sent
+    call.ask(stand_in, SetParamRequest("layer", "param", "fourth"), sent.append, sent.append)
+    call.cancel()
+    qtbot.waitUntil(lambda: not stand_in.busy)
+    assert sent == ["third"]
 
 
 def test_a_killed_process_is_explained_and_the_next_request_starts_another(
-    stand_in: EngineClient, replies: Replies, qtbot: QtBot
+    stand_in: EngineClient, asker: Asker, qtbot: QtBot
 ) -> None:
     with qtbot.waitSignal(stand_in.started):
-        replies.ask(stand_in, "hang")
-    first, session = stand_in.pid, stand_in.session
+        asker.ask(stand_in, "hang")
+    first = stand_in.pid
     with qtbot.waitSignal(stand_in.crashed) as crash:
         os.kill(first, signal.SIGKILL)
     assert "killed (signal 9)" in crash.args[0]
-    assert "'hang'" in crash.args[0]
+    assert "it took over a parameter" in crash.args[0]
     assert "Launch again" in crash.args[0]
-    assert replies.codes == ["engine-crashed"]
+    assert asker.codes == ["engine-crashed"]
     assert not stand_in.busy
-    assert stand_in.session > session
-    replies.ask(stand_in, "echo", n=7)
-    qtbot.waitUntil(lambda: len(replies.results) == 1)
+    asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: len(asker.done) == 1)
     assert stand_in.pid not in (0, first)
 
 
-def test_leaving_by_itself_names_the_last_words(stand_in: EngineClient, replies: Replies, qtbot: QtBot) -> None:
+def test_the_client_knows_whose_network_is_open(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
+    assert stand_in.opened is None
+    call = asker.ask(stand_in, protocol.OpenRequest(""))
+    assert stand_in.opened is call
+    other = asker.ask(stand_in, protocol.OpenRequest(""))
+    assert stand_in.opened is other
+    with qtbot.waitSignal(stand_in.crashed):
+        os.kill(stand_in.pid, signal.SIGKILL)
+    assert stand_in.opened is None
+
+
+def test_leaving_by_itself_names_the_last_words(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
     with qtbot.waitSignal(stand_in.crashed) as crash:
-        replies.ask(stand_in, "leave")
+        asker.ask(stand_in, "leave")
     assert "code 3" in crash.args[0]
     assert "the shelf broke" in crash.args[0]
 
 
-def test_cancel_kills_and_starts_afresh(stand_in: EngineClient, replies: Replies, qtbot: QtBot) -> None:
+def test_cancel_kills_and_starts_afresh(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
     with qtbot.waitSignal(stand_in.started):
-        replies.ask(stand_in, "hang")
+        asker.ask(stand_in, "hang")
     first = stand_in.pid
     stand_in.cancel()
-    assert replies.codes == ["cancelled"]
+    assert asker.codes == ["cancelled"]
     assert not _is_alive(first)
-    replies.ask(stand_in, "echo", n=1)
-    qtbot.waitUntil(lambda: len(replies.results) == 1)
+    asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: len(asker.done) == 1)
 
 
-def test_a_program_that_is_not_there(qtbot: QtBot, replies: Replies) -> None:
+def test_a_program_that_is_not_there(qtbot: QtBot, asker: Asker) -> None:
     client = EngineClient(command=("/nonexistent/python",))
     with qtbot.waitSignal(client.crashed) as crash:
-        replies.ask(client, "echo")
+        asker.ask(client, PingRequest())
     assert "could not be started" in crash.args[0]
-    assert replies.codes == ["engine-crashed"]
+    assert asker.codes == ["engine-crashed"]
     client.close()
 
 
-def test_closing_ends_the_process_and_removes_its_folder(
-    stand_in: EngineClient, replies: Replies, qtbot: QtBot
-) -> None:
+def test_closing_ends_the_process_and_removes_its_folder(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
     with qtbot.waitSignal(stand_in.started):
-        replies.ask(stand_in, "hang")
-    pid, folder = stand_in.pid, stand_in._folder
+        asker.ask(stand_in, "hang")
+    pid, folder = stand_in.pid, stand_in.folder
     assert folder is not None
     assert folder.is_dir()
     stand_in.close()
     assert not folder.exists()
     assert not _is_alive(pid)
-    assert replies.errors == []
-    with pytest.raises(RuntimeError):
-        stand_in.request("echo")
+    asker.ask(stand_in, PingRequest())
+    assert (asker.done, asker.failed, stand_in.running) == ([], [], False)
 
 
-def test_folders_of_dead_windows_are_cleared(stand_in: EngineClient, replies: Replies, qtbot: QtBot) -> None:
+def test_folders_of_dead_windows_are_cleared(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
     with qtbot.waitSignal(stand_in.started):
-        replies.ask(stand_in, "echo")
-    assert stand_in._folder is not None
-    left = stand_in._folder.parent / "layerwright-999999999-left"
+        asker.ask(stand_in, PingRequest())
+    assert stand_in.folder is not None
+    left = stand_in.folder.parent / "layerwright-999999999-left"
     left.mkdir(exist_ok=True)
     stand_in.cancel()
     assert not left.exists()
 
 
-def test_the_real_worker_answers_and_hands_arrays_over(qtbot: QtBot, replies: Replies) -> None:
+def test_the_real_worker_answers_and_hands_arrays_over(qtbot: QtBot, asker: Asker) -> None:
     client = EngineClient()
     with qtbot.waitSignal(client.started, timeout=30000):
-        replies.ask(client, "ping")
-    qtbot.waitUntil(lambda: bool(replies.results))
-    assert replies.results[0]["pid"] == client.pid
-    replies.ask(client, "run")
-    qtbot.waitUntil(lambda: bool(replies.errors))
-    assert replies.codes == ["nothing-open"]
-    import numpy as np
-
+        asker.ask(client, PingRequest())
+    qtbot.waitUntil(lambda: bool(asker.done))
+    assert asker.done == [PingReply(client.pid)]
+    asker.ask(client, RunRequest())
+    qtbot.waitUntil(lambda: bool(asker.failed))
+    assert asker.codes == ["nothing-open"]
     data = np.arange(12, dtype=np.float32).reshape(1, 3, 2, 2)
-    handle = client.put(data)
-    assert np.array_equal(client.take(handle), data)
-    assert client._folder is not None
-    assert list(client._folder.iterdir()) == []
-    client.close()
-
-
-def test_the_worker_is_ours_in_a_project_with_packages_of_the_same_names(
-    qtbot: QtBot, replies: Replies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("app", "designer"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('imported another project')")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    client = EngineClient()
-    with qtbot.waitSignal(client.started, timeout=30000):
-        replies.ask(client, "ping")
-    qtbot.waitUntil(lambda: bool(replies.results))
+    assert np.array_equal(client.take(client.put(data)), data)
+    assert client.folder is not None
+    assert list(client.folder.iterdir()) == []
     client.close()
 
 

@@ -20,6 +20,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.engine.protocol import PingRequest, TraceNonfiniteRequest, TraceReply
 from app.process import module_command
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.engine.client import EngineClient
@@ -62,7 +63,7 @@ class Bench(kit.Launched):
         return label.text() if label.isVisible() else ""
 
     def waits_for(self) -> list[str]:
-        return [pending.method for pending in self.engine._pending.values()]
+        return list(self.engine.waits_for)
 
     def restart(self) -> None:
         button = self.panel.findChild(QPushButton, "analysis.notice.restart")
@@ -81,7 +82,7 @@ def engine(qapp: QApplication) -> Iterator[EngineClient]:
 @pytest.fixture
 def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Iterator[Bench]:
     made = Bench(qtbot, engine)
-    made.analysis.set_input("input_0", kit.picture(tmp_path))
+    made.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     yield made
     for pid in made.frozen:
         with contextlib.suppress(ProcessLookupError):
@@ -99,7 +100,7 @@ def starting(bench: Bench, folder: Path) -> str:
 
 def opening(bench: Bench, folder: Path) -> str:
     with bench.qtbot.waitSignal(bench.engine.started, timeout=WAIT):
-        bench.engine.request("ping")
+        bench.engine.ask(PingRequest(), bench.analysis)
     bench.qtbot.waitUntil(lambda: not bench.engine.busy, timeout=WAIT)
     bench.freeze()
     bench.analysis.launch_random()
@@ -109,7 +110,7 @@ def opening(bench: Bench, folder: Path) -> str:
 def feeding(bench: Bench, folder: Path) -> str:
     ready(bench)
     bench.freeze()
-    bench.analysis.set_input("input_0", kit.picture(folder, "other.png", (200, 120)))
+    bench.analysis.inputs.set_file("input_0", kit.picture(folder, "other.png", (200, 120)))
     return "set_input"
 
 
@@ -150,7 +151,7 @@ STATES: tuple[Callable[[Bench, Path], str], ...] = (
 def test_killed_in_every_state(bench: Bench, tmp_path: Path, state: Callable[[Bench, Path], str]) -> None:
     doing = state(bench, tmp_path)
     assert (doing in bench.waits_for()) if doing else not bench.engine.busy
-    text, folder, pid = write_document(bench.document.graph), bench.engine._folder, bench.engine.pid
+    text, folder, pid = write_document(bench.document.graph), bench.engine.folder, bench.engine.pid
     assert folder is not None
     bench.kill()
     bench.wait(Phase.FAILED)
@@ -211,7 +212,7 @@ def test_memory_that_runs_out_is_told_and_a_smaller_picture_goes_on(
     )
     bench = Bench(qtbot, narrow, graph)
     np.save(tmp_path / "large.npy", np.zeros((1, 3, 2600, 2600), np.float32))
-    bench.analysis.set_input("input_0", tmp_path / "large.npy")
+    bench.analysis.inputs.set_file("input_0", tmp_path / "large.npy")
     bench.analysis.launch_random()
     bench.wait(Phase.FAILED)
     assert "memory" in bench.notice
@@ -219,7 +220,7 @@ def test_memory_that_runs_out_is_told_and_a_smaller_picture_goes_on(
     assert "norm_0" in bench.notice
     assert bench.engine.running  # it refused, it did not die
     text = write_document(bench.document.graph)
-    bench.analysis.set_input("input_0", kit.picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     bench.wait(Phase.READY)
     assert bench.notice == ""
     assert write_document(bench.document.graph) == text
@@ -230,7 +231,7 @@ def test_a_network_without_such_layers_is_run_in_tiles_where_memory_is_short(
 ) -> None:
     bench = Bench(qtbot, narrow, kit.small_network(32))
     np.save(tmp_path / "large.npy", np.zeros((1, 3, 1600, 1600), np.float32))
-    bench.analysis.set_input("input_0", tmp_path / "large.npy")
+    bench.analysis.inputs.set_file("input_0", tmp_path / "large.npy")
     bench.launch_random()
     assert bench.analysis.result is not None
     assert "tiles" in bench.analysis.result.note
@@ -247,14 +248,14 @@ def test_a_layer_that_makes_no_numbers_is_seen(qtbot: QtBot, engine: EngineClien
         ]
     )
     bench = Bench(qtbot, engine, graph)
-    bench.analysis.set_input("input_0", kit.picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     bench.launch_random()
     assert bench.analysis.result is not None
     assert 0.2 < bench.analysis.result.nonfinite["output_0"] < 0.8
-    found: list[dict[str, object]] = []
-    engine.request("trace_nonfinite", {}, found.append)
+    found: list[TraceReply] = []
+    engine.ask(TraceNonfiniteRequest(), bench.analysis, found.append)
     qtbot.waitUntil(lambda: bool(found), timeout=WAIT)
-    assert (found[0]["layer"], found[0]["kind"]) == ("log_0", "nan")
+    assert (found[0].layer, found[0].kind) == ("log_0", "nan")
     bench.document.do(lambda g: set_params(g, {"lower_0": {"shift": "0.5"}}))
     qtbot.waitUntil(lambda: bench.analysis.result is not None and not bench.analysis.result.nonfinite, timeout=WAIT)
 

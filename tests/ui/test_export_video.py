@@ -34,7 +34,7 @@ class Bench(kit.Launched):
         self.document = self.open(kit.small_network())
         self.document.do(lambda graph: set_params(graph, {"noise_0": {"scale": "0.0"}}))
         self.clip = make_video(folder / "clip.mkv", frames)
-        self.analysis.set_input("input_0", self.clip)
+        self.analysis.inputs.set_file("input_0", self.clip)
         self.qtbot.waitUntil(lambda: self.analysis.playback.tracks["input_0"].frames > 0, timeout=WAIT)
         self.launch_random()
         self.dialog = VideoExportDialog(self.context)

@@ -22,6 +22,7 @@ from test_playback import identity
 from video_files import make_video, picture_of
 
 from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
 from app.ui.shell.window import MainWindow
@@ -75,7 +76,7 @@ def written(folder: Path, kind: str) -> tuple[Path, np.ndarray]:
 @pytest.mark.parametrize("kind", ["png", "png-16", "bmp", "webp", "tiff", "tiff-16", "tiff-float", "exr", "npy"])
 def test_every_kind_of_file_reaches_the_network_exactly(bench: kit.Launched, tmp_path: Path, kind: str) -> None:
     path, values = written(tmp_path, kind)
-    bench.analysis.set_input("input_0", path)
+    bench.analysis.inputs.set_file("input_0", path)
     bench.analysis.launch()
     bench.wait(Phase.READY)
     assert bench.analysis.result is not None
@@ -134,7 +135,7 @@ def test_the_thumbnail_of_a_playlist_follows_it(bench: kit.Launched, tmp_path: P
     folder.mkdir()
     for number, level in enumerate((40, 200)):
         cv2.imwrite(str(folder / f"{number}.png"), np.full((48, 64, 3), level, np.uint8))
-    bench.analysis.set_input("input_0", folder)
+    bench.analysis.inputs.set_file("input_0", folder)
     bench.analysis.launch()
     bench.wait(Phase.READY)
     thumbnail = bench.panel.findChild(QLabel, "analysis.input.input_0.thumbnail")
@@ -182,8 +183,8 @@ def test_keys_and_menu_of_the_window(qtbot: QtBot, tmp_path: Path) -> None:
     assert not enabled("analysis.next")
     assert "choose one in Analysis" in window.actions_["analysis.export_video"].toolTip()
     window.run_analysis()
-    analysis = window.context.analysis
-    analysis.set_input("input_0", make_video(tmp_path / "clip.mkv", 4))
+    analysis = analysis_of(window.context)
+    analysis.inputs.set_file("input_0", make_video(tmp_path / "clip.mkv", 4))
     qtbot.waitUntil(lambda: enabled("analysis.next") and enabled("analysis.export_video"), timeout=WAIT)
     track = analysis.playback.tracks["input_0"]
     qtbot.waitUntil(lambda: track.shown == 0, timeout=WAIT)

@@ -119,7 +119,7 @@ def test_a_locked_range_stays_for_other_layers_and_pictures(bench: Bench, tmp_pa
     before = bench.panel.page
     dark = np.full((1, 3, 16, 24), 0.01, np.float32)
     np.save(tmp_path / "dark.npy", dark)
-    bench.analysis.set_input("input_0", tmp_path / "dark.npy")
+    bench.analysis.inputs.set_file("input_0", tmp_path / "dark.npy")
     bench.qtbot.waitUntil(lambda: bench.panel.page is not before, timeout=kit.WAIT)
     assert bench.panel.bar.look == look
 
@@ -130,7 +130,7 @@ def test_another_picture_is_fitted_anew_and_a_slider_is_not(bench: Bench, tmp_pa
     assert bench.panel.bar.look == look
     before = bench.panel.page
     np.save(tmp_path / "bright.npy", np.full((1, 3, 16, 24), 50, np.float32))
-    bench.analysis.set_input("input_0", tmp_path / "bright.npy")
+    bench.analysis.inputs.set_file("input_0", tmp_path / "bright.npy")
     bench.qtbot.waitUntil(lambda: bench.panel.page is not before, timeout=kit.WAIT)
     assert bench.panel.bar.look.gain < look.gain / 5
 

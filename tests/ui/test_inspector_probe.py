@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.ui.engine.client import EngineClient
-from app.ui.engine.probing import reading, scaled
+from app.ui.engine.same_place import reading, scaled
 from app.ui.inspector.subject import Kind
 from app.ui.widgets.overlays import Box, Cross
 from designer.graph.commands import set_params
@@ -171,7 +171,7 @@ def test_the_receptive_field_follows_an_edit(bench: Bench, tmp_path: Path) -> No
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box == (8, 6, 13, 11), timeout=kit.WAIT)
     bench.context.document.do(lambda g: set_params(g, {"conv_h": {"kernel": "3x3"}}))
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box == (9, 7, 12, 10), timeout=kit.WAIT)
-    bench.analysis.set_input(
+    bench.analysis.inputs.set_file(
         "input_0", kit.picture(tmp_path, "large.png", (48, 32))
     )  # the same place, a larger picture
     bench.qtbot.waitUntil(lambda: bench.panel.probe.pin == (0, 21, 17), timeout=kit.WAIT)

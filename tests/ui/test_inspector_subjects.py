@@ -16,6 +16,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QComboBox, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
+from app.engine.protocol import WeightsRequest
 from app.ui.document.document import Document
 from app.ui.document.labels import LARGEST, labels_of, read_labels
 from app.ui.engine.client import EngineClient
@@ -50,8 +51,8 @@ def weights(bench: Bench, layer: str) -> dict[str, np.ndarray]:
     """As the engine tells them."""
     found: list[dict[str, np.ndarray]] = []
     take = bench.analysis.engine.take
-    bench.analysis.engine.request(
-        "weights_of", {"layer": layer}, lambda r: found.append({n: take(h) for n, h in r["tensors"].items()})
+    bench.analysis.engine.ask(
+        WeightsRequest(layer), bench.panel, lambda r: found.append({n: take(h) for n, h in r.tensors.items()})
     )
     bench.qtbot.waitUntil(lambda: bool(found), timeout=kit.WAIT)
     return found[0]
@@ -97,7 +98,7 @@ def test_the_gradient_of_a_convolution_is_its_flipped_kernel(
     bench = Bench(qtbot, engine)
     graph = kit.small_network(8)
     bench.open(graph)
-    bench.analysis.set_input("input_0", kit.picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     bench.launch_random()
     bench.inspect("conv_h")
     grid = bench.panel.grid
@@ -147,7 +148,7 @@ def test_the_item_of_a_batch_is_chosen(qtbot: QtBot, engine: EngineClient, tmp_p
     bench.open(kit.small_network(4))
     batch = np.random.default_rng(0).random((3, 3, 16, 24), np.float32)
     np.save(tmp_path / "batch.npy", batch)
-    bench.analysis.set_input("input_0", tmp_path / "batch.npy")
+    bench.analysis.inputs.set_file("input_0", tmp_path / "batch.npy")
     bench.launch_random()
     bench.inspect("input_0")
     spin = bench.panel.findChild(QSpinBox, "channel_inspector.item")
@@ -183,7 +184,7 @@ def test_classes_have_their_names(qtbot: QtBot, engine: EngineClient, tmp_path: 
     bench = Bench(qtbot, engine)
     document = Document(vector_network(), bench.context.registry, path=tmp_path / "net.xml")
     bench.context.set_document(document)
-    bench.analysis.set_input("input_0", kit.picture(tmp_path, size=(8, 8)))
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path, size=(8, 8)))
     bench.launch_random()
     bench.inspect("dense")
     assert bench.panel.features.isVisible()
@@ -224,7 +225,7 @@ def test_figures_of_analysis_layers_are_numbers_with_names(qtbot: QtBot, engine:
             ]
         )
     )
-    bench.analysis.set_input("input_0", kit.picture(tmp_path))
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     bench.launch_random()
     bench.inspect("stat:figures")
     assert bench.panel.features.isVisible()

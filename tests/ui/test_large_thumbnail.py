@@ -45,11 +45,11 @@ def test_the_last_choice_is_shown(qtbot: QtBot, engine: EngineClient, tmp_path: 
     small = kit.picture(tmp_path, size=(30, 20))
     size = panel.findChild(QLabel, "analysis.input.input_0.size")
     assert isinstance(size, QLabel)
-    bench.analysis.set_input("input_0", first)
-    bench.analysis.set_input("input_0", second)
+    bench.analysis.inputs.set_file("input_0", first)
+    bench.analysis.inputs.set_file("input_0", second)
     qtbot.waitUntil(lambda: size.text() == "800 x 600", timeout=kit.WAIT)
-    bench.analysis.set_input("input_0", first)
-    bench.analysis.set_input("input_0", small)
+    bench.analysis.inputs.set_file("input_0", first)
+    bench.analysis.inputs.set_file("input_0", small)
     assert size.text() == "30 x 20"
     qtbot.wait(200)  # the large one comes back meanwhile
     assert size.text() == "30 x 20"

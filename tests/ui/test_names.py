@@ -139,7 +139,7 @@ def test_every_widget_of_every_panel(window, qtbot, tmp_path) -> None:
         left |= set(unnamed(window))
     np.save(tmp_path / "in.npy", np.zeros((1, 3, 16, 16), np.float32))
     analysis, profiling = analysis_of(context), profiling_of(context)
-    analysis.set_input("input", tmp_path / "in.npy")
+    analysis.inputs.set_file("input", tmp_path / "in.npy")
     window.run_analysis()
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
     with qtbot.waitSignal(analysis.result_changed, timeout=WAIT):

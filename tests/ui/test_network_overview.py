@@ -14,12 +14,12 @@ from PySide6.QtCore import QModelIndex, QObject, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.engine.protocol import RunStep
 from app.ui.analysis.layer_infos import FEW, LayerInfos
 from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, OverviewModel
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
-from app.ui.engine.result import RunStep
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -48,7 +48,7 @@ class Bench(kit.Launched):
 def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
     made = Bench(qtbot, engine)
     made.open(kit.small_network(8))
-    made.analysis.set_input("input_0", kit.picture(tmp_path, size=(40, 20)))
+    made.analysis.inputs.set_file("input_0", kit.picture(tmp_path, size=(40, 20)))
     made.launch_random()
     return made
 
@@ -188,7 +188,7 @@ def test_values_that_are_no_numbers_are_traced_to_their_layer(bench: Bench, tmp_
     array = np.random.default_rng(0).random((1, 3, 20, 40), np.float32)
     array[0, :, 3:6, 4:9] = np.nan
     np.save(path, array)
-    bench.analysis.set_input("input_0", path)
+    bench.analysis.inputs.set_file("input_0", path)
     bench.qtbot.waitUntil(lambda: panel.faults.culprit == "input_0", timeout=kit.WAIT)
     assert "NaN is first made by 'input_0'" in panel.notice.text
     assert panel.notice.isVisible()
@@ -201,7 +201,7 @@ def test_values_that_are_no_numbers_are_traced_to_their_layer(bench: Bench, tmp_
     with bench.qtbot.waitSignal(bench.context.reveal_requested) as asked:
         bench.qtbot.mouseClick(panel.findChild(QPushButton, "network_overview.notice.go"), Qt.MouseButton.LeftButton)
     assert asked.args == ["input_0"]
-    bench.analysis.set_input("input_0", kit.picture(tmp_path, size=(40, 20)))
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path, size=(40, 20)))
     bench.qtbot.waitUntil(lambda: not panel.notice.isVisible(), timeout=kit.WAIT)
     assert bench.text(panel.model.find("output_0"), STATE) != "not finite"
 
@@ -216,7 +216,7 @@ def test_the_layer_that_the_inspector_shows_is_marked(bench: Bench) -> None:
 def test_layers_of_templates_have_their_types_and_shapes(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
     made = Bench(qtbot, engine)
     made.open(template_networks.nested())
-    made.analysis.set_input("input_0", kit.picture(tmp_path))
+    made.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     made.launch_random()
     model = made.panel.model
     inside = [row for row in made.panel.infos.infos if "." in row]

@@ -80,7 +80,7 @@ class Bench(kit.Launched):
         return found.text()
 
     def feed(self, path: Path | str, layer: str = "input_0") -> None:
-        self.analysis.set_input(layer, Path(path))
+        self.analysis.inputs.set_file(layer, Path(path))
 
     def known(self) -> None:
         self.qtbot.waitUntil(lambda: self.track.frames > 0, timeout=WAIT)
@@ -404,7 +404,7 @@ def test_memory_of_the_window_and_the_shared_folder_stay_as_they_are(bench: Benc
     bench.qtbot.waitUntil(lambda: count > 150, timeout=WAIT)
     bench.click("play")
     bench.wait(Phase.READY)
-    folder = bench.analysis.engine._folder
+    folder = bench.analysis.engine.folder
     assert folder is not None
     assert len(list(folder.iterdir())) == 0
 

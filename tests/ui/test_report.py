@@ -64,7 +64,7 @@ def alone(page: Path) -> bool:
 def launched(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> kit.Launched:
     made = kit.Launched(qtbot, engine)
     made.open(kit.small_network())
-    made.analysis.set_input("input_0", kit.picture(tmp_path))
+    made.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
     return made
 
 
@@ -186,7 +186,7 @@ def test_the_page_of_a_comparison(side: Side, qtbot: QtBot) -> None:
         assert f"{figures.ssim:.4f}" in found.words
     for variant in side.model.variants:
         assert variant is not None
-        assert hashlib.sha256(variant.opened_with["document"].encode()).hexdigest() in found.words
+        assert hashlib.sha256(variant.opening.document.encode()).hexdigest() in found.words
     assert "gaussian:25, seed 0" in found.words
     assert {"Clean", "Input (gaussian:25)", "A same", "B smooth", "As it was seen"} <= set(found.pictures)
 

@@ -127,7 +127,7 @@ def test_profiling_between_two_analyses_disturbs_neither(qtbot, run_context, run
     write_image(picture, np.random.default_rng(0).random((1, 3, 16, 16), np.float32))
     run_context.document.change_settings(random_seed=0, iterations=1)
     analysis = analysis_of(run_context)
-    analysis.set_input("picture", picture)
+    analysis.inputs.set_file("picture", picture)
     with qtbot.waitSignal(analysis.result_changed, timeout=PATIENCE):
         analysis.launch()
     with qtbot.waitSignal(profiling_of(run_context).current_changed, timeout=PATIENCE):

@@ -35,7 +35,7 @@ class Bench(kit.Launched):
         self.panel.resize(1000, 700)
         self.panel.show()
         qtbot.waitExposed(self.panel)
-        self.analysis.set_input("input_0", kit.picture(folder))
+        self.analysis.inputs.set_file("input_0", kit.picture(folder))
         self.launch_random()
         self.view = self.panel.findChild(ImageView, "analysis.output.output_0.picture")
         assert self.view is not None

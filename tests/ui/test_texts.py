@@ -92,7 +92,7 @@ def test_every_panel(opened, qtbot, tmp_path) -> None:
         reader.read(window)
     np.save(tmp_path / "in.npy", np.zeros((1, 3, 16, 16), np.float32))
     analysis, profiling = analysis_of(context), profiling_of(context)
-    analysis.set_input("input", tmp_path / "in.npy")
+    analysis.inputs.set_file("input", tmp_path / "in.npy")
     window.run_analysis()
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
     with qtbot.waitSignal(analysis.result_changed, timeout=WAIT):

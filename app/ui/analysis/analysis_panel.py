@@ -64,7 +64,7 @@ class AnalysisPanel(QWidget):
         self._analysis.phase_changed.connect(self._show_phase)
         self._analysis.stale_changed.connect(self._show_stale)
         self._analysis.result_changed.connect(self._show_result)
-        self._analysis.inputs_changed.connect(self._show_inputs)
+        self._analysis.inputs.changed.connect(self._show_inputs)
         if context.has_document:
             self._on_document(context.root)
         self._show_phase()
@@ -168,19 +168,19 @@ class AnalysisPanel(QWidget):
             self._show_split()
 
     def _show_inputs(self) -> None:
-        layers = self._analysis.input_layers()
+        layers = self._analysis.inputs.layers()
         if tuple(self._inputs) != layers:
             for row in self._inputs.values():
                 _drop(self._inputs_column, row)
             self._inputs = {layer: InputRow(layer, self._analysis.playback) for layer in layers}
             for row in self._inputs.values():
-                row.chosen.connect(self._analysis.set_input)
+                row.chosen.connect(self._analysis.inputs.set_file)
                 self._inputs_column.addWidget(row)
         self._inputs_box.setVisible(bool(layers))
-        errors = self._analysis.input_errors
+        errors = self._analysis.inputs.errors
         for layer, row in self._inputs.items():
-            fed = self._analysis.input_shapes.get(layer, ())
-            row.show_file(self._analysis.input_path(layer), errors.get(layer, ""), fed)
+            fed = self._analysis.inputs.shapes.get(layer, ())
+            row.show_file(self._analysis.inputs.path(layer), errors.get(layer, ""), fed)
 
     def _show_outputs(self) -> None:
         layers = self._analysis.output_layers()
@@ -309,7 +309,7 @@ class AnalysisPanel(QWidget):
         path = dropped_file(event.mimeData())
         if path is not None and self._inputs:
             event.acceptProposedAction()
-            self._analysis.set_input(next(iter(self._inputs)), path)
+            self._analysis.inputs.set_file(next(iter(self._inputs)), path)
 
 
 def _drop(column: QVBoxLayout, widget: QWidget) -> None:

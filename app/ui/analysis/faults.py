@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.engine.protocol import TraceNonfiniteRequest, TraceReply
 from app.ui.engine.analysis import AnalysisController
-from app.ui.engine.asking import ask
+from app.ui.engine.call import Findings
+from app.ui.engine.latest_call import LatestCall
 from app.ui.widgets.texts import tr
-from designer.graph.diagnostics import Diagnostic
 from designer.units import digits
 
 REST = 200  # ms
@@ -27,6 +25,7 @@ class Faults(QObject):
         self.culprit = ""
         self.text = ""
         self.layers: dict[str, str] = {}
+        self._call = LatestCall[TraceReply](self)
         self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self._ask)
         analysis.result_changed.connect(self._on_result)
 
@@ -34,6 +33,7 @@ class Faults(QObject):
         result = self._analysis.result
         if result is None or not result.nonfinite:
             self._rest.stop()
+            self._call.cancel()
             self._tell("", "", {})
             return
         if result.coarse:
@@ -50,26 +50,26 @@ class Faults(QObject):
     def _ask(self) -> None:
         result = self._analysis.result
         if result is not None and result.nonfinite:
-            ask(self, self._analysis.engine, "trace_nonfinite", {}, self._came, self._refused)
+            self._call.ask(self._analysis.engine, TraceNonfiniteRequest(), self._done, self._failed)
 
-    def _came(self, reply: Mapping[str, Any]) -> None:
-        result, layer = self._analysis.result, str(reply.get("layer") or "")
+    def _done(self, reply: TraceReply) -> None:
+        result = self._analysis.result
         if result is None or not result.nonfinite:
             return
-        if not layer:
+        if not reply.layer:
             self._tell(
                 "", tr("the result holds values that are no numbers; the layer that made them was not found."), {}
             )
             return
-        kind = tr("NaN") if reply.get("kind") == "nan" else tr("infinity")
-        share = _share(float(reply.get("share") or 0.0))
-        text = tr("{kind} is first made by '{layer}': {share}.", kind=kind, layer=layer, share=share)
-        note = str(reply.get("note") or "")
+        kind = tr("NaN") if reply.kind == "nan" else tr("infinity")
+        share = _share(reply.share)
+        text = tr("{kind} is first made by '{layer}': {share}.", kind=kind, layer=reply.layer, share=share)
+        note = reply.note
         known = {name.partition(":")[0]: _share(part) for name, part in result.nonfinite.items()}
-        self._tell(layer, f"{text} {note[:1].upper()}{note[1:]}".strip(), {**known, layer: share})
+        self._tell(reply.layer, f"{text} {note[:1].upper()}{note[1:]}".strip(), {**known, reply.layer: share})
 
-    def _refused(self, found: tuple[Diagnostic, ...]) -> None:
-        if found and found[0].code not in ("engine-crashed", "cancelled"):
+    def _failed(self, found: Findings) -> None:
+        if found[0].code not in ("engine-crashed", "cancelled"):
             self._tell("", f"{found[0].message}. {found[0].remedy}".strip(), self.layers)
 
     def _tell(self, culprit: str, text: str, layers: dict[str, str]) -> None:

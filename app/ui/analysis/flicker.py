@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer
 
+from app.engine.protocol import SetParamRequest
 from app.ui.document.document import Document
 from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.result import Phase
@@ -96,8 +97,8 @@ class Flicker(QObject):
             self._analysis.again()
 
     def _tell(self, layer: str, parameter: str, text: str) -> None:
-        told = {"layer": layer, "param": parameter, "text": text}
-        self._analysis.engine.request("set_param", told, None, lambda found: self._stop())
+        request = SetParamRequest(layer, parameter, text)
+        self._analysis.engine.ask(request, self, None, lambda found: self._stop())
 
     def _stop(self) -> None:
         self._turns.stop()

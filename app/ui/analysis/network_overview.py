@@ -8,6 +8,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QStackedWidget, QTreeView, QVBoxLayout, QWidget
 
+from app.engine.protocol import RunStep
 from app.ui.analysis.faults import Faults
 from app.ui.analysis.heat import HeatDelegate, HeatLegend
 from app.ui.analysis.layer_infos import LayerInfos
@@ -15,7 +16,6 @@ from app.ui.analysis.overview_model import LAYER, MEMORY, STATE, TIME, OverviewM
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
-from app.ui.engine.result import RunStep
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.notice import Notice
 from app.ui.widgets.texts import tr
@@ -141,9 +141,9 @@ class NetworkOverviewPanel(QWidget):
             self._stack.setCurrentIndex(0)
             self.model.show((), {})
             return
-        self.infos.ask(self._document, self._analysis.input_shapes, self._revision)
+        self.infos.ask(self._document, self._analysis.inputs.shapes, self._revision)
         run = {name for step in result.steps for name in step.layers}
-        first = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.input_layers() if n not in run)
+        first = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.inputs.layers() if n not in run)
         last = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.output_layers() if n not in run)
         before = self.model.rowCount()
         self.model.show((*first, *result.steps, *last), self.infos.infos)

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, 
 
 from app.ui.analysis.display import DisplayBar, Mode, out_of_range
 from app.ui.engine.pinned_place import Spot
-from app.ui.engine.probing import scaled
 from app.ui.engine.result import Array
+from app.ui.engine.same_place import scaled
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.export_button import ExportButton

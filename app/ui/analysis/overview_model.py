@@ -8,8 +8,8 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from app.engine.protocol import RunStep
 from app.ui.analysis.layer_infos import LayerInfo
-from app.ui.engine.result import RunStep
 from app.ui.widgets import theme
 from app.ui.widgets.texts import tr
 from designer.units import binary, number

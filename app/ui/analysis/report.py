@@ -35,7 +35,9 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
         operator = document.inference.read(layer.name).operator
         if isinstance(operator, Operator) and operator.role is Role.ANALYSIS:
             options.append((layer.name, operator.title, operator.summary() or _texts(layer.params)))
-    files = {layer: str(path) for layer in analysis.input_layers() if (path := analysis.input_path(layer)) is not None}
+    files = {
+        layer: str(path) for layer in analysis.inputs.layers() if (path := analysis.inputs.path(layer)) is not None
+    }
     network = network_of(document)
     picture = png_of(window) if window is not None else b""
     if result is None:
@@ -47,7 +49,7 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
         if part is not None:
             outputs[name] = (part, str(getattr(operator, "analysis_view", "image")))
     inspected = (analysis.capture, result.captures[analysis.capture]) if analysis.capture in result.captures else None
-    infos = layer_infos(document.graph, document.registry, analysis.input_shapes)
+    infos = layer_infos(document.graph, document.registry, analysis.inputs.shapes)
     overview = [
         (
             ", ".join(step.layers),

@@ -111,10 +111,7 @@ class SideModel(QObject):
         self.runner.failed.connect(self._on_failed)
         self.runner.finished.connect(self._on_finished)
         self._preparing: Background | None = None
-        self._epoch = 0  # another comparison, another epoch: late drawings are dropped
-        self._drawing = 0  # results that a thread is putting into colours
-        self._serial = 0
-        self._shown: dict[str, int] = {}  # which result of a variant is shown
+        self._drawing: dict[str, Background] = {}  # who puts the last result of a variant into colours
         self._ran = False  # every variant had its turn
 
     # --- what a person asks for --------------------------------------------------------------------------------
@@ -125,7 +122,7 @@ class SideModel(QObject):
         self.busy = True
         self.made, self.colours, self.measured, self.problem = {}, {}, Measured(), ""
         self.clean = self.noisy = None
-        self._shown, self._drawing, self._ran = {}, 0, False
+        self._drawing, self._ran = {}, False
         self.make_variants()
         self.started.emit()
         self.pictures_changed.emit()
@@ -168,7 +165,7 @@ class SideModel(QObject):
     def stop(self) -> None:
         """Give up what runs; the results that are there stay."""
         self._preparing = None
-        self._epoch += 1
+        self._drawing = {}
         self.runner.cancel()
         if self.busy:
             self._end()
@@ -176,7 +173,7 @@ class SideModel(QObject):
     def close(self) -> None:
         """End all engines."""
         self._preparing = None
-        self._epoch += 1
+        self._drawing = {}
         self.runner.close()
         self.busy = False
 
@@ -270,25 +267,21 @@ class SideModel(QObject):
         """Put the result into colours in a thread: of a large picture that takes longer than a frame of the window."""
         if not self.busy or not isinstance(made, Made):
             return
-        self._drawing += 1
-        self._serial += 1
-        epoch, serial, key = self._epoch, self._serial, LETTERS[index]
-        job = Background(self)
+        key = LETTERS[index]
+        job = self._drawing[key] = Background(self)
 
         def arrived(answer: object) -> None:
             job.deleteLater()
-            if epoch != self._epoch:
-                return
-            self._drawing -= 1
-            if serial > self._shown.get(key, 0) and not self.errors[index]:
-                self._shown[key] = serial
-                self._show(index, made, answer)
-            self._measure_when_ready()
+            if self._drawing.get(key) is job:
+                del self._drawing[key]
+                if not self.errors[index]:
+                    self._show(index, made, answer)
+                self._measure_when_ready()
 
         def failed(found: object) -> None:
             job.deleteLater()
-            if epoch == self._epoch and isinstance(found, tuple):
-                self._drawing -= 1
+            if self._drawing.get(key) is job and isinstance(found, tuple):
+                del self._drawing[key]
                 self._on_failed(index, placed_text(found[0]))
                 self._measure_when_ready()
 

@@ -47,11 +47,10 @@ def copy_of(
     networks = {}
     for variant in model.variants:
         if variant is not None:
-            told = variant.opened_with
-            settings = Settings(
-                weights=told["weights"] or "", random_seed=told["seed"], **{name: told[name] for name in _OPENED}
-            )
-            networks[variant.name] = Network(variant.name[2:], told["document"].encode(), settings)
+            opening = variant.opening
+            chosen = {name: getattr(opening, name) for name in _OPENED}
+            settings = Settings(weights=opening.weights or "", random_seed=opening.seed, **chosen)
+            networks[variant.name] = Network(variant.name[2:], opening.document.encode(), settings)
     keys = [k for k in (CLEAN, INPUT, *model.keys) if model.pixels(k) is not None and (k != CLEAN or model.knows_clean)]
     pictures = {k: p for k in keys if (p := model.pixels(k)) is not None}
     notes = [f"{model.title(k)}: {model.made[k].note}" for k in model.keys if k in model.made and model.made[k].note]

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
+from app.engine.protocol import OpenReply, ProgressEvent, RunReply, RunRequest, SetInputTensorRequest
 from app.reports.comparison import Picture, check_comparable
 from app.ui.compare.variants import Variant
+from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.client import EngineClient
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.background import Background
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
-
-Findings = tuple[Diagnostic, ...]
+from designer.runtime.shared import Handle
 
 
 @dataclass(frozen=True)
@@ -43,63 +44,56 @@ class _Lane(QObject):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self.client = EngineClient(self)
-        self._opened: dict[str, Any] | None = None
-        self._session = -1
+        self._opening: EngineCall[OpenReply] | None = None  # how the present network was opened
         self.warm = False  # the first run of a network also builds it
-        self._turn = 0  # what was begun before the last stop is dropped
+        self._calls: list[EngineCall[Any]] = []
+        self._lending: Background | None = None
 
-    def run(
-        self,
-        variant: Variant,
-        picture: Picture,
-        done: Callable[[Mapping[str, Any]], None],
-        failed: Callable[[Findings], None],
-    ) -> None:
-        """Exactly one of the two is called, later."""
-        client = self.client
-        if self._opened == variant.opened_with and self._session == client.session:
-            self._feed(variant, picture, done, failed)
+    def run(self, variant: Variant, picture: Picture, work: _Work) -> None:
+        """`work.done` or `work.failed` is called later, unless `stop` comes before."""
+        opening = self._opening
+        if opening is not None and opening.request == variant.opening and opening is self.client.opened:
+            self._lend(variant, picture, work)
             return
-        self._opened, self.warm = None, False
+        self.warm = False
 
-        def opened(reply: Mapping[str, Any]) -> None:
+        def opened(reply: OpenReply) -> None:
             wanted = weights_wanted(reply)
             if wanted:
+                self._opening = None
                 remedy = tr("choose weights for it, or random ones")
-                failed((Diagnostic("weights-missing", wanted.rstrip("."), remedy=remedy),))
-                return
-            self._opened, self._session = variant.opened_with, session
-            self._feed(variant, picture, done, failed)
+                work.failed((Diagnostic("weights-missing", wanted.rstrip("."), remedy=remedy),))
+            else:
+                self._lend(variant, picture, work)
 
-        client.request("open", variant.opened_with, opened, failed)
-        session = client.session
+        def refused(found: Findings) -> None:
+            self._opening = None
+            work.failed(found)
 
-    def _feed(
-        self,
-        variant: Variant,
-        picture: Picture,
-        done: Callable[[Mapping[str, Any]], None],
-        failed: Callable[[Findings], None],
-    ) -> None:
+        self._opening = self.client.ask(variant.opening, self, opened, refused, progress=work.progress)
+        self._calls = [self._opening]
+
+    def _lend(self, variant: Variant, picture: Picture, work: _Work) -> None:
         """Lend the picture to the engine; a thread does it, for a large one takes longer than a frame of the window."""
-        turn, session = self._turn, self.client.session
-        job = Background(self)
+        opening = self.client.opened
+        job = self._lending = Background(self)
 
         def lent(handle: Any) -> None:
             job.deleteLater()
-            if turn == self._turn and session == self.client.session and self.client.running:
-                self._ask(variant, handle, done, failed)
+            wanted, held = job is self._lending, opening is not None and opening is self.client.opened
+            if wanted and held:
+                self._ask(variant, handle, work)
                 return
             with suppress(DiagnosticError, RuntimeError):  # with the process its folder may be gone
                 self.client.take(handle)
-            if turn == self._turn:
+            if wanted:
                 remedy = tr("run it again: a fresh engine starts")
-                failed((Diagnostic("engine-crashed", tr("the engine has ended"), remedy=remedy),))
+                work.failed((Diagnostic("engine-crashed", tr("the engine has ended"), remedy=remedy),))
 
         def refused(found: Any) -> None:
             job.deleteLater()
-            if turn == self._turn:
-                failed(found)
+            if job is self._lending:
+                work.failed(found)
 
         job.done.connect(lent)
         job.failed.connect(refused)
@@ -108,26 +102,40 @@ class _Lane(QObject):
 
     def stop(self) -> None:
         """Give up; a process that is at work is ended."""
-        self._turn += 1
+        self._lending = None
+        for call in self._calls:
+            call.cancel()
         if self.client.busy:
             self.client.cancel()
 
-    def _ask(
-        self,
-        variant: Variant,
-        handle: Mapping[str, Any],
-        done: Callable[[Mapping[str, Any]], None],
-        failed: Callable[[Findings], None],
-    ) -> None:
+    def _ask(self, variant: Variant, handle: Handle, work: _Work) -> None:
         refused: list[Diagnostic] = []
-        told = {"layer": variant.input, "handle": handle, "picture": True}
-        self.client.request("set_input", told, None, refused.extend)
-        self.client.request(
-            "run",
-            {},
-            lambda reply: failed(tuple(refused)) if refused else done(reply),
-            lambda found: failed((*refused, *(d for d in found if d not in refused))),
+        feed = self.client.ask(SetInputTensorRequest(variant.input, handle), self, None, refused.extend)
+        run = self.client.ask(
+            RunRequest(),
+            self,
+            lambda reply: work.failed(tuple(refused)) if refused else work.done(reply),
+            lambda found: work.failed((*refused, *(d for d in found if d not in refused))),
+            progress=work.progress,
         )
+        self._calls = [feed, run]
+
+
+class _Work(NamedTuple):
+    """What a lane calls while it runs a variant."""
+
+    done: Callable[[RunReply], None]
+    failed: Callable[[Findings], None]
+    progress: Callable[[ProgressEvent], None]
+
+
+@dataclass(eq=False)
+class _Pass:
+    """All variants on a picture, one after the other."""
+
+    variants: Sequence[Variant | None]
+    picture: Picture
+    index: int = -1  # of the variant that runs
 
 
 class SideRunner(QObject):
@@ -141,90 +149,79 @@ class SideRunner(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._lanes: list[_Lane] = []
-        self._variants: Sequence[Variant | None] = ()
-        self._picture: Picture | None = None
-        self._epoch = 0
-        self._at = -1
+        self._pass: _Pass | None = None
 
     @property
     def running(self) -> bool:
-        return self._at >= 0
+        return self._pass is not None
 
     def run(self, variants: Sequence[Variant | None], picture: Picture) -> None:
         """Run what is not None on the picture, in order."""
         self.cancel()
-        self._variants, self._picture = variants, picture
-        self._next(0)
+        self._pass = _Pass(variants, picture)
+        self._next(self._pass)
 
     def cancel(self) -> None:
         """Give up. A process that is at work is ended."""
-        self._epoch += 1
-        if self.running and self._at < len(self._lanes):
-            self._lanes[self._at].stop()
-        self._at = -1
+        present, self._pass = self._pass, None
+        if present is not None and present.index >= 0:
+            self._lanes[present.index].stop()
 
     def close(self) -> None:
         """End all processes."""
-        self._epoch += 1
-        self._at = -1
+        self._pass = None
         for lane in self._lanes:
             lane.client.close()
             lane.deleteLater()
         self._lanes = []
 
-    def _next(self, index: int) -> None:
-        while index < len(self._variants) and self._variants[index] is None:
-            index += 1
-        if index >= len(self._variants):
-            self._at = -1
+    def _next(self, present: _Pass) -> None:
+        """The next variant; a listener may have cancelled the pass by now."""
+        if present is not self._pass:
+            return
+        following = (i for i in range(present.index + 1, len(present.variants)) if present.variants[i] is not None)
+        index = next(following, None)
+        if index is None:
+            self._pass = None
             self.finished.emit()
             return
-        self._at = index
         while len(self._lanes) <= index:
-            lane = _Lane(self)
-            lane.client.progress.connect(partial(self._on_progress, len(self._lanes)))
-            self._lanes.append(lane)
-        variant, picture = self._variants[index], self._picture
-        assert variant is not None
-        assert picture is not None
-        self.told.emit(index, tr("Running …"))
-        epoch = self._epoch
-        self._lanes[index].run(variant, picture, partial(self._done, epoch, index), partial(self._fail, epoch, index))
+            self._lanes.append(_Lane(self))
+        present.index = index
+        self._start(present, tr("Running …"))
 
-    def _done(self, epoch: int, index: int, reply: Mapping[str, Any]) -> None:
-        lane, variant, picture = (
-            self._lanes[index],
-            self._variants[index] if epoch == self._epoch else None,
-            self._picture,
-        )
-        taken = {name: lane.client.take(handle) for name, handle in (reply.get("outputs") or {}).items()}
-        if variant is None or picture is None:
-            return
+    def _start(self, present: _Pass, text: str) -> None:
+        self.told.emit(present.index, text)
+        variant = present.variants[present.index]
+        if variant is not None and present is self._pass:
+            work = _Work(partial(self._done, present), partial(self._fail, present), partial(self._advance, present))
+            self._lanes[present.index].run(variant, present.picture, work)
+
+    def _done(self, present: _Pass, reply: RunReply) -> None:
+        index, variant = present.index, present.variants[present.index]
+        assert variant is not None
+        lane = self._lanes[index]
+        taken = {name: lane.client.take(handle) for name, handle in reply.outputs.items()}
         result: NDArray[np.float32] = np.asarray(taken[variant.output], np.float32)
         try:
-            check_comparable(variant.name, variant.output, result, picture)
+            check_comparable(variant.name, variant.output, result, present.picture)
         except DiagnosticError as error:
-            self._fail(epoch, index, error.diagnostics)
+            self._fail(present, error.diagnostics)
             return
         cold, lane.warm = not lane.warm, True
-        spent = nan if cold else float(reply.get("milliseconds", 0.0))
-        self.made.emit(index, Made(result, spent, str(reply.get("note") or "")))
-        if epoch != self._epoch:
+        self.made.emit(index, Made(result, nan if cold else reply.milliseconds, reply.note))
+        if present is not self._pass:
             return
         if cold:
-            self.told.emit(index, tr("Timing …"))
-            lane.run(variant, picture, partial(self._done, epoch, index), partial(self._fail, epoch, index))
+            self._start(present, tr("Timing …"))
         else:
-            self._next(index + 1)
+            self._next(present)
 
-    def _fail(self, epoch: int, index: int, found: Findings) -> None:
-        if epoch != self._epoch:
-            return
+    def _fail(self, present: _Pass, found: Findings) -> None:
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
-        self.failed.emit(index, placed_text(first))
-        if epoch == self._epoch:
-            self._next(index + 1)
+        self.failed.emit(present.index, placed_text(first))
+        self._next(present)
 
-    def _on_progress(self, index: int, event: Any) -> None:
-        if index == self._at and event.get("text"):
-            self.told.emit(index, tr("Running {what} …", what=event["text"]))
+    def _advance(self, present: _Pass, event: ProgressEvent) -> None:
+        if event.text:
+            self.told.emit(present.index, tr("Running {what} …", what=event.text))

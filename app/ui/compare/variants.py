@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
-from app.ui.engine.requests import open_params
+from app.ui.engine.requests import open_request
 from app.ui.widgets.texts import tr
 from designer.files.document import read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
@@ -52,10 +52,10 @@ class VariantChoice:
 
 @dataclass(frozen=True)
 class Variant:
-    """A network ready to be opened in an engine; `opened_with` are the parameters of the worker's `open`."""
+    """A network ready to be opened in an engine; `opening` opens it."""
 
     name: str
-    opened_with: dict[str, Any]
+    opening: OpenRequest
     input: str
     output: str
     channels: int
@@ -87,7 +87,7 @@ def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Vari
     dims = getattr(inference.read(inputs[0]).operator, "dims", None)
     channels = dims.channels if isinstance(dims, Size3D) else 3
     text = write_document(graph).decode()
-    return Variant(f"{letter} {choice.full_title}", open_params(settings, text), inputs[0], outputs[0], channels)
+    return Variant(f"{letter} {choice.full_title}", open_request(settings, text), inputs[0], outputs[0], channels)
 
 
 def _source(source: Document | Path) -> tuple[Graph, Settings]:

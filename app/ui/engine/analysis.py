@@ -1,73 +1,82 @@
-"""Keeps the engine's result in step with the document: at most one run in flight, only the latest wish waits."""
+"""Keeps the engine's result in step with the document: at most one run in flight, and only the latest change waits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 from weakref import WeakSet
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+from app.engine.protocol import InterruptRequest, OpenReply, ProgressEvent, RunReply, RunRequest, SetInputReply
 from app.ui.document.document import Document
+from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.client import EngineClient
-from app.ui.engine.coarse_to_fine import Haste
+from app.ui.engine.coarse_to_fine import CoarseToFine
 from app.ui.engine.context import Context
-from app.ui.engine.feeding import Findings, InputFeeding
-from app.ui.engine.pending_edits import Changes
+from app.ui.engine.inputs import layers_of
+from app.ui.engine.network_inputs import NetworkInputs
+from app.ui.engine.pending_edits import PendingEdits
 from app.ui.engine.playback import Playback
-from app.ui.engine.requests import OF_WEIGHT_FILES, blocked, difference, open_params, runnable
+from app.ui.engine.requests import OF_WEIGHT_FILES, blocked, difference, open_request, runnable
 from app.ui.engine.result import AnalysisResult, Phase, result_of
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
+from designer.files.document import write_document
 from designer.files.settings import Settings
-from designer.graph.diagnostics import Severity
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
+from designer.operators.api import Role
 
 DIM_AFTER = 100  # ms without a fresh result after which the old one is shown dimmed
+DIRECT = Qt.FindChildOption.FindDirectChildrenOnly
 EDIT_REST = 60  # ms of rest after which an edit of the network is sent
 
 
-class AnalysisController(InputFeeding):
-    """Launches the analysis and follows edits, parameters, pictures and the inspected layer.
+class AnalysisController(QObject):
+    """Launches the analysis and follows edits, parameters, inputs and the inspected layer.
 
-    Wishes are gathered in fields (`_changes`, `_dirty_inputs`, `_wanted`) and sent as one batch ending with `run`
-    when no batch is in flight. So nothing queues up, and results arrive in the order of the wishes.
+    What changes is gathered (`_edits`, `inputs`, `_wanted`) and sent as one batch ending with a run when no batch is in
+    flight. So nothing queues up, and results arrive in the order of the changes.
     """
 
     phase_changed = Signal(str)
     result_changed = Signal()  # `result` is another one; None when another document is shown
     stale_changed = Signal(bool)  # whether the result shown is older than what is set
 
-    def __init__(self, context: Context, parent: QObject | None = None) -> None:
-        super().__init__(parent if parent is not None else context)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self.context = context
         self.phase = Phase.IDLE
         self.message = ""  # one sentence to the phase, with its remedy
         self.result: AnalysisResult | None = None
         self.stale = False
+        self._document: Document | None = None
         self._settings: Settings | None = None  # those that the engine was opened with
         self._active = False
-        self._in_flight = False
-        self._opening = False  # what is in flight is `open`
+        self._batch: list[EngineCall[Any]] = []  # in flight; it is over when the last one is answered
+        self._refusals: list[Diagnostic] = []  # of the others in the batch
+        self._opening: EngineCall[OpenReply] | None = None  # how our network was opened
         self._fresh = False  # `result` is of the network that the engine has open
         self._analysed: WeakSet[Document] = WeakSet()  # documents that were left while they were analysed
-        self._epoch = 0  # another document, another epoch: late replies are dropped
-        self._session = -1  # the engine's session that holds our network
-        self._changes = Changes()
-        self._inputs: frozenset[str] = frozenset()  # the input layers; one that only losses read comes and goes
+        self._edits = PendingEdits()
         self._wanted = False
         self._since = 0.0
         self.capture = ""
         self.also: tuple[str, ...] = ()  # tensors brought beside it, for values at the same place
         self._connected: EngineClient | None = None
         self._dim = QTimer(self, singleShot=True, interval=DIM_AFTER, timeout=lambda: self._set_stale(True))
-        self._haste = Haste(self, self._refine)
+        self._coarse_to_fine = CoarseToFine(self, self._refine)
         self._rest = QTimer(self, singleShot=True, interval=EDIT_REST, timeout=self._pump)
-        self.playback = Playback(self)
+        self.inputs = NetworkInputs(self)
+        self.inputs.run_wanted.connect(self.again)
+        self.playback = Playback(self.inputs, lambda: self.engine, self)
+        self.playback.launch_wanted.connect(self.launch)
+        self.result_changed.connect(lambda: self.playback.show(self.result))
+        self.phase_changed.connect(lambda: self.playback.follow_phase(self.phase))
         context.root_changed.connect(self._on_document)
         context.analysis_requested.connect(self.launch)
         if context.has_document:
@@ -84,7 +93,6 @@ class AnalysisController(InputFeeding):
         if self._connected is not engine:
             self._connected = engine
             engine.crashed.connect(self._on_crash)
-            engine.progress.connect(self._on_progress)
         return engine
 
     def launch(self) -> None:
@@ -92,14 +100,19 @@ class AnalysisController(InputFeeding):
         if not self.context.has_document:
             return
         self._active = True
-        self._session = -1
+        self._opening = None
         self.again()
 
     def again(self) -> None:
         """Run with what the engine has been told meanwhile, once launched."""
         if self._active:
-            self._wish()
+            self._want()
             self._pump()
+
+    def output_layers(self) -> tuple[str, ...]:
+        """The output layers that inference computes, in the document's order."""
+        document = self._document
+        return layers_of(document.graph, document.registry, Role.OUTPUT) if document is not None else ()
 
     def launch_random(self, seed: int = 0) -> None:
         """Run with seeded random weights where there are none; the result says so, and so do the settings."""
@@ -112,18 +125,17 @@ class AnalysisController(InputFeeding):
     def _set_weights(self, **changes: Any) -> None:
         if self._document is not None:
             self._document.change_settings(**changes)
-            if not self._in_flight:
+            if not self._batch:
                 self.launch()
 
     def stop(self) -> None:
         """Give up the run in flight; the engine starts afresh with the next launch."""
-        if self._in_flight:
+        if self._batch:
             self.engine.cancel()  # its refusals come back before it returns
         self._stopped()
 
     def end(self) -> None:
         """The window goes, and its engine: nothing is asked any more, also not by panels when they are hidden."""
-        self._epoch += 1
         self.result = None
         self._halt(Phase.IDLE, "")
 
@@ -132,8 +144,9 @@ class AnalysisController(InputFeeding):
 
     def _halt(self, phase: Phase, message: str) -> None:
         """Follow nothing until the next launch; what is shown stays, dimmed."""
-        self._active = self._in_flight = False
-        self._haste.drop()
+        self._active = False
+        self._end_batch()
+        self._coarse_to_fine.drop()
         self._dim.stop()
         self._set_stale(self.result is not None)
         self._set_phase(phase, message)
@@ -155,27 +168,24 @@ class AnalysisController(InputFeeding):
             self._document.changed.disconnect(self._on_change)
             self._document.settings_changed.disconnect(self._on_settings)
         self._document = document
-        self._inputs = frozenset(self.input_layers())
+        self.inputs.set_document(document)
         document.changed.connect(self._on_change)
         document.settings_changed.connect(self._on_settings)
         self._settings = document.settings
-        self._epoch += 1
-        self._active = self._wanted = self._in_flight = False
-        self._haste.drop()
+        self._active = self._wanted = False
+        self._end_batch()
+        self._coarse_to_fine.drop()
         self._dim.stop()
-        self._session = -1
+        self._opening = None
         self.capture, self.also = "", ()
         self.result = None
-        self.input_errors.clear()
-        self.input_shapes.clear()
         self._set_stale(False)
         self._set_phase(Phase.IDLE, "")
-        self.inputs_changed.emit()
+        self.inputs.changed.emit()
         self.result_changed.emit()
         if document in self._analysed:  # it runs again when one comes back to it, after all have heard of the change
             self._analysed.discard(document)
-            epoch = self._epoch
-            QTimer.singleShot(0, self, lambda: self.launch() if epoch == self._epoch else None)
+            QTimer.singleShot(0, self, lambda: self.launch() if self._document is document else None)
 
     def _on_settings(self) -> None:
         """Other pictures are fed; anything else that matters opens the network anew."""
@@ -185,40 +195,36 @@ class AnalysisController(InputFeeding):
         assert before is not None
         reopen, changed = difference(before, after)
         for name in changed:
-            self.input_errors.pop(name, None)
+            self.inputs.errors.pop(name, None)
         if reopen:
-            self._session = -1
+            self._opening = None
             if self.phase is Phase.WEIGHTS:
                 self.launch()
-            self._feed(set())
+            self.inputs.feed(set())
         elif changed:
-            self._feed(changed)
+            self.inputs.feed(changed)
 
     def _on_change(self, change: ChangeSet) -> None:
         assert self._document is not None
         computed = bool(change.computed or change.removed)
-        only_values = computed and self._changes.note(change, self._document)  # first: what follows may already send
+        only_values = computed and self._edits.note(change, self._document)  # first: what follows may already send
         for old, new in change.renamed.items():
             if Source.parse(self.capture).layer == old:
                 self.capture = str(Source(new, Source.parse(self.capture).port))
-        known, self._inputs = self._inputs, frozenset(self.input_layers())
-        touched = (change.added | change.reconfigured | (self._inputs - known)) & self._inputs
-        if change.removed or touched or self._inputs != known:
-            self._dirty_inputs |= touched
-            self.inputs_changed.emit()
+        self.inputs.follow(change)
         if not self._active or not computed:
             return
-        refining = self._in_flight and self._haste.refining
-        self._wish(moving=only_values)
+        refining = bool(self._batch) and self._coarse_to_fine.refining
+        self._want(moving=only_values)
         if refining:  # what it computes is old already; its answer comes at once
-            self.engine.request("interrupt")
+            self.engine.ask(InterruptRequest(), self)
         (self._pump if only_values else self._rest.start)()
 
     # --- the batch ---------------------------------------------------------------------------------------------
 
-    def _wish(self, moving: bool = False) -> None:
+    def _want(self, moving: bool = False) -> None:
         """Something is to be computed: from now the shown result counts as old. `moving`: by a slider, say."""
-        self._haste.asked(moving, self._wanted)
+        self._coarse_to_fine.request(moving, self._wanted)
         if not self._wanted:
             self._since = perf_counter()
         self._wanted = True
@@ -227,43 +233,47 @@ class AnalysisController(InputFeeding):
 
     def _refine(self) -> None:
         """The values rest: the full picture for the coarse one that is shown."""
-        if self._active and not self._in_flight and not self._wanted:
-            self._haste.refine()
+        if self._active and not self._batch and not self._wanted:
+            self._coarse_to_fine.refine()
             self._wanted = True
             self._pump()
 
     def _pump(self) -> None:
-        if not self._active or self._in_flight or not self._wanted or self._document is None:
+        if not self._active or self._batch or not self._wanted or self._document is None:
             return
-        reason = blocked(self._document, self.input_path)
+        reason = blocked(self._document, self.inputs.path)
         if reason is not None:
             self._dim.stop()
             self._set_stale(self.result is not None)
             self._set_phase(Phase.BLOCKED, placed_text(reason))
             return
-        if self._session != self.engine.session:
+        if self._opening is None or self._opening is not self.engine.opened:
             self._open(self._document)
         else:
             self._run(self._document)
 
     def _open(self, document: Document) -> None:
-        params = open_params(document.settings, self._changes.opened(document))
-        self._dirty_inputs = set(self.input_layers())
-        self._send_start(tr("Starting the engine …") if not self.engine.running else tr("Preparing the network …"))
-        self._opening, self._fresh = True, False
-        epoch = self._epoch
-        self.engine.request("open", params, lambda r: self._opened(epoch, r), lambda e: self._failed(epoch, e))
-        self._session = self.engine.session
+        engine = self.engine
+        self._edits.opened(document)
+        self.inputs.feed_all()
+        message = tr("Preparing the network …") if engine.running else tr("Starting the engine …")
+        self._fresh = False
+        request = open_request(document.settings, write_document(document.graph).decode())
+        self._opening = engine.ask(request, self, self._opened, self._failed, progress=self._on_progress)
+        self._begin_batch([self._opening], message)
 
-    def _send_start(self, message: str) -> None:
-        self._in_flight = True
-        self._batch_errors = []
+    def _begin_batch(self, calls: list[EngineCall[Any]], message: str) -> None:
+        self._batch, self._refusals = calls, []
         self._set_phase(Phase.RUNNING, message)
 
-    def _opened(self, epoch: int, reply: Mapping[str, Any]) -> None:
-        if epoch != self._epoch:
-            return
-        self._in_flight = False
+    def _end_batch(self) -> None:
+        """What is still in flight is of no use."""
+        for call in self._batch:
+            call.cancel()
+        self._batch = []
+
+    def _opened(self, reply: OpenReply) -> None:
+        self._batch = []
         wanted = weights_wanted(reply)
         if wanted:
             self._halt(Phase.WEIGHTS, wanted)
@@ -271,48 +281,56 @@ class AnalysisController(InputFeeding):
             self._pump()
 
     def _run(self, document: Document) -> None:
-        self._send_start(tr("Running …"))
-        self._opening = False
-        engine, epoch = self.engine, self._epoch
-        for method, params in self._changes.requests(document):
-            engine.request(method, params, None, self._batch_errors.extend)
-        for layer in sorted(self._dirty_inputs & set(self.input_layers())):
-            path = self.input_path(layer)
-            if path is not None:
-                self._send_input(layer, path)
-        self._dirty_inputs.clear()
+        engine, since = self.engine, self._since
+        calls: list[EngineCall[Any]] = [
+            engine.ask(request, self, None, self._refused) for request in self._edits.requests(document)
+        ]
+        calls += [self._feed(layer, path) for layer, path in self.inputs.take()]
         self._wanted = False
-        since = self._since
-        number, budget = self._haste.sent()
         capture = runnable(document, (self.capture, *self.also) if self.capture else ())
         have = [name for name in capture if self.result is not None and name in self.result.captures and self._fresh]
-        engine.request(
-            "run",
-            {"capture": capture, "have": have, "budget": budget},
-            lambda r: self._done(epoch, number, since, r),
-            lambda e: self._failed(epoch, e),
+        run = engine.ask(
+            RunRequest(tuple(capture), tuple(have), self._coarse_to_fine.send()),
+            self,
+            lambda reply: self._done(since, reply),
+            self._failed,
+            superseded=lambda: self._superseded(run),
+            progress=self._on_progress,
         )
+        self._begin_batch([*calls, run], tr("Running …"))
 
-    def _done(self, epoch: int, number: int, since: float, reply: Mapping[str, Any]) -> None:
-        if reply.get("superseded"):
-            if epoch == self._epoch:
-                self._in_flight, self._wanted = False, True
-                self._pump()
-            return
+    def _feed(self, layer: str, path: Path) -> EngineCall[SetInputReply]:
+        def fed(reply: SetInputReply) -> None:
+            self.playback.fed(layer, reply)
+            self.inputs.was_fed(layer, reply.shape)
+
+        def refused(found: Findings) -> None:
+            self._refused(found)
+            self.inputs.was_refused(layer, found)
+
+        return self.engine.ask(self.playback.request(layer, path), self, fed, refused)
+
+    def _refused(self, found: Findings) -> None:
+        self._refusals.extend(found)
+
+    def _superseded(self, run: EngineCall[RunReply]) -> None:
+        if not run.cancelled:
+            self._batch, self._wanted = [], True
+            self._pump()
+
+    def _done(self, since: float, reply: RunReply) -> None:
         result = result_of(reply, self.engine.take, self.result, (perf_counter() - since) * 1000)
-        if epoch != self._epoch:
+        if self._refusals:
+            self._failed(())
             return
-        if self._batch_errors:
-            self._failed(epoch, tuple(self._batch_errors))
-            return
-        self._in_flight, self._fresh = False, True
-        if self._haste.arrived(number, bool(result.coarse), self._wanted):
-            self.result = result
-            self._dim.stop()
-            if self._wanted:
-                self._dim.start()
-            self._set_stale(False)
-            self.result_changed.emit()
+        self._batch, self._fresh = [], True
+        self._coarse_to_fine.arrive(bool(result.coarse), self._wanted)
+        self.result = result
+        self._dim.stop()
+        if self._wanted:
+            self._dim.start()
+        self._set_stale(False)
+        self.result_changed.emit()
         if self._wanted and self._active:
             if not self._rest.isActive():
                 self._pump()
@@ -323,20 +341,22 @@ class AnalysisController(InputFeeding):
 
     # --- what goes wrong ---------------------------------------------------------------------------------------
 
-    def _failed(self, epoch: int, found: Findings) -> None:
+    def _failed(self, found: Findings) -> None:
+        """The batch came to nothing: its last call failed with what was `found`, or others did."""
         codes = {d.code for d in found}
-        if epoch != self._epoch or "engine-crashed" in codes:  # a crash is told by `crashed`
+        if "engine-crashed" in codes:  # `crashed` has said it
             return
         if "cancelled" in codes:  # by us, or by the window's Stop
             self._stopped()
             return
-        found = (*self._batch_errors, *found) if tuple(self._batch_errors) != found else found
-        self._in_flight = False
+        opening = self._opening is not None and self._batch == [self._opening]
+        found = (*self._refusals, *found)
+        self._batch = []
         self._dim.stop()
         self._set_stale(self.result is not None)
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
-        self._session = -1  # what the worker holds is unsure: the next run opens anew
-        if "weight" in first.code or (self._opening and first.code in OF_WEIGHT_FILES):
+        self._opening = None  # what the worker holds is unsure: the next run opens anew
+        if "weight" in first.code or (opening and first.code in OF_WEIGHT_FILES):
             self._halt(Phase.WEIGHTS, placed_text(first))
             return
         if first.code == "not-agreed":
@@ -344,22 +364,22 @@ class AnalysisController(InputFeeding):
             self._set_phase(
                 Phase.BLOCKED, tr("{problem} Launch Analysis shows it and asks.", problem=placed_text(first))
             )
-            if self._opening:  # not while somebody types the source
+            if opening:  # not while somebody types the source
                 self.context.agreement_wanted.emit(self.launch)
             return
-        self._set_phase(Phase.BLOCKED if self.input_errors else Phase.FAILED, placed_text(first))
+        self._set_phase(Phase.BLOCKED if self.inputs.errors else Phase.FAILED, placed_text(first))
 
     def _on_crash(self, message: str) -> None:
-        if not self._in_flight and not self._active:
+        if not self._batch and not self._active:
             return
         self._halt(Phase.FAILED, message)
         self.context.message.emit("error", message)
 
-    def _on_progress(self, event: Any) -> None:
-        if self._in_flight and event.get("text"):
-            done, total = event.get("done", 0), event.get("total", 0)
+    def _on_progress(self, event: ProgressEvent) -> None:
+        if event.text:
             self._set_phase(
-                Phase.RUNNING, tr("Running {text} ({done} of {total}) …", text=event["text"], done=done, total=total)
+                Phase.RUNNING,
+                tr("Running {text} ({done} of {total}) …", text=event.text, done=event.done, total=event.total),
             )
 
     def _set_phase(self, phase: Phase, message: str) -> None:
@@ -375,6 +395,5 @@ class AnalysisController(InputFeeding):
 
 def analysis_of(context: Context) -> AnalysisController:
     """The one controller of a window."""
-    if context.analysis is None:
-        context.analysis = AnalysisController(context)
-    return context.analysis
+    found: AnalysisController | None = context.findChild(AnalysisController, options=DIRECT)
+    return found or AnalysisController(context)

@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
 import signal
 import tempfile
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironment, Signal
 
+from app.engine.protocol import (
+    MAX_LINE,
+    VERSION,
+    AnyEvent,
+    Asked,
+    DoneEvent,
+    FailedEvent,
+    HelloRequest,
+    Malformed,
+    OpenRequest,
+    ProgressEvent,
+    QuitRequest,
+    ReadyEvent,
+    ReplyT,
+    Request,
+    SupersededEvent,
+    asked,
+    handles,
+    line_of,
+    other_protocol,
+    read_event,
+    read_reply,
+    too_long,
+)
 from app.process import module_command
+from app.ui.engine.call import EngineCall, Findings
+from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import mark, tr, tr_data
 from designer.graph.diagnostics import Diagnostic, Severity
-from designer.runtime.shared import SharedFolder
+from designer.runtime.shared import Handle, SharedFolder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-OnResult = Callable[[dict[str, Any]], None]
-OnError = Callable[[tuple[Diagnostic, ...]], None]
 
 PREFIX = "layerwright-"
 MEMORY_FOLDER = 1 << 30  # bytes that must be free in the memory folder for it to be used
@@ -38,6 +60,7 @@ _DOING = {
     "set_param": mark("it took over a parameter"),
     "set_input": mark("it read an input"),
     "run": mark("it ran the network"),
+    "set_input_tensor": mark("it read an input"),
     "profile": mark("it measured times"),
     "gradient": mark("it computed a gradient"),
     "export_video": mark("it wrote a video"),
@@ -45,39 +68,34 @@ _DOING = {
 QUIT_MS = 800  # how long a worker may take to leave when asked, before it is killed
 
 
-@dataclass(slots=True)
-class _Pending:
-    method: str
-    on_result: OnResult | None
-    on_error: OnError | None
-
-
 class EngineClient(QObject):
-    """Runs `app.engine.worker` and talks JSON lines with it.
+    """Runs `app.engine.worker` and exchanges lines of `app.engine.protocol` with it.
 
-    Every request ends with exactly one call, `on_result` or `on_error`, also when the process dies or is cancelled (codes
-    "engine-crashed" and "cancelled"); after `close` none is called. The process starts with the first request and again
-    with the first one after a crash. `session` counts `open` requests and deaths: who remembers it knows whether the
-    network that the worker holds is still theirs.
+    Every request ends as `EngineCall` says, also when the process dies or is cancelled: it fails then, with the code
+    "engine-crashed" or "cancelled". The process starts with the first request and again with the first one after a crash.
+    `opened` is the call of the network that the process holds or prepares, None after a crash: whoever keeps theirs
+    knows whether it is still so.
     """
 
-    started = Signal()  # the worker answers
+    started = Signal()  # the engine is ready
     crashed = Signal(str)  # it died by itself: what happened and what to do
-    progress = Signal(object)  # dict: id, done, total, text
+    progress = Signal(object)  # ProgressEvent, of whatever it does
     busy_changed = Signal(bool)
 
     def __init__(self, parent: QObject | None = None, *, command: Sequence[str] | None = None) -> None:
         super().__init__(parent)
         self._command = tuple(command or module_command("app.engine.worker"))
         self._process: QProcess | None = None
-        self._folder: Path | None = None
+        self.folder: Path | None = None  # where tensors are handed over
         self._shared: SharedFolder | None = None
-        self._pending: dict[int, _Pending] = {}
+        self._calls: dict[int, EngineCall[Any]] = {}  # that wait for their answer, in the order of the requests
         self._next_id = 1
         self._buffer = bytearray()
+        self._scanned = 0  # bytes of the buffer that hold no end of a line
+        self._skipping = False  # the rest of a line that was too long
         self._errors: deque[str] = deque(maxlen=20)
         self._closed = False
-        self.session = 0
+        self.opened: EngineCall[Any] | None = None
         application = QCoreApplication.instance()
         if application is not None:
             application.aboutToQuit.connect(self.close)
@@ -87,7 +105,12 @@ class EngineClient(QObject):
     @property
     def busy(self) -> bool:
         """Whether a reply is awaited."""
-        return bool(self._pending)
+        return bool(self._calls)
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """The methods whose answers are awaited, in order."""
+        return tuple(call.request.method for call in self._calls.values())
 
     @property
     def running(self) -> bool:
@@ -103,47 +126,52 @@ class EngineClient(QObject):
         """Process id of the worker, 0 when there is none."""
         return int(self._process.processId()) if self._process is not None else 0
 
-    def request(
+    def ask(
         self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        on_result: OnResult | None = None,
-        on_error: OnError | None = None,
-    ) -> int:
-        """Send a request; the callbacks come later from the event loop. Returns its id."""
-        if self._closed:
-            raise RuntimeError("the engine client is closed")
-        process = self._process or self._start()
-        number, self._next_id = self._next_id, self._next_id + 1
-        if method == "open":
-            self.session += 1
-        was_busy = self.busy
-        self._pending[number] = _Pending(method, on_result, on_error)
-        line = json.dumps({"id": number, "method": method, "params": dict(params or {})}) + "\n"
-        process.write(line.encode())
-        if not was_busy:
-            self.busy_changed.emit(True)
-        return number
+        request: Request[ReplyT],
+        owner: QObject,
+        done: Callable[[ReplyT], None] | None = None,
+        failed: Callable[[Findings], None] | None = None,
+        *,
+        superseded: Callable[[], None] | None = None,
+        progress: Callable[[ProgressEvent], None] | None = None,
+    ) -> EngineCall[ReplyT]:
+        """Send a request. A client that was closed sends nothing, and then nothing is called."""
+        call = EngineCall(request, owner, done, failed, superseded, progress)
+        if not self._closed:
+            process = self._process or self._start()
+            was_busy = self.busy
+            if isinstance(request, OpenRequest):
+                self.opened = call
+            self._send(process, call)
+            if not was_busy:
+                self.busy_changed.emit(True)
+        return call
 
-    def take(self, handle: Mapping[str, Any]) -> NDArray[np.generic]:
+    def _send(self, process: QProcess, call: EngineCall[Any]) -> None:
+        number, self._next_id = self._next_id, self._next_id + 1
+        self._calls[number] = call
+        process.write(line_of(asked(number, call.request)))
+
+    def take(self, handle: Handle) -> NDArray[np.generic]:
         """The array behind a handle, mapped and read-only. Its file is gone afterwards; the memory lives as the array."""
         if self._shared is None:
             raise RuntimeError("the engine has not been started")
-        array = np.asarray(self._shared.get(dict(handle)))  # a plain array over the map: cheaper to compute with
-        self._shared.free(dict(handle))
+        array = np.asarray(self._shared.get(handle))  # a plain array over the map: cheaper to compute with
+        self._shared.free(handle)
         return array
 
-    def put(self, array: NDArray[np.generic]) -> dict[str, Any]:
+    def put(self, array: NDArray[np.generic]) -> Handle:
         """Lend an array to the worker, which frees it; the handle goes into a request."""
         return self.putting()(array)
 
-    def putting(self) -> Callable[[NDArray[np.generic]], dict[str, Any]]:
+    def putting(self) -> Callable[[NDArray[np.generic]], Handle]:
         """What lends an array to the present worker; it may be called in a thread."""
         if self._process is None:
             self._start()
         shared = self._shared
         assert shared is not None
-        return lambda array: dict(shared.put(array))
+        return shared.put
 
     # --- stopping ----------------------------------------------------------------------------------------------
 
@@ -152,7 +180,6 @@ class EngineClient(QObject):
         if self._process is None:
             return
         self._end_process(kill=True)
-        self.session += 1
         self._start()
         self._fail_all(
             Diagnostic("cancelled", tr("the work was cancelled"), Severity.INFO, remedy=tr("launch it again"))
@@ -163,15 +190,16 @@ class EngineClient(QObject):
         if self._closed:
             return
         self._closed = True
-        self._pending.clear()
+        self._calls.clear()
         self._end_process(kill=kill)
 
     # --- the process -------------------------------------------------------------------------------------------
 
     def _start(self) -> QProcess:
-        self._folder = _make_folder()
-        self._shared = SharedFolder(self._folder)
+        self.folder = _make_folder()
+        self._shared = SharedFolder(self.folder)
         self._buffer.clear()
+        self._scanned, self._skipping = 0, False
         self._errors.clear()
         process = QProcess(self)
         environment = QProcessEnvironment.systemEnvironment()
@@ -182,12 +210,13 @@ class EngineClient(QObject):
         process.finished.connect(self._finished)
         process.errorOccurred.connect(self._process_error)
         self._process = process
-        process.start(self._command[0], [*self._command[1:], "--shared", str(self._folder)])
+        process.start(self._command[0], [*self._command[1:], "--shared", str(self.folder)])
+        process.write(line_of(Asked(0, HelloRequest(VERSION))))
         return process
 
     def _end_process(self, *, kill: bool) -> None:
         """Wait until the process is gone (never a zombie) and drop its folder. Says nothing to anyone."""
-        process, self._process = self._process, None
+        process, self._process, self.opened = self._process, None, None
         if process is not None:
             for sign in (
                 process.finished,
@@ -198,15 +227,15 @@ class EngineClient(QObject):
                 sign.disconnect()
             if process.state() is not QProcess.ProcessState.NotRunning:
                 if not kill:
-                    process.write(b'{"id": 0, "method": "quit", "params": {}}\n')
+                    process.write(line_of(Asked(0, QuitRequest())))
                     process.closeWriteChannel()
                 if kill or not process.waitForFinished(QUIT_MS):
                     process.kill()
                     process.waitForFinished(5000)
             process.deleteLater()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder = self._shared = None
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder = self._shared = None
 
     def _finished(self, code: int, status: QProcess.ExitStatus) -> None:
         self._died(_death(code, status is QProcess.ExitStatus.CrashExit, self._errors))
@@ -218,11 +247,10 @@ class EngineClient(QObject):
     def _died(self, what: str) -> None:
         if self._process is not None:
             self._read_errors()
-        oldest = next(iter(self._pending.values()), None)
         doing = ""
-        if oldest is not None:
-            known = tr_data(_DOING.get(oldest.method, ""))
-            doing = known or tr("it was busy with {method!r}", method=oldest.method)
+        if self.waits_for:
+            method = self.waits_for[0]
+            doing = tr_data(_DOING.get(method, "")) or tr("it was busy with {method!r}", method=method)
         what = what.rstrip(".")
         if doing:
             message = tr("{what} while {doing}. Your document is unchanged.", what=what, doing=doing)
@@ -230,17 +258,21 @@ class EngineClient(QObject):
             message = tr("{what}. Your document is unchanged.", what=what)
         remedy = tr("Launch again to start a fresh engine; a smaller picture needs less memory.")
         self._end_process(kill=True)
-        self.session += 1
         self.crashed.emit(f"{message} {remedy}")
         self._fail_all(Diagnostic("engine-crashed", message, remedy=remedy))
 
+    def _refused(self, found: Findings) -> None:
+        """The engine and this window cannot work together."""
+        self._end_process(kill=True)
+        self.crashed.emit(placed_text(found[0]))
+        self._fail_all(replace(found[0], code="engine-crashed"))
+
     def _fail_all(self, why: Diagnostic) -> None:
-        failed, self._pending = list(self._pending.values()), {}
+        failed, self._calls = list(self._calls.values()), {}
         if failed:
             self.busy_changed.emit(False)
-        for pending in failed:
-            if pending.on_error is not None:
-                pending.on_error((why,))
+        for call in failed:
+            call.fail((why,))
 
     # --- replies -----------------------------------------------------------------------------------------------
 
@@ -250,60 +282,82 @@ class EngineClient(QObject):
             return
         self._buffer += process.readAllStandardOutput().data()
         while self._process is process:
-            end = self._buffer.find(b"\n")
+            end = self._buffer.find(b"\n", self._scanned)
             if end < 0:
+                if len(self._buffer) >= MAX_LINE and not self._skipping:
+                    self._skipping = True
+                    self._malformed(too_long())
+                if self._skipping:
+                    self._buffer.clear()
+                self._scanned = len(self._buffer)
                 return
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
-            self._line(line)
+            self._scanned = 0
+            if self._skipping:
+                self._skipping = False
+            elif line.strip():
+                self._event(read_event(line))
 
     def _read_errors(self) -> None:
         if self._process is not None:
             text = bytes(self._process.readAllStandardError().data()).decode(errors="replace")
             self._errors.extend(line for line in text.splitlines() if line.strip())
 
-    def _line(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-        except ValueError:
-            message = None
-        if not isinstance(message, dict):
-            self._errors.append(line.decode(errors="replace"))
-            return
-        event = message.get("event")
-        if event == "ready":
-            self.started.emit()
-        elif event == "progress":
-            self.progress.emit(message)
-        else:
-            self._reply(message)
+    def _event(self, event: AnyEvent | Malformed) -> None:
+        match event:
+            case Malformed():
+                self._malformed(event)
+            case ReadyEvent():
+                if event.protocol != VERSION:
+                    self._refused((other_protocol(VERSION, event.protocol),))
+                else:
+                    self.started.emit()
+            case ProgressEvent():
+                call = self._calls.get(event.id)
+                if call is not None:
+                    self.progress.emit(event)
+                    call.advance(event)
+            case FailedEvent(id=0):  # what it answers to our hello
+                self._refused(event.error)
+            case FailedEvent():
+                self._answered(event.id, lambda call: call.fail(event.error))
+            case SupersededEvent():
+                self._answered(event.id, lambda call: call.supersede())
+            case DoneEvent():
+                self._answered(event.id, lambda call: self._done(call, event))
 
-    def _reply(self, message: dict[str, Any]) -> None:
-        pending = self._pending.pop(message.get("id", -1), None)
-        if pending is None:
+    def _done(self, call: EngineCall[Any], event: DoneEvent) -> None:
+        reply = read_reply(call.request, event)
+        if isinstance(reply, Malformed):
+            call.fail((_unreadable(reply),))
             return
-        if not self._pending:
+        if not call.wanted and self._shared is not None:
+            for handle in handles(reply):
+                self._shared.free(handle)
+        call.finish(reply)
+
+    def _malformed(self, line: Malformed) -> None:
+        self._answered(line.id, lambda call: call.fail((_unreadable(line),)))
+
+    def _answered(self, number: int | None, tell: Callable[[EngineCall[Any]], None]) -> None:
+        """The call with this number has its answer. Answers come in order: without a number it is the oldest one's."""
+        if number is None:
+            number = next(iter(self._calls), 0)
+        call = self._calls.pop(number, None)
+        if call is None:
+            return
+        if not self._calls:
             self.busy_changed.emit(False)
-        if "error" in message:
-            if pending.on_error is not None:
-                pending.on_error(diagnostics_of(message["error"]))
-        elif pending.on_result is not None:
-            pending.on_result(message.get("result") or {})
+        tell(call)
 
 
-def diagnostics_of(found: Any) -> tuple[Diagnostic, ...]:
-    """Diagnostics from the plain dicts of a reply; what does not fit becomes one with the text as it came."""
-    result = []
-    names = set(Diagnostic.__dataclass_fields__)
-    for item in found if isinstance(found, list) else [found]:
-        try:
-            fields = {k: v for k, v in item.items() if k in names}
-            result.append(Diagnostic(**{**fields, "severity": Severity(fields.get("severity", "error"))}))
-        except (AttributeError, TypeError, ValueError):
-            result.append(
-                Diagnostic("engine-error", tr("the engine answered: {item}", item=item), remedy=tr("launch again"))
-            )
-    return tuple(result)
+def _unreadable(line: Malformed) -> Diagnostic:
+    return Diagnostic(
+        "bad-reply",
+        tr("the engine sent an answer that cannot be read: {problem}", problem=line.problem),
+        remedy=tr("launch again; if it stays, report it with this text"),
+    )
 
 
 def _death(code: int, by_signal: bool, errors: Sequence[str]) -> str:

@@ -19,9 +19,7 @@ from designer.graph.template import INSTANCE, PARAMETER, enclosing
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
-    from app.ui.engine.analysis import AnalysisController
     from app.ui.engine.client import EngineClient
-    from app.ui.engine.profiling import ProfilingController
 
 
 class Context(QObject):
@@ -51,9 +49,9 @@ class Context(QObject):
         self._shown: Document | None = None  # whose changes the selection follows
         self._selection: tuple[str, ...] = ()
         self.engine: EngineClient | None = None
-        self.analysis: AnalysisController | None = None
-        self.profiling: ProfilingController | None = None
         self.comparison = DocumentComparison(self)  # of the open document with another one
+        self.root_changed.connect(self.comparison.follow)
+        self.document_changed.connect(self.comparison.show)
 
     # --- the document ----------------------------------------------------------------------------------------
 

@@ -1,29 +1,27 @@
-"""Edits of the document that the engine has not been told yet, as few requests as they need."""
+"""Edits of the document that the engine does not know yet, as few requests as they need."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from app.engine.protocol import SetParamRequest, UpdateRequest
 from app.ui.document.document import Document
 from designer.files.document import write_document
 from designer.graph.edits import ChangeSet
 from designer.operators.api import Role
 
 
-class Changes:
-    """New values of analysis layers go as `set_param`; any other change as the whole document, `update`."""
+class PendingEdits:
+    """New values of analysis layers go as `SetParamRequest`; any other change as the whole document."""
 
     def __init__(self) -> None:
         self._update = False
         self._params: dict[tuple[str, str], str] = {}
         self._sent: dict[str, dict[str, str]] = {}  # parameters as the engine knows them
 
-    def opened(self, document: Document) -> str:
-        """The document's text, which is told now: nothing waits any more."""
+    def opened(self, document: Document) -> None:
+        """The engine is given the whole document: nothing waits any more."""
         self._sent = {layer.name: dict(layer.params) for layer in document.graph}
         self._update = False
         self._params.clear()
-        return write_document(document.graph).decode()
 
     def note(self, change: ChangeSet, document: Document) -> bool:
         """Remember a change that was made; True when it and all that waits are values of analysis layers."""
@@ -32,14 +30,15 @@ class Changes:
             self._update = True
         return not self._update
 
-    def requests(self, document: Document) -> list[tuple[str, dict[str, Any]]]:
-        """(method, parameters) of what waits, in order; it counts as told."""
+    def requests(self, document: Document) -> list[UpdateRequest | SetParamRequest]:
+        """What waits, in order; it counts as sent."""
         if self._update:
-            return [("update", {"document": self.opened(document)})]
-        found: list[tuple[str, dict[str, Any]]] = []
+            self.opened(document)
+            return [UpdateRequest(write_document(document.graph).decode())]
+        found: list[UpdateRequest | SetParamRequest] = []
         for (layer, name), text in self._params.items():
             self._sent[layer][name] = text
-            found.append(("set_param", {"layer": layer, "param": name, "text": text}))
+            found.append(SetParamRequest(layer, name, text))
         self._params.clear()
         return found
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import bisect
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from app.ui.engine.result import Phase
+from app.engine.protocol import (
+    DescribeInputReply,
+    DescribeInputRequest,
+    ReleaseInputRequest,
+    SetInputReply,
+    SetInputRequest,
+)
+from app.ui.engine.call import EngineCall, Findings
+from app.ui.engine.client import EngineClient
+from app.ui.engine.network_inputs import NetworkInputs
+from app.ui.engine.result import AnalysisResult, Phase
 from app.ui.widgets.sentences import placed_text
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.sources import kind_of, playlist
-
-if TYPE_CHECKING:
-    from app.ui.engine.analysis import AnalysisController
 
 MOVING = ("folder", "video", "camera")
 FOLDER_FPS = 2.0  # pictures a second of a folder that is played
@@ -51,6 +58,7 @@ class Track:
     speed: float = 1.0
     dropped: int = 0
     origin: tuple[float, int] = (0.0, 0)  # when playing began, and with which frame
+    describing: EngineCall[DescribeInputReply] | None = None
     arrivals: deque[float] = field(default_factory=lambda: deque(maxlen=120))
 
     @property
@@ -86,17 +94,19 @@ class Playback(QObject):
     changed = Signal(str)  # layer: its source, its frame, or how it plays
     sources_changed = Signal()  # other inputs have frames
     looked = Signal(str, Path, object)  # layer, file, (H x W x 3 bytes, size as text)
+    launch_wanted = Signal()
 
-    def __init__(self, analysis: AnalysisController) -> None:
-        super().__init__(analysis)
-        self._analysis = analysis
+    def __init__(self, inputs: NetworkInputs, engine: Callable[[], EngineClient], parent: QObject) -> None:
+        super().__init__(parent)
+        self._inputs = inputs
+        self._engine = engine
+        self._phase = Phase.IDLE
+        self.milliseconds = 0.0  # what the network took for the frames that are shown
         self.tracks: dict[str, Track] = {}
         self.ranges: dict[str, tuple[float, float]] = {}  # values of still inputs that may lie outside of 0..1
         self._timer = QTimer(self, singleShot=True, timeout=self._tick)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        analysis.inputs_changed.connect(self._follow)
-        analysis.result_changed.connect(self._arrived)
-        analysis.phase_changed.connect(self._on_phase)
+        inputs.changed.connect(self._follow)
 
     @property
     def playing(self) -> bool:
@@ -109,13 +119,8 @@ class Playback(QObject):
         return any(track.kind != "camera" for track in self.tracks.values())
 
     @property
-    def milliseconds(self) -> float:
-        """What the network took for the frames that are shown."""
-        return self._analysis.result.milliseconds if self._analysis.result is not None else 0.0
-
-    @property
     def _busy(self) -> bool:
-        return self._analysis.phase is Phase.RUNNING
+        return self._phase is Phase.RUNNING
 
     # --- what a person does ------------------------------------------------------------------------------------------
 
@@ -137,13 +142,11 @@ class Playback(QObject):
 
     def look(self, layer: str, path: Path) -> None:
         """Ask for the thumbnail of a still file that the window cannot draw; `looked` brings it."""
-        self._analysis.engine.request(
-            "describe_input", {"path": str(path)}, lambda r: self._looked(layer, path, r), lambda _: None
-        )
+        self._engine().ask(DescribeInputRequest(str(path)), self, lambda reply: self._looked(layer, path, reply))
 
-    def _looked(self, layer: str, path: Path, reply: Mapping[str, Any]) -> None:
-        preview = self._analysis.engine.take(reply["preview"]) if reply.get("preview") else None
-        self.looked.emit(layer, path, (preview, f"{reply.get('width')} x {reply.get('height')}"))
+    def _looked(self, layer: str, path: Path, reply: DescribeInputReply) -> None:
+        preview = self._engine().take(reply.preview) if reply.preview is not None else None
+        self.looked.emit(layer, path, (preview, f"{reply.info.width} x {reply.info.height}"))
 
     def play(self, layer: str, on: bool = True) -> None:
         """Play or pause; playing launches the analysis where it is not."""
@@ -157,8 +160,8 @@ class Playback(QObject):
             track.dropped = 0
             track.arrivals.clear()
             track.origin = (perf_counter(), track.position)
-            if self._analysis.phase not in (Phase.RUNNING, Phase.READY):
-                self._analysis.launch()
+            if self._phase not in (Phase.RUNNING, Phase.READY):
+                self.launch_wanted.emit()
             self._timer.start(0)
         elif track.kind == "camera":
             self._release(layer)
@@ -170,7 +173,7 @@ class Playback(QObject):
         if track is None:
             return
         if track.kind == "camera":
-            self._analysis.feed_frames([layer])
+            self._inputs.feed_frames([layer])
         elif track.frames:
             self.play(layer, False)
             self.seek(layer, (track.position + by) % track.frames)
@@ -185,7 +188,7 @@ class Playback(QObject):
         if frame != track.position:
             track.position = frame
             self.changed.emit(layer)
-            self._analysis.feed_frames([layer])
+            self._inputs.feed_frames([layer])
 
     def set_way(self, layer: str, *, loop: bool | None = None, every: bool | None = None, speed: float = 0) -> None:
         """Change how a track plays."""
@@ -200,34 +203,32 @@ class Playback(QObject):
         track.origin = (perf_counter(), track.position)
         self.changed.emit(layer)
 
-    # --- what the controller tells ------------------------------------------------------------------------------------
+    # --- what the engine is given and says ----------------------------------------------------------------------------
 
-    def wish(self, layer: str) -> dict[str, Any]:
-        """What `set_input` is told beside the path."""
+    def request(self, layer: str, path: Path) -> SetInputRequest:
+        """What feeds an input now: a still file, or the frame that is wanted."""
         track = self.tracks.get(layer)
         if track is None:
-            return {}
+            return SetInputRequest(layer, str(path))
         shown = not track.playing  # a thumbnail that changes with every frame would only flicker
-        return {"preview": shown} if track.kind == "camera" else {"frame": track.position, "preview": shown}
+        return SetInputRequest(layer, str(path), None if track.kind == "camera" else track.position, shown)
 
-    def fed(self, layer: str, reply: Mapping[str, Any]) -> None:
+    def fed(self, layer: str, reply: SetInputReply) -> None:
         """The engine has taken a frame, or a still picture."""
-        handle = reply.get("preview")
-        preview = self._analysis.engine.take(handle) if handle else None  # taken in any case: that frees it
-        low, high = reply.get("range") or (0.0, 1.0)
-        if (low, high) != self.ranges.get(layer, (0.0, 1.0)):
-            self.ranges[layer] = (low, high)
+        preview = self._engine().take(reply.preview) if reply.preview is not None else None
+        values = reply.range or (0.0, 1.0)
+        if values != self.ranges.get(layer, (0.0, 1.0)):
+            self.ranges[layer] = values
             self.changed.emit(layer)
-        track = self.tracks.get(layer)
-        frame = reply.get("frame")
-        if track is None or not isinstance(frame, int):
+        track, frame = self.tracks.get(layer), reply.frame
+        if track is None or frame is None:
             return
         track.preview = track.preview if preview is None else preview
         if track.kind == "camera":
             if track.playing and track.sent:
                 track.dropped += max(0, frame - track.sent - 1)
             track.sent = frame if track.playing else 0
-            track.fps = float(reply.get("fps") or 0.0)
+            track.fps = reply.fps
             frame = track.position = track.position + 1
             if not track.playing:
                 self._release(layer)
@@ -238,8 +239,8 @@ class Playback(QObject):
     def _follow(self) -> None:
         """Have a track for each input whose source has frames."""
         before, self.tracks = self.tracks, {}
-        for layer in self._analysis.input_layers():
-            path = self._analysis.input_path(layer)
+        for layer in self._inputs.layers():
+            path = self._inputs.path(layer)
             known = before.get(layer)
             if path is None:
                 continue
@@ -253,7 +254,10 @@ class Playback(QObject):
             self.sources_changed.emit()
         for layer in before.keys() | self.tracks.keys():
             if before.get(layer) is not self.tracks.get(layer):
-                if layer in before and before[layer].kind == "camera":
+                gone = before.get(layer)
+                if gone is not None and gone.describing is not None:
+                    gone.describing.cancel()
+                if gone is not None and gone.kind == "camera":
                     self._release(layer)
                 self.changed.emit(layer)
 
@@ -266,40 +270,33 @@ class Playback(QObject):
             except DiagnosticError as error:
                 track.error = placed_text(error.diagnostics[0])
         elif kind == "video":
-            self._analysis.engine.request(
-                "describe_input",
-                {"path": str(path)},
-                lambda r: self._described(layer, track, r),
-                self._refused(layer, track),
+            track.describing = self._engine().ask(
+                DescribeInputRequest(str(path)),
+                self,
+                lambda reply: self._described(layer, track, reply),
+                lambda found: self._refused(layer, track, found),
             )
         return track
 
-    def _described(self, layer: str, track: Track, reply: Mapping[str, Any]) -> None:
-        handle = reply.get("preview")
-        preview = self._analysis.engine.take(handle) if handle else None
-        if self.tracks.get(layer) is not track:
-            return
-        track.preview = preview
-        track.frames, track.fps = int(reply.get("frames", 0)), float(reply.get("fps", 0.0))
-        track.width, track.height = int(reply.get("width", 0)), int(reply.get("height", 0))
-        track.codec, track.times = str(reply.get("codec", "")), tuple(reply.get("times") or ())
+    def _described(self, layer: str, track: Track, reply: DescribeInputReply) -> None:
+        info = reply.info
+        track.preview = self._engine().take(reply.preview) if reply.preview is not None else None
+        track.frames, track.fps, track.width, track.height = info.frames, info.fps, info.width, info.height
+        track.codec, track.times = info.codec, info.times
         track.position = min(track.position, max(track.frames - 1, 0))
         self.changed.emit(layer)
 
-    def _refused(self, layer: str, track: Track) -> Any:
-        def told(found: tuple[Diagnostic, ...]) -> None:
-            if self.tracks.get(layer) is track:
-                track.error = placed_text(found[0])
-                self.changed.emit(layer)
-
-        return told
+    def _refused(self, layer: str, track: Track, found: Findings) -> None:
+        track.error = placed_text(found[0])
+        self.changed.emit(layer)
 
     def _release(self, layer: str) -> None:
         """Switch the camera off; the picture that was taken stays."""
         if layer in self.tracks:
             self.tracks[layer].sent = 0
-        if self._analysis.engine.running:
-            self._analysis.engine.request("release_input", {"layer": layer})
+        engine = self._engine()
+        if engine.running:
+            engine.ask(ReleaseInputRequest(layer), self)
 
     # --- the clock ----------------------------------------------------------------------------------------------------
 
@@ -313,7 +310,7 @@ class Playback(QObject):
             if track.playing:
                 wait = min(wait, self._advance(layer, track, now, moved))
         if moved:
-            self._analysis.feed_frames(moved)
+            self._inputs.feed_frames(moved)
         if self.playing and not self._busy:
             self._timer.start(max(1, round(wait * 1000)))
 
@@ -341,9 +338,10 @@ class Playback(QObject):
         following = track.position + 1
         return max(0.0, began + (track.time(following) - track.time(first)) / track.speed - now)
 
-    def _arrived(self) -> None:
+    def show(self, result: AnalysisResult | None) -> None:
         """A result is there: note which frames it shows, and go on."""
-        if self._analysis.result is None:
+        self.milliseconds = result.milliseconds if result is not None else 0.0
+        if result is None:
             return
         now = perf_counter()
         for layer, track in self.tracks.items():
@@ -355,8 +353,9 @@ class Playback(QObject):
         if self.playing:
             self._timer.start(0)
 
-    def _on_phase(self, phase: str) -> None:
-        if Phase(phase) in (*HALTED, Phase.IDLE):
+    def follow_phase(self, phase: Phase) -> None:
+        self._phase = phase
+        if phase in (*HALTED, Phase.IDLE):
             self.pause()
         elif self.playing and not self._busy and not self._timer.isActive():
             self._timer.start(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -10,16 +9,18 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.ui.engine.analysis import analysis_of
-from app.ui.engine.client import EngineClient, diagnostics_of
+from app.engine.protocol import OpenReply, ProfileReply, ProfileRequest, SetInputRequest
+from app.ui.engine.analysis import DIRECT, analysis_of
+from app.ui.engine.call import EngineCall, Findings
+from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
-from app.ui.engine.requests import open_params
+from app.ui.engine.requests import open_request
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
 from designer.files.document import write_document
-from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
-from designer.profiling.report import Record, load_records, record_from_dict, save_records
+from designer.graph.diagnostics import DiagnosticError, Severity, errors
+from designer.profiling.report import Record, load_records, save_records
 
 DEFAULT_ITERATIONS = 10
 
@@ -47,15 +48,15 @@ class ProfilingController(QObject):
     current_changed = Signal(object)  # Entry or None
     state_changed = Signal(str, str)  # State, and a sentence where there is something to say
 
-    def __init__(self, context: Context, parent: QObject | None = None) -> None:
-        super().__init__(parent if parent is not None else context)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self.context = context
         self.entries: list[Entry] = []
         self.current: Entry | None = None
         self.state = State.IDLE
         self.message = ""
         self._count = 0
-        self._launch = 0  # number of the launch in flight: replies of another are dropped
+        self._calls: list[EngineCall[Any]] = []  # of the launch in flight
         context.inference_requested.connect(self.launch)
         context.root_changed.connect(self._on_document)
 
@@ -78,28 +79,16 @@ class ProfilingController(QObject):
         """Time the open network as it is now. Where weights are missing and no seed is set, the person is asked first."""
         if not self.context.has_document or self.running:
             return
-        engine = self._engine()
-        self._launch += 1
-        number = self._launch
-        document = self.context.root
-
-        def failed(found: tuple[Diagnostic, ...]) -> None:
-            self._failed(number, found)
-
-        def opened(reply: Mapping[str, Any]) -> None:
-            if not errors(diagnostics_of(reply.get("diagnostics") or [])):  # else the run will say what is wrong first
-                self._ask_weights(number, weights_wanted(reply))
-
+        engine, document, analysis = self._engine(), self.context.root, analysis_of(self.context)
+        opening = open_request(document.settings, write_document(document.graph).decode())
         self._set_state(State.RUNNING, tr("Timing the network …"))
         # One after the other in the engine's queue: nothing of another panel comes between.
-        engine.request("open", open_params(document.settings, write_document(document.graph).decode()), opened, failed)
-        analysis = analysis_of(self.context)
-        for layer in analysis.input_layers():
-            path = analysis.input_path(layer)
+        self._calls = [engine.ask(opening, self, self._opened, self._failed)]
+        for layer in analysis.inputs.layers():
+            path = analysis.inputs.path(layer)
             if path is not None and path.is_file():
-                engine.request("set_input", {"layer": layer, "path": str(path)}, None, failed)
-        count = self.iterations()
-        engine.request("profile", {"iterations": count}, lambda reply: self._finished(number, reply), failed)
+                self._calls.append(engine.ask(SetInputRequest(layer, str(path)), self, None, self._failed))
+        self._calls.append(engine.ask(ProfileRequest(self.iterations()), self, self._finished, self._failed))
 
     def launch_random(self, seed: int = 0) -> None:
         """Launch with seeded random weights where there are none; the record says so, and so do the settings."""
@@ -114,44 +103,44 @@ class ProfilingController(QObject):
     def stop(self) -> None:
         """Give up the run in flight."""
         if self.running:
-            self._launch += 1
+            self._end_launch()
             self._set_state(State.IDLE, tr("Stopped."))
             self._engine().cancel()
 
     def _engine(self) -> EngineClient:
         return analysis_of(self.context).engine
 
-    def _finished(self, launch: int, reply: Mapping[str, Any]) -> None:
-        if launch != self._launch:
-            return
-        try:
-            record = record_from_dict(dict(reply), where="the engine's record")
-        except DiagnosticError as error:
-            self._failed(launch, error.diagnostics)
-            return
-        self._set_state(State.IDLE, "")
-        self.add(record)
+    def _opened(self, reply: OpenReply) -> None:
+        wanted = weights_wanted(reply)
+        if wanted and not errors(reply.diagnostics):  # else the run will say what is wrong first
+            self._ask_weights(wanted)
 
-    def _failed(self, launch: int, found: tuple[Diagnostic, ...]) -> None:
-        if launch != self._launch:
-            return
-        self._launch += 1  # what else this launch asked for fails too, for the same reason
+    def _finished(self, reply: ProfileReply) -> None:
+        self._set_state(State.IDLE, "")
+        self.add(reply.record)
+
+    def _end_launch(self) -> None:
+        """What else this launch asked for comes to nothing."""
+        for call in self._calls:
+            call.cancel()
+
+    def _failed(self, found: Findings) -> None:
+        self._end_launch()
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
         if first.code == "cancelled":
             self._set_state(State.IDLE, tr("Stopped."))
             return
         if "weight" in first.code:
-            self._ask_weights(self._launch, placed_text(first))
+            self._ask_weights(placed_text(first))
             return
         self._set_state(State.FAILED, placed_text(first))
         self.context.message.emit("error", self.message)
         if first.code == "not-agreed":
             self.context.agreement_wanted.emit(self.launch)
 
-    def _ask_weights(self, launch: int, why: str) -> None:
-        if why and launch == self._launch:
-            self._launch += 1  # what was asked for after `open` comes to nothing
-            self._set_state(State.WEIGHTS, why)
+    def _ask_weights(self, why: str) -> None:
+        self._end_launch()
+        self._set_state(State.WEIGHTS, why)
 
     def _on_document(self) -> None:
         """What was said of another document's weights is over."""
@@ -215,6 +204,5 @@ class ProfilingController(QObject):
 
 def profiling_of(context: Context) -> ProfilingController:
     """The one controller of a window."""
-    if context.profiling is None:
-        context.profiling = ProfilingController(context)
-    return context.profiling
+    found: ProfilingController | None = context.findChild(ProfilingController, options=DIRECT)
+    return found or ProfilingController(context)

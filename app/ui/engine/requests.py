@@ -1,11 +1,11 @@
-"""What the analysis tells the engine, and when it may ask at all."""
+"""What is asked of the engine, and when it may be asked at all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
+from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
 from app.ui.widgets.texts import tr
@@ -19,20 +19,20 @@ _OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "tile", "w
 OF_WEIGHT_FILES = ("cannot-read", "unknown-format", "wrong-shape", "bad-torch-data", "too-large")  # codes of `open`
 
 
-def open_params(settings: Settings, text: str) -> dict[str, Any]:
-    """The parameters of `open` for a document's text."""
-    return {
-        "document": text,
-        "weights": settings.weights or None,
-        "seed": settings.random_seed,
-        "engine": settings.engine,
-        "precision": settings.precision,
-        "layout": settings.layout,
-        "device": settings.device,
-        "threads": settings.threads,
-        "tile": settings.tile,
-        "agreed": sorted(agreed()),
-    }
+def open_request(settings: Settings, text: str) -> OpenRequest:
+    """Opens the network of a document's text with the document's settings."""
+    return OpenRequest(
+        text,
+        settings.weights or None,
+        settings.random_seed,
+        settings.engine,
+        settings.precision,
+        settings.layout,
+        settings.device,
+        settings.threads,
+        settings.tile,
+        tuple(sorted(agreed())),
+    )
 
 
 def difference(before: Settings, after: Settings) -> tuple[bool, set[str]]:

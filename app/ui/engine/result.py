@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.engine.protocol import RunReply, RunStep
 from app.ui.widgets.texts import tr
+from designer.runtime.shared import Handle
 from designer.units import digits, duration
 
 Array = NDArray[np.float32]
@@ -28,18 +30,7 @@ class Phase(StrEnum):
     STOPPED = "stopped"  # the person stopped it
 
 
-@dataclass(frozen=True, slots=True)
-class RunStep:
-    """A group of layers that the engine ran together, or one analysis layer."""
-
-    layers: tuple[str, ...]
-    engine: str
-    milliseconds: float
-    cached: bool
-    dropped: bool = False  # its results are above the memory for kept ones: the next run computes it again
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AnalysisResult:
     """Tensors are N x C x H x W (or of another rank), read-only and mapped; keys are layer names and sources as text."""
 
@@ -77,31 +68,19 @@ class AnalysisResult:
 
 
 def result_of(
-    reply: Mapping[str, Any],
-    take: Callable[[Mapping[str, Any]], NDArray[Any]],
-    before: AnalysisResult | None,
-    latency: float,
+    reply: RunReply, take: Callable[[Handle], NDArray[Any]], before: AnalysisResult | None, latency: float
 ) -> AnalysisResult:
-    """The result in a reply of `run`. `take` maps a handle's array; captures that did not change are those of `before`."""
-    outputs = {str(name): take(handle) for name, handle in (reply.get("outputs") or {}).items()}
-    captures = {str(name): take(handle) for name, handle in (reply.get("captures") or {}).items()}
+    """The result in a reply. `take` maps a handle's array; captures that did not change are those of `before`."""
+    captures = {name: take(handle) for name, handle in reply.captures.items()}
     if before is not None:
-        captures |= {name: before.captures[name] for name in reply.get("same") or ()}
-    spent, note = float(reply.get("milliseconds", 0.0)), str(reply.get("note") or "")
-    broken = {str(name): float(found.get("share", 0.0)) for name, found in (reply.get("nonfinite") or {}).items()}
-    coarse = int(reply.get("coarse") or 0)
-    return AnalysisResult(outputs, captures, steps_of(reply.get("steps")), spent, latency, note, coarse, broken)
-
-
-def steps_of(found: Any) -> tuple[RunStep, ...]:
-    """Steps from the plain data of a reply."""
-    return tuple(
-        RunStep(
-            tuple(str(name) for name in item.get("layers", ())),
-            str(item.get("engine", "")),
-            float(item.get("milliseconds", 0.0)),
-            bool(item.get("cached", False)),
-            bool(item.get("dropped", False)),
-        )
-        for item in found or ()
+        captures |= {name: before.captures[name] for name in reply.same}
+    return AnalysisResult(
+        {name: take(handle) for name, handle in reply.outputs.items()},
+        captures,
+        reply.steps,
+        reply.milliseconds,
+        latency,
+        reply.note,
+        reply.coarse,
+        {name: found.share for name, found in reply.nonfinite.items()},
     )

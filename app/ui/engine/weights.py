@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from app.engine.protocol import OpenReply
 from app.ui.widgets.texts import tr, trn
 from designer.files.weights import WeightStatus
 
@@ -12,14 +10,14 @@ NAMED = 3  # layers that the sentence names
 _LACKING = (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE)
 
 
-def weights_wanted(reply: Mapping[str, Any]) -> str:
+def weights_wanted(reply: OpenReply) -> str:
     """A sentence on the weights that the network lacks; empty when it can run, with those of a file or with random ones."""
-    if reply.get("note"):
+    if reply.note:
         return ""  # what was lacking was filled, as the person agreed
-    lacking = [report for report in reply.get("report") or () if report.get("status") in _LACKING]
+    lacking = [found for found in reply.report if found.status in _LACKING]
     if not lacking:
         return ""
-    layers = list(dict.fromkeys(str(report.get("layer", "")) for report in lacking))
+    layers = list(dict.fromkeys(found.layer for found in lacking))
     names = ", ".join(layers[:NAMED])
     if len(layers) > NAMED:
         names = tr("{names} and {count} more", names=names, count=len(layers) - NAMED)

@@ -61,7 +61,7 @@ class ChannelInspectorPanel(QWidget):
         context.inspect_requested.connect(self.inspect)
         context.selection_changed.connect(self._follow)
         self.subject.changed.connect(self._show_subject)
-        self._analysis.inputs_changed.connect(self.ranges.other_picture)
+        self._analysis.inputs.changed.connect(self.ranges.other_picture)
         self._analysis.stale_changed.connect(self._show_stale)
         self._analysis.phase_changed.connect(self._show_page)
         if context.has_document:
@@ -182,7 +182,7 @@ class ChannelInspectorPanel(QWidget):
         self.subject.set_active(seen)
         if not seen:
             return
-        inputs = self._analysis.input_layers()
+        inputs = self._analysis.inputs.layers()
         if self.subject.kind is Kind.OUTPUT:
             self._analysis.set_capture(self.source, inputs)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from app.ui.engine.probing import Field
+from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.engine.result import Array
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import ImageView
@@ -22,7 +22,7 @@ class InputPane(QWidget):
     probed = Signal(object)  # ((x, y), (width, height)), or None
     pinned = Signal(object)
 
-    def __init__(self, field: Field, parent: QWidget | None = None) -> None:
+    def __init__(self, field: ReceptiveField, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._field = field
         self._array: Array | None = None

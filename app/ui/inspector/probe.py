@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QVBoxLayout
 
 from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.pinned_place import marked_of
-from app.ui.engine.probing import Field, Place, readings, scaled
+from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.engine.requests import outermost
+from app.ui.engine.same_place import Place, readings, scaled
 from app.ui.inspector.channel_statistics import TensorStatistics
 from app.ui.inspector.colour_bar import tool_button
 from app.ui.inspector.input_pane import InputPane
@@ -48,7 +49,7 @@ class InspectorProbe(QObject):
         self._pin_size = (1, 1)  # width and height of the tensor that was pinned
         self._before: tuple[Place | None, tuple[int, int], bool] = (None, (1, 1), False)  # the last click on a picture
         self._marked = marked_of(analysis)
-        self.field = Field(analysis, self)
+        self.field = ReceptiveField(analysis, self)
         self.pane = InputPane(self.field)
         self.pane.probed.connect(self._hover_input)
         self.pane.pinned.connect(self._pin_input)
@@ -228,7 +229,7 @@ class InspectorProbe(QObject):
 
     def _input(self) -> str:
         """The input layer that the inspected one depends on first."""
-        inputs = self._analysis.input_layers()
+        inputs = self._analysis.inputs.layers()
         if self._subject.kind is Kind.GRADIENT and self._subject.tensor in inputs:
             return self._subject.tensor
         document = self._analysis.context.root if self._analysis.context.has_document else None
@@ -324,7 +325,7 @@ class InspectorProbe(QObject):
             return ""
         shown = self._subject.key
         known = {
-            **{n: result.captures[n] for n in self._analysis.input_layers() if n in result.captures},
+            **{n: result.captures[n] for n in self._analysis.inputs.layers() if n in result.captures},
             **result.outputs,
         }
         return readings([(n, a) for n, a in known.items() if n != shown], place, size, self._shown.item)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
+from weakref import ref
 
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.engine.protocol import GradientReply, GradientRequest, WeightsReply, WeightsRequest
 from app.ui.engine.analysis import AnalysisController
-from app.ui.engine.asking import ask
+from app.ui.engine.call import Findings
+from app.ui.engine.latest_call import LatestCall
 from app.ui.engine.result import Phase
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
-from designer.graph.diagnostics import Diagnostic
 from designer.graph.model import Source
 from designer.units import dims_text
 
@@ -48,8 +49,8 @@ class Subject(QObject):
         self.note = ""
         self.weights: dict[str, NDArray[Any]] = {}
         self._active = False
-        self._asked: tuple[object, ...] = ()
-        self._flying = False
+        self._call = LatestCall[WeightsReply | GradientReply](self)
+        self._question: tuple[object, ...] = ()  # what was asked last, and what its answer depends on
         self._crashed = False  # `message` is of an engine that is no more
         self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self._ask)
         analysis.result_changed.connect(self._on_result)
@@ -121,7 +122,7 @@ class Subject(QObject):
             shapes = {name: dims_text(array.shape) for name, array in self.weights.items()}
             return [(name, f"{name}  {shape}") for name, shape in shapes.items()]
         if self.kind is Kind.GRADIENT:
-            return [(name, tr("to {input}", input=name)) for name in self._analysis.input_layers()]
+            return [(name, tr("to {input}", input=name)) for name in self._analysis.inputs.layers()]
         return []
 
     def reason(self) -> str:
@@ -142,7 +143,8 @@ class Subject(QObject):
     def forget(self) -> None:
         self.value, self.message, self.note = None, "", ""
         self.weights = {}
-        self._asked = ()
+        self._question = ()
+        self._call.cancel()
 
     # --- asking ------------------------------------------------------------------------------------------------
 
@@ -165,66 +167,48 @@ class Subject(QObject):
             self._rest.start()
 
     def _ask(self) -> None:
-        """Ask the engine, unless it was asked the same already; one question at a time."""
+        """Ask the engine, unless the same was asked already."""
         analysis = self._analysis
-        if not (self._active and self.source) or self._flying or analysis.result is None:
+        if not (self._active and self.source) or analysis.result is None:
             return
         if analysis.phase not in (Phase.READY, Phase.RUNNING) or self.kind is Kind.OUTPUT:
             return
+        request: WeightsRequest | GradientRequest
+        depends: tuple[object, ...]
         if self.kind is Kind.WEIGHTS:
-            params: dict[str, Any] = {"layer": self.layer}
+            request, depends = WeightsRequest(self.layer), (analysis.engine.opened, self._params())
         else:
-            inputs = analysis.input_layers()
+            inputs = analysis.inputs.layers()
             self.tensor = self.tensor if self.tensor in inputs else inputs[0] if inputs else ""
-            params = {"of": self.source, "at": list(self.at) if self.at else None, "input": self.tensor}
-        key = self._question()
-        if key == self._asked:
+            request, depends = GradientRequest(self.source, self.tensor, self.at), (ref(analysis.result),)
+        if (request, *depends) == self._question:
             return
-        self._asked, self._flying = key, True
+        self._question = (request, *depends)
         if self._crashed:
             self.message, self._crashed = "", False
             self.changed.emit()
-        method = "weights_of" if self.kind is Kind.WEIGHTS else "gradient"
-        ask(self, analysis.engine, method, params, lambda r: self._came(key, r), lambda e: self._refused(key, e))
-
-    def _question(self) -> tuple[object, ...]:
-        """What would be asked now: the answer to another question is of no use any more."""
-        if self.kind is Kind.WEIGHTS:
-            return self.kind, self.layer, self._analysis.engine.session, self._params()
-        return self.kind, self.source, self.tensor, self.at, id(self._analysis.result)
+        self._call.ask(analysis.engine, request, self._done, self._failed)
 
     def _params(self) -> tuple[tuple[str, str], ...]:
         context = self._analysis.context
         layer = context.root.graph.get(self.layer) if context.has_document else None
         return tuple(layer.params.items()) if layer is not None else ()
 
-    def _came(self, key: tuple[object, ...], reply: Mapping[str, Any]) -> None:
-        self._flying = False
+    def _done(self, reply: WeightsReply | GradientReply) -> None:
         take = self._analysis.engine.take
-        tensors = {name: take(handle) for name, handle in (reply.get("tensors") or {}).items()}
-        gradient = take(reply["gradient"]) if reply.get("gradient") else None
-        if key[:-1] != self._question()[:-1]:  # something else is looked at by now
-            self._ask()
-            return
-        if self.kind is Kind.WEIGHTS:
-            self.weights = tensors
-            self.tensor = self.tensor if self.tensor in tensors else next(iter(tensors), "")
-            self.value = tensors.get(self.tensor)
-            self.message = "" if tensors else tr("'{layer}' has no weights.", layer=self.layer)
+        if isinstance(reply, WeightsReply):
+            self.weights = {name: take(handle) for name, handle in reply.tensors.items()}
+            self.tensor = self.tensor if self.tensor in self.weights else next(iter(self.weights), "")
+            self.value = self.weights.get(self.tensor)
+            self.message = "" if self.weights else tr("'{layer}' has no weights.", layer=self.layer)
             self.note = self._analysis.result.note if self._analysis.result is not None else ""
         else:
-            self.value = gradient
-            self.note = str(reply.get("note") or "")
+            self.value = take(reply.gradient)
+            self.note = reply.note
         self.changed.emit()
-        if key != self._question():  # another run has come since
-            self._rest.start()
 
-    def _refused(self, key: tuple[object, ...], found: tuple[Diagnostic, ...]) -> None:
-        self._flying = False
-        if key[:-1] != self._question()[:-1]:
-            self._ask()
-            return
+    def _failed(self, found: Findings) -> None:
         self.value = None
-        self.message = placed_text(found[0]) if found else ""
-        self._crashed = bool(found) and found[0].code == "engine-crashed"
+        self.message = placed_text(found[0])
+        self._crashed = found[0].code == "engine-crashed"
         self.changed.emit()

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import (
@@ -28,18 +27,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.engine.protocol import ExportVideoReply, ExportVideoRequest, ProgressEvent
 from app.ui.document.locations import start_folder
 from app.ui.engine.analysis import analysis_of
+from app.ui.engine.call import Findings
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
-from app.ui.engine.requests import open_params
+from app.ui.engine.requests import open_request
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.texts import tr, tr_data
 from app.ui.widgets.typed_path import taken, typed_path
 from designer.files.document import write_document
-from designer.graph.diagnostics import Diagnostic
 from designer.runtime.images import ARRAYS
 from designer.runtime.video_writer import CODECS, part_of
 
@@ -208,53 +208,48 @@ class VideoExportDialog(GrowingDialog):
         self._token = secrets.token_hex(8)
         self._analysis.playback.pause()
         self._engine = EngineClient(self)
-        self._engine.progress.connect(self._on_progress)
         self.export.setEnabled(False)
         self.cancel.setEnabled(True)
         self.bar.setRange(0, 0)
         self.bar.show()
         self.message.tell(tr("Preparing the network …"), "info")
-        self._engine.request(
-            "open", open_params(document.settings, write_document(document.graph).decode()), None, self._failed
+        opening = open_request(document.settings, write_document(document.graph).decode())
+        self._engine.ask(opening, self, None, self._failed)
+        inputs = self._analysis.inputs
+        paths = {layer: inputs.path(layer) for layer in inputs.layers()}
+        request = ExportVideoRequest(
+            {layer: str(path) for layer, path in paths.items() if path is not None},
+            {self.output.currentText(): str(self._target)},
+            self.start.value() - 1,
+            self.stop.value(),
+            self.fps.value() if ending else 0.0,
+            codec if ending else "",
+            self.quality.value() if codec == "mjpeg" else 0,
+            ".png" if ending else codec,
+            self._token,
         )
-        paths = {layer: self._analysis.input_path(layer) for layer in self._analysis.input_layers()}
-        self._engine.request(
-            "export_video",
-            {
-                "inputs": {layer: str(path) for layer, path in paths.items() if path is not None},
-                "outputs": {self.output.currentText(): str(self._target)},
-                "start": self.start.value() - 1,
-                "stop": self.stop.value(),
-                "fps": self.fps.value() if ending else 0,
-                "codec": codec if ending else "",
-                "quality": self.quality.value() if codec == "mjpeg" else 0,
-                "kind": ".png" if ending else codec,
-                "token": self._token,
-            },
-            self._done,
-            self._failed,
-        )
+        self._engine.ask(request, self, self._exported, self._failed, progress=self._on_progress)
 
-    def _on_progress(self, event: Any) -> None:
-        total, done = int(event.get("total", 0)), int(event.get("done", 0))
-        if self._engine is not None and total:
-            self.bar.setRange(0, total)
-            self.bar.setValue(done)
-            self.message.tell(tr("{done} of {total} frames", done=done, total=total), "info")
+    def _on_progress(self, event: ProgressEvent) -> None:
+        if event.total:
+            self.bar.setRange(0, event.total)
+            self.bar.setValue(event.done)
+            self.message.tell(tr("{done} of {total} frames", done=event.done, total=event.total), "info")
 
-    def _done(self, reply: Mapping[str, Any]) -> None:
-        frames, seconds = int(reply.get("frames", 0)), float(reply.get("seconds", 0.0))
+    def _exported(self, reply: ExportVideoReply) -> None:
         text = tr(
-            "{frames} frames in {seconds:.1f} s, written to {path}", frames=frames, seconds=seconds, path=self._target
+            "{frames} frames in {seconds:.1f} s, written to {path}",
+            frames=reply.frames,
+            seconds=reply.seconds,
+            path=self._target,
         )
         self._finish()
-        self.message.tell("\n".join([text, *(str(note) for note in reply.get("notes", ()))]), "positive")
+        self.message.tell("\n".join([text, *reply.notes]), "positive")
         self._context.message.emit("info", text)
 
-    def _failed(self, found: tuple[Diagnostic, ...]) -> None:
-        if self._engine is not None:
-            self._finish()
-            self.message.tell("\n".join(finding_text(d) for d in found[:4]))
+    def _failed(self, found: Findings) -> None:
+        self._finish()
+        self.message.tell("\n".join(finding_text(d) for d in found[:4]))
 
     def _cancel(self) -> None:
         self._finish()
