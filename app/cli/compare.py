@@ -25,6 +25,10 @@ def compare(
         list[str] | None,
         typer.Option(help="KIND:STRENGTH, for instance gaussian:25 (of 255); may stand several times."),
     ] = None,
+    clean: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The clean versions, by file name, of images that are noisy already."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
     weights: Annotated[list[Path] | None, typer.Option("--weights", help="Once for all, or once for each.")] = None,
     random_weights: SeedOption = None,
@@ -38,7 +42,10 @@ def compare(
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
-    """Compare networks on the same pictures with the same noise: PSNR and SSIM against the clean pictures."""
+    """Compare networks on the same images with the same noise: PSNR and SSIM against the clean images.
+
+    Without --noise and --clean several networks are measured against the first one.
+    """
     from app.cli import compare_request
     from app.reports import comparison
     from designer.runtime.api import RunOptions
@@ -47,12 +54,13 @@ def compare(
         if path is not None:
             table.writer(path)  # refused before anything is run
     request = compare_request.CompareRequest(
-        files, images, noise or (), seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
+        files, images, clean, noise or (), seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
         trust_custom or (),
     )  # fmt: skip
     columns, rows = compare_request.compare(request, lambda text: err.print(text, markup=False, highlight=False))
     for name in dict.fromkeys(row.noise for row in rows):
         out.print(_table(name, columns, [row for row in rows if row.noise == name]))
+    out.print(comparison.reference_text(rows), markup=False)
     times = zip(columns[1:], comparison.means(rows)[1:], strict=True)
     out.print(
         "mean time: " + ", ".join(f"{name} {comparison.ms_text(f.milliseconds)} ms" for name, f in times), markup=False

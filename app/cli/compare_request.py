@@ -15,12 +15,14 @@ from app.cli.trust import with_trust
 from app.reports.comparison import (
     LETTERS,
     Picture,
+    Reference,
     Row,
     as_dict,
     check_comparable,
     disturbed,
     measured,
     pictures_in,
+    read_clean,
     read_noise,
 )
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -44,6 +46,7 @@ class CompareRequest:
 
     documents: Sequence[Path]
     images: Path
+    clean: Path | None = None  # the clean versions of images that are noisy already: a folder, or one file
     noises: Sequence[str] = ()  # each one is a comparison of its own; none: the pictures as they are
     seed: int = 0
     weights: Sequence[Path] = ()
@@ -73,10 +76,18 @@ class Variant:
 def compare(
     request: CompareRequest, progress: Callable[[str], None], each: Each | None = None
 ) -> tuple[list[str], list[Row]]:
-    """Run everything; names of the columns (what went in, then the variants), and a `Row` for each picture and noise.
+    """Run everything; names of the columns (the input, then the variants), and a `Row` for each image and noise.
 
-    `each` gets a row with its pictures: the clean one, the noisy one, and what each variant made of it.
+    `each` gets a row with its images: the one in the file, the noisy one, and the result of each variant.
     """
+    if request.clean is not None and request.noises:
+        raise DiagnosticError(
+            Diagnostic(
+                "bad-option",
+                "--clean is for images that are noisy already, and --noise adds noise to clean ones",
+                remedy="give one of them",
+            )
+        )
     noises = [(text, read_noise(text, request.seed)) for text in request.noises or ("",)]
     pictures = pictures_in(request.images)
     variants = [_variant(request, index) for index in range(len(request.documents))]
@@ -88,11 +99,16 @@ def compare(
     for text, noise in noises:
         for path in pictures:
             progress(f"{path.name} {text} …".replace("  ", " "))
-            clean, noisy, results, times = _results(path, noise, variants, first=not rows)
+            image, noisy, results, times = _results(path, noise, variants, first=not rows)
+            reference = Reference.first(results, columns[1:])
+            if noise is not None:
+                reference = Reference.clean(image)
+            elif request.clean is not None:
+                reference = Reference.clean(read_clean(path, request.clean, image))
             titles = [text or "input", *columns[1:]] if request.report is not None else ()
-            rows.append(measured(path.name, text, clean, noisy, results, times, titles))
+            rows.append(measured(path.name, text, reference, noisy, results, times, titles))
             if each is not None:
-                each(rows[-1], clean, noisy, results)
+                each(rows[-1], image, noisy, results)
     return columns, rows
 
 

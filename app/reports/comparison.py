@@ -1,4 +1,4 @@
-"""What comparing networks is made of: one noisy picture for all, figures against the clean one, worst regions, a table.
+"""What comparing networks is made of: one input for all, metrics against a reference, worst regions, a table.
 
 The command line and the window share it. Nothing here knows how a network is run.
 """
@@ -28,11 +28,12 @@ IN_LEVELS = ("gaussian", "uniform")  # kinds whose strength is told in levels of
 CROP = 64  # pixels of the worst region's side
 ENLARGED = 3
 LETTERS = "ABCD"
+CLEAN = "the clean image"
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """PSNR in dB and SSIM of one picture against the clean one, and how long the network took (not known: nan)."""
+    """PSNR in dB and SSIM of one image against the reference, and the run time. What is not known is nan."""
 
     psnr: float
     ssim: float
@@ -49,14 +50,35 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """What results are measured against: the clean image, else the result of a variant (`column`), else nothing."""
+
+    picture: Picture | None = None
+    title: str = ""
+    column: int | None = None  # 1 is the first variant
+
+    @classmethod
+    def clean(cls, picture: Picture) -> Reference:
+        return cls(picture, CLEAN)
+
+    @classmethod
+    def first(cls, results: Sequence[Picture | None], titles: Sequence[str]) -> Reference:
+        """The first variant, for several variants without a clean image; nothing where it failed or is alone."""
+        if len(results) < 2 or results[0] is None:
+            return cls()
+        return cls(results[0], titles[0], 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One picture with one noise. `figures` are of what went in, then of each variant; `worst` is (row, column)."""
+    """One image with one noise. `figures` are of the input, then of each variant; `worst` is (row, column)."""
 
     name: str
     noise: str
     figures: tuple[Figures, ...]
     worst: tuple[int, int]
     shown: tuple[Shown, ...] = ()
+    reference: str = ""  # title of what the figures are measured against; empty: there is none
 
 
 def read_noise(text: str, seed: int) -> Noise | None:
@@ -120,6 +142,48 @@ def check_comparable(name: str, output: str, made: Picture, like: Picture) -> No
         )
 
 
+def clean_version(path: Path, clean: Path) -> Path:
+    """The clean version of an image: `clean` itself, or the file of the same name in that folder."""
+    found = clean / path.name if clean.is_dir() else clean
+    if not found.is_file():
+        raise DiagnosticError(
+            Diagnostic(
+                "no-clean-image",
+                f"there is no clean version of {path.name} in {clean}",
+                file=str(path),
+                remedy="name each clean image like the noisy one, or leave the image out",
+            )
+        )
+    return found
+
+
+def read_clean(path: Path, clean: Path, noisy: Picture) -> Picture:
+    """The clean version of the image in `path`: the file `clean`, or the one of the same name in that folder.
+
+    Raises DiagnosticError where there is none, and where its size is not that of `noisy`.
+    """
+    from designer.runtime.images import read_image
+
+    file = clean_version(path, clean)
+    found = read_image(file, noisy.shape[1])
+    check_same_size(found, noisy, file.name)
+    return found
+
+
+def check_same_size(clean: Picture, noisy: Picture, file: str) -> None:
+    """Raise DiagnosticError unless a clean and a noisy image have one size."""
+    if clean.shape != noisy.shape:
+        sizes = [f"{picture.shape[3]} x {picture.shape[2]}" for picture in (clean, noisy)]
+        raise DiagnosticError(
+            Diagnostic(
+                "not-comparable",
+                f"the clean image is {sizes[0]} pixels, the noisy one {sizes[1]}",
+                file=file,
+                remedy="choose the clean version of the same image",
+            )
+        )
+
+
 def figures(reference: Picture, made: Picture, milliseconds: float = nan) -> Figures:
     from designer.metrics import psnr, ssim
 
@@ -138,28 +202,45 @@ def squared_error(reference: Picture, results: Iterable[Picture]) -> NDArray[np.
 def measured(
     name: str,
     noise: str,
-    clean: Picture,
+    reference: Reference,
     noisy: Picture,
     results: Sequence[Picture | None],
     times: Sequence[float],
     titles: Sequence[str] = (),
 ) -> Row:
-    """The figures of one picture; with `titles` (of what went in, then of the variants) its pictures for a page too.
+    """The figures of one image; with `titles` (of the input, then of the variants) its images for a page too.
 
-    A variant that failed has None among the results, and figures that are nan.
+    A variant that failed has None among the results, and figures that are nan. So have the reference itself and all
+    without a reference; the input is measured against clean images only.
     """
     from designer.metrics import worst_region
 
     made = [result for result in results if result is not None]
-    found = [figures(clean, noisy)]
-    for result, spent in zip(results, times, strict=True):
-        found.append(figures(clean, result, spent) if result is not None else Figures(nan, nan))
-    worst = worst_region(squared_error(clean, made or [noisy]), CROP)
+    is_clean = reference.picture is not None and reference.column is None
+    found = [figures(reference.picture, noisy) if is_clean and reference.picture is not None else Figures(nan, nan)]
+    for column, (result, spent) in enumerate(zip(results, times, strict=True), 1):
+        if result is None or reference.picture is None or column == reference.column:
+            found.append(Figures(nan, nan, spent))
+        else:
+            found.append(figures(reference.picture, result, spent))
+    worst = worst_region(
+        squared_error(noisy if reference.picture is None else reference.picture, made or [noisy]), CROP
+    )
     shown: tuple[Shown, ...] = ()
     if titles:
-        pictures = (clean, noisy, *results)
-        shown = tuple(_shown(n, p, worst) for n, p in zip(("clean", *titles), pictures, strict=True))
-    return Row(name, noise, tuple(found), worst, shown)
+        pictures = [(titles[0], noisy), *zip(titles[1:], results, strict=True)]
+        if is_clean:
+            pictures.insert(0, ("clean", reference.picture))
+        shown = tuple(_shown(n, p, worst) for n, p in pictures)
+    return Row(name, noise, tuple(found), worst, shown, reference.title)
+
+
+def reference_text(rows: Sequence[Row]) -> str:
+    """What the figures of a table are measured against, as a sentence."""
+    titles = list(dict.fromkeys(row.reference for row in rows))
+    if not any(titles):
+        return "There is no reference, hence no PSNR and SSIM: add noise, or give the clean images."
+    return f"PSNR and SSIM are measured against {' or '.join(t or 'nothing' for t in titles)}, values clipped to 0..1."
 
 
 def headings(columns: Sequence[str], rows: Sequence[Row], *, times: bool = True) -> list[str]:
@@ -205,7 +286,13 @@ def as_dict(columns: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "columns": list(columns),
         "pictures": [
-            {"name": r.name, "noise": r.noise, "figures": plain(r.figures), "worst": {"x": r.worst[1], "y": r.worst[0]}}
+            {
+                "name": r.name,
+                "noise": r.noise,
+                "reference": r.reference or None,
+                "figures": plain(r.figures),
+                "worst": {"x": r.worst[1], "y": r.worst[0]},
+            }
             for r in rows
         ],
         "mean": {noise: plain(means(part)) for noise, part in parts.items()},
@@ -214,14 +301,17 @@ def as_dict(columns: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    """The table as comma-separated values, quoted where a name needs it."""
+    """One line for each image, noise and column, as comma-separated values; unknown and infinite values as `-`, `inf`."""
     import csv
     import io
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(as_cells(headings(columns, rows)))
-    writer.writerows(as_cells(row) for row in summary(columns, rows))
+    writer.writerow(("picture", "noise", "variant", "psnr_db", "ssim", "time_ms", "reference"))
+    for row in rows:
+        for name, found in zip(columns, row.figures, strict=True):
+            values = (psnr_text(found.psnr), ssim_text(found.ssim), ms_text(found.milliseconds))
+            writer.writerow(as_cells((row.name, row.noise, name, *values, row.reference)))
     return text.getvalue()
 
 

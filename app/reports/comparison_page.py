@@ -7,10 +7,21 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 
-from app.reports.comparison import Row, as_csv, as_dict, deviations, headings, means, psnr_text, ssim_text, summary
+from app.reports.comparison import (
+    Row,
+    as_csv,
+    as_dict,
+    deviations,
+    headings,
+    means,
+    psnr_text,
+    reference_text,
+    ssim_text,
+    summary,
+)
 from app.reports.page import Page
 from designer.files.formats import Format, FormatTable
 from designer.files.tables import write_text
@@ -47,9 +58,7 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
     titles = headings(columns, rows)
     first = titles.index(f"{columns[0]} PSNR (dB)")
     page.table(titles, list(summary(columns, rows)), numbers=range(first, len(titles)))
-    page.text(
-        "PSNR and SSIM are against the clean picture, values clipped to 0..1. The deviation is that of the whole population."
-    )
+    page.text(f"{reference_text(rows)} The deviation is that of the whole population.")
     if len(rows) > 1:
         for noise in dict.fromkeys(row.noise for row in rows):
             part = [row for row in rows if row.noise == noise]
@@ -58,15 +67,19 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
             )
     for row in rows:
         page.heading(f"{row.name} {row.noise}".strip())
-        for item, figure in zip(row.shown, (None, *row.figures), strict=bool(row.shown)):
-            caption = "" if figure is None else f": {psnr_text(figure.psnr)} dB, SSIM {ssim_text(figure.ssim)}"
+        extra = (None,) * (len(row.shown) - len(row.figures))  # the clean image has no figures
+        for item, figure in zip(row.shown, (*extra, *row.figures), strict=False):
+            measured = figure is not None and not isnan(figure.psnr)
+            caption = f": {psnr_text(figure.psnr)} dB, SSIM {ssim_text(figure.ssim)}" if figure and measured else ""
             if item.whole:
                 page.picture_inside(item.whole, f"{item.name}{caption}")
             else:
                 page.text(f"{item.name} failed.")
         if row.shown:
             y, x = row.worst
-            page.text(f"The region where the variants are farthest from the clean picture begins at x {x}, y {y}:")
+            page.text(
+                f"The region where the variants are farthest from {row.reference or 'the input'} begins at x {x}, y {y}:"
+            )
         for item in row.shown:
             if item.part:
                 page.picture_inside(item.part, item.name)

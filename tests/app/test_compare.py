@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from app.cli import main as cli
 from app.cli.compare_request import CompareRequest, compare
-from app.reports.comparison import Picture, Row, read_noise, summary
+from app.reports.comparison import Picture, Row, read_noise, reference_text, summary
 from designer.graph.diagnostics import DiagnosticError
 from designer.metrics import psnr, ssim
 from designer.runtime.api import RunOptions
@@ -52,7 +53,9 @@ def folder(tmp_path: Path) -> Path:
 
 def request(folder: Path, *names: str, **changes: object) -> CompareRequest:
     documents = [folder / f"{name}.xml" for name in names]
-    return CompareRequest(documents, folder / "pictures", ("gaussian:25",), options=RunOptions(threads=1), **changes)
+    return CompareRequest(
+        documents, folder / "pictures", noises=("gaussian:25",), options=RunOptions(threads=1), **changes
+    )
 
 
 def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Path) -> None:
@@ -80,10 +83,45 @@ def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Pat
     assert float(deviation[5]) == pytest.approx(np.std(psnrs), abs=0.006)
 
 
-def test_the_same_picture_gives_no_infinite_mean(folder: Path) -> None:
+def test_without_a_reference_nothing_is_measured(folder: Path) -> None:
     plain = CompareRequest([folder / "same.xml"], folder / "pictures", options=RunOptions(threads=1))
     columns, found = compare(plain, lambda text: None)
-    assert list(summary(columns, found))[-2][:5] == ["mean", "inf", "1.0000", "inf", "1.0000"]
+    assert list(summary(columns, found))[-2][:5] == ["mean", "-", "-", "-", "-"]
+    assert not any(row.reference for row in found)
+    assert reference_text(found).startswith("There is no reference")
+
+
+def test_without_noise_and_clean_images_the_first_network_is_the_reference(folder: Path) -> None:
+    documents = [folder / "same.xml", folder / "smooth.xml"]
+    results: list[Sequence[Picture]] = []
+    request = CompareRequest(documents, folder / "pictures", options=RunOptions(threads=1))
+    _, found = compare(request, lambda text: None, lambda row, image, noisy, made: results.append(made))
+    for row, made in zip(found, results, strict=True):
+        assert row.reference == "A same"
+        assert np.isnan([row.figures[0].psnr, row.figures[1].psnr]).all()
+        assert row.figures[2].psnr == pytest.approx(psnr(made[0], made[1]))
+        assert row.figures[1].milliseconds > 0
+    assert "against A same" in reference_text(found)
+
+
+def test_noisy_images_are_measured_against_clean_ones_of_the_same_name(folder: Path) -> None:
+    noisy = folder / "noisy"
+    noisy.mkdir()
+    rng = np.random.default_rng(0)
+    for path in (folder / "pictures").iterdir():
+        clean = read_image(path)
+        write_image(noisy / path.name, np.clip(clean + rng.normal(0, 0.1, clean.shape), 0, 1).astype(np.float32))
+    made = CompareRequest([folder / "same.xml"], noisy, folder / "pictures", options=RunOptions(threads=1))
+    _, found = compare(made, lambda text: None)
+    for row in found:
+        expected = psnr(read_image(folder / "pictures" / row.name), read_image(noisy / row.name))
+        assert row.figures[0].psnr == row.figures[1].psnr == pytest.approx(expected)
+        assert row.reference == "the clean image"
+    (folder / "pictures" / "1.png").unlink()
+    with pytest.raises(DiagnosticError, match=r"no clean version of 1\.png"):
+        compare(made, lambda text: None)
+    with pytest.raises(DiagnosticError, match="--clean"):
+        compare(replace(made, noises=("gaussian:25",)), lambda text: None)
 
 
 class Pictures(HTMLParser):

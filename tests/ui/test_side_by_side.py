@@ -309,7 +309,7 @@ def test_a_picture_that_is_noisy_already_is_measured_against_its_clean_file(
     setup.set_clean(photograph(side.folder / "small.png", size=(72, 40)))
     side.wait()
     assert "72 x 40" in model.problem
-    assert "same picture" in model.problem
+    assert "same image" in model.problem
     setup.set_picture(side.folder / "picture.png")
     side.wait()
     assert model.clean_file is None
@@ -356,7 +356,10 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     qtbot.waitUntil(lambda: "Use .csv, .json or .html" in view.note.text(), timeout=WAIT)
     view.save(side.folder / "table.csv")
     qtbot.waitUntil((side.folder / "table.csv").exists, timeout=WAIT)
-    assert (side.folder / "table.csv").read_text().splitlines()[-1].startswith("deviation,")
+    lines = (side.folder / "table.csv").read_text().splitlines()
+    assert len(lines) == 1 + 3 * 3
+    assert lines[-1].startswith("2.png,gaussian:25,B smooth,")
+    assert lines[-1].endswith(",the clean image")
     view.save(side.folder / "page.html")
     qtbot.waitUntil((side.folder / "page.html").exists, timeout=WAIT)
     assert (side.folder / "page.html").read_text().count("data:image/png") == 3 * 2 * 4 + 1
@@ -367,6 +370,59 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     assert side.model.picture == photos / "1.png"
     assert side.model.clean is not None
     assert np.array_equal(side.model.clean, read_image(photos / "1.png"))
+
+
+def test_a_folder_of_noisy_images_is_measured_against_the_folder_of_the_clean_one(side: Side, qtbot: QtBot) -> None:
+    noisy, clean = side.folder / "noisy", side.folder / "clean"
+    rng = np.random.default_rng(0)
+    for folder in (noisy, clean):
+        folder.mkdir()
+    for index in range(2):
+        image = read_image(photograph(clean / f"{index}.png", index))
+        write_image(noisy / f"{index}.png", np.clip(image + rng.normal(0, 0.1, image.shape), 0, 1).astype(np.float32))
+    photograph(noisy / "alone.png", 3)
+    model, run = side.model, side.window.folder_run
+    model.picture, model.noise, model.clean_file = noisy / "0.png", NoiseChoice(""), clean / "0.png"
+    side.begin()
+    run.start(noisy)
+    qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
+    for row, index in zip(run.rows, range(2), strict=True):
+        images = [read_image(folder / f"{index}.png") for folder in (clean, noisy)]
+        assert row.reference == "the clean image"
+        assert row.figures[1].psnr == pytest.approx(psnr(*images), abs=1e-6)
+    assert "no clean version of alone.png" in side.window.folder.note.text()
+    side.window.setup.set_clean(None)
+    side.wait()
+    run.start(clean)
+    qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
+    for row in run.rows:
+        assert row.reference == "A same"
+        assert np.isnan([figure.psnr for figure in row.figures[:2]]).all()
+        assert np.isfinite(row.figures[2].psnr)
+
+
+def test_a_report_leaves_out_a_folder_table_of_other_settings(side: Side, qtbot: QtBot) -> None:
+    side.begin()
+    photos = side.folder / "photos"
+    photos.mkdir()
+    photograph(photos / "0.png")
+    side.window.folder_run.start(photos)
+    qtbot.waitUntil(lambda: not side.window.folder_run.running, timeout=WAIT)
+
+    def report() -> str:
+        path = side.folder / "report.html"
+        path.unlink(missing_ok=True)
+        side.window.save_report(path)
+        qtbot.waitUntil(path.exists, timeout=WAIT)
+        return path.read_text()
+
+    assert "<h2>Folder</h2>" in report()
+    side.model.noise = replace(side.model.noise, strength=50.0)
+    side.model.compare()
+    side.wait()
+    text = report()
+    assert "<h2>Folder</h2>" not in text
+    assert "made with other networks or settings" in text
 
 
 def test_means_that_are_written_alike_have_no_best_one() -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from math import isfinite, nan
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.reports.comparison import LETTERS, Picture, Row, measured, pictures_in
+from app.reports.comparison import LETTERS, Picture, Reference, Row, measured, pictures_in, read_clean
 from app.ui.compare.model import SideModel, prepared
 from app.ui.compare.runner import Made
 from app.ui.compare.variants import Variant
@@ -18,6 +19,9 @@ from app.ui.widgets.background import Background
 from app.ui.widgets.render import Pixels, picture_pixels
 from app.ui.widgets.sentences import placed_text
 from designer.graph.diagnostics import DiagnosticError
+
+if TYPE_CHECKING:
+    from analysis_layers.noise import Noise
 
 SHOWN = 12  # pictures that a page holds with their results; figures are there for all
 KEPT = 256 << 20  # bytes of results that are kept for a vote
@@ -29,6 +33,21 @@ class Kept:
 
     name: str
     pixels: dict[str, Pixels]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the results of a comparison depend on, apart from the images."""
+
+    noise: str
+    seed: int
+    clean: Path | None
+    variants: tuple[Variant | None, ...]
+
+
+def conditions_of(model: SideModel) -> Conditions:
+    """Those of the variants that were made last."""
+    return Conditions(model.noise.text, model.noise.seed, model.clean_file, tuple(model.variants))
 
 
 class FolderRun(QObject):
@@ -45,6 +64,7 @@ class FolderRun(QObject):
         self.kept: list[Kept] = []
         self.paths: list[Path] = []  # of the rows
         self.columns: list[str] = []
+        self.conditions: Conditions | None = None  # of the rows
         self.skipped: list[str] = []
         self.failures: dict[
             str, tuple[int, str]
@@ -73,6 +93,7 @@ class FolderRun(QObject):
         self.failures = {}
         self._variants = self._model.make_variants()
         self.columns = self._model.columns()
+        self.conditions = conditions_of(self._model)
         try:
             self._left = pictures_in(folder)
         except DiagnosticError as error:
@@ -103,7 +124,11 @@ class FolderRun(QObject):
             return
         self._path = self._left.pop(0)
         first = next(v for v in self._variants if v is not None)
-        self._work(partial(prepared, self._path, first.channels, self._model.noise.operator()), self._on_prepared)
+        clean = self._model.clean_file if not self._model.noise.kind else None
+        folder = clean.parent if clean is not None else None
+        self._work(
+            partial(_prepared, self._path, first.channels, self._model.noise.operator(), folder), self._on_prepared
+        )
 
     def _work(self, work: Callable[[], object], done: Callable[[object], None]) -> None:
         job = Background(self)
@@ -154,8 +179,9 @@ class FolderRun(QObject):
             return
         results = [self._made[i].picture if i in self._made else None for i in there]
         times = [self._made[i].milliseconds if i in self._made else nan for i in there]
-        reference = self._clean if self._model.noise.kind else next(r for r in results if r is not None)
-        assert reference is not None
+        reference = Reference.first(results, self.columns[1:])
+        if self._clean is not None:
+            reference = Reference.clean(self._clean)
         assert self._noisy is not None
         titles = self.columns if len(self.rows) < SHOWN else []
         measure = partial(
@@ -176,6 +202,14 @@ class FolderRun(QObject):
         self.row_added.emit(row)
         if self.running:
             self._next()
+
+
+def _prepared(path: Path, channels: int, noise: Noise | None, clean: Path | None) -> tuple[Picture | None, Picture]:
+    """The clean image where it is known, and the input of the networks. `clean` is a folder (work for a thread)."""
+    image, noisy = prepared(path, channels, noise)
+    if noise is not None:
+        return image, noisy
+    return (read_clean(path, clean, noisy) if clean is not None else None), noisy
 
 
 def best(row: Row) -> int:

@@ -20,6 +20,7 @@ from app.reports.comparison import (
     Picture,
     disturbed,
     figures,
+    read_clean,
     read_noise,
     squared_error,
 )
@@ -29,7 +30,7 @@ from app.ui.widgets.background import Background
 from app.ui.widgets.render import Pixels, picture_pixels
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.operators.registry import Registry
 from designer.units import digits
 
@@ -359,17 +360,7 @@ def _drawn(
 ) -> tuple[Picture, Picture, Pixels, Pixels]:
     clean, noisy = prepared(path, channels, noise)
     if beside is not None:
-        clean = prepared(beside, channels, None)[0]
-        if clean.shape != noisy.shape:
-            sizes = [f"{picture.shape[3]} x {picture.shape[2]}" for picture in (clean, noisy)]
-            raise DiagnosticError(
-                Diagnostic(
-                    "not-comparable",
-                    tr("the clean picture is {mine} pixels, the noisy one {other}", mine=sizes[0], other=sizes[1]),
-                    file=beside.name,
-                    remedy=tr("choose the clean version of the same picture"),
-                )
-            )
+        clean = read_clean(path, beside, noisy)
     return clean, noisy, picture_pixels(clean[0]), picture_pixels(noisy[0])
 
 

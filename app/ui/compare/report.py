@@ -28,7 +28,7 @@ class Comparison:
     titles: dict[str, str]
     pictures: dict[str, Picture]
     measured: Measured
-    notes: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list)
     region: tuple[int, int] | None = None
     gain: float = 8.0
     columns: Sequence[str] = ()
@@ -76,8 +76,12 @@ def copy_of(
 def write_comparison(path: Path, seen: Comparison) -> None:
     """Write the page (work for a thread)."""
     page = new_page(" and ".join(seen.networks) or "Comparison")
-    noise = f"{seen.noise}, seed {seen.seed}, the same for all" if seen.noise else "no noise was added"
-    page.text(f"On {seen.picture}, {noise}. Analysis layers of the networks are passed through.")
+    noise = (
+        f"with {seen.noise} noise (seed {seen.seed}), identical for all variants"
+        if seen.noise
+        else "without added noise"
+    )
+    page.text(f"{seen.picture} {noise}. Analysis layers of the networks are passed through.")
     for note in seen.notes:
         page.text(note)
     page.heading("Networks")

@@ -24,7 +24,7 @@ import samples
 from app.reports.comparison import LETTERS
 from app.reports.page import PAGES
 from app.ui.compare.figures import FiguresView
-from app.ui.compare.folder_run import FolderRun
+from app.ui.compare.folder_run import FolderRun, conditions_of
 from app.ui.compare.folder_view import FolderView
 from app.ui.compare.mode_bar import ModeBar
 from app.ui.compare.model import CLEAN, INPUT, MOST, SideModel
@@ -239,7 +239,10 @@ class SideWindow(QWidget):
     def save_report(self, path: Path) -> None:
         """Write the page in a thread; the line at the foot says how it went."""
         run, pictures = self.folder_run, self.pictures
-        seen = copy_of(self.model, pictures.region, pictures.gain, run.columns, run.rows, png_of(self))
+        same = run.conditions == conditions_of(self.model)
+        seen = copy_of(self.model, pictures.region, pictures.gain, run.columns, run.rows if same else [], png_of(self))
+        if run.rows and not same:
+            seen.notes.append("The folder's table is left out: it was made with other networks or settings.")
         write_in_thread(
             self,
             partial(write_comparison, path, seen),
