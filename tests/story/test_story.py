@@ -109,8 +109,8 @@ def export(player: Player, folder: Path) -> Path:
     player.wait(lambda: "mix_0" in context.document.graph)
     player.menu("File", "Export", "Generate PyTorch")
     project = folder / "project"
-    player.write(player.line("export_pytorch.folder"), str(project), enter=False)
-    generate = player.find(QPushButton, "export_pytorch.generate")
+    player.write(player.line("export_pytorch.target"), str(project), enter=False)
+    generate = player.find(QPushButton, "export_pytorch.export")
     player.click(generate)
     player.wait(lambda: (project / "train.py").is_file() and generate.isEnabled())
     player.shoot("pytorch_export")

@@ -15,6 +15,7 @@ from app.ui.engine.context import Context
 from app.ui.shell.export.onnx import OnnxExportDialog
 from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.export.pytorch import PyTorchExportDialog
+from app.ui.shell.export.video import VideoExportDialog
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -44,10 +45,8 @@ def test_a_dialog_grows_with_its_message(kind, qtbot) -> None:
     assert [edit.height() for edit in dialog.findChildren(QLineEdit)] == before
 
 
-@pytest.mark.parametrize(
-    ("kind", "agrees"), [(PyTorchExportDialog, "generate"), (OnnxExportDialog, "export"), (PictureDialog, "export")]
-)
-def test_enter_means_what_the_dialog_is_for(kind, agrees, qtbot) -> None:
+@pytest.mark.parametrize("kind", [PyTorchExportDialog, OnnxExportDialog, PictureDialog, VideoExportDialog])
+def test_enter_means_what_the_dialog_is_for(kind, qtbot) -> None:
     """Qt makes the first button of the focus chain the default one where none was in the dialog in time."""
     context = Context(default_registry())
     context.set_document(Document(Graph([Layer("input", "input")]), context.registry, parent=context))
@@ -58,7 +57,7 @@ def test_enter_means_what_the_dialog_is_for(kind, agrees, qtbot) -> None:
     dialog.show()
     qtbot.waitExposed(dialog)
     default = [b.objectName() for b in dialog.findChildren(QPushButton) if b.isDefault()]
-    assert default == [getattr(dialog, agrees).objectName()]
+    assert default == [dialog.export.objectName()]
 
 
 def test_the_onnx_dialog_says_that_a_file_will_be_replaced(qtbot, tmp_path) -> None:
@@ -68,9 +67,12 @@ def test_the_onnx_dialog_says_that_a_file_will_be_replaced(qtbot, tmp_path) -> N
     qtbot.addWidget(dialog)
     (tmp_path / "old.onnx").write_bytes(b"of yesterday")
     for name, there in (("old.onnx", True), ("new.onnx", False), ("old.onnx", True), ("", False)):
-        dialog.file.setText(str(tmp_path / name))
+        dialog.target.setText(str(tmp_path / name))
         assert ("will be replaced" in dialog.message.text()) == there
     assert dialog.export.isEnabled()
+    dialog.target.clear()
+    assert dialog.message.text() == "Choose where to write."
+    assert not dialog.export.isEnabled()
 
 
 def test_the_pytorch_dialog_names_the_folder_that_was_written_to(qtbot, tmp_path) -> None:
@@ -80,19 +82,39 @@ def test_the_pytorch_dialog_names_the_folder_that_was_written_to(qtbot, tmp_path
     dialog = PyTorchExportDialog(context)
     qtbot.addWidget(dialog)
     dialog.name.setText("Net")
-    dialog.folder.setText(str(tmp_path / "first"))
+    dialog.target.setText(str(tmp_path / "first"))
     assert dialog.message.text() == ""
     said: list[str] = []
     context.message.connect(lambda severity, text: said.append(text))
-    dialog.generate.click()
-    dialog.folder.setText(str(tmp_path / "second"))  # typed while the first one is written
+    dialog.export.click()
+    dialog.target.setText(str(tmp_path / "second"))  # typed while the first one is written
     qtbot.waitUntil(lambda: bool(said))
-    assert said == [f"PyTorch project written to {tmp_path / 'first'}"]
+    assert said == [dialog.message.text()]
     assert str(tmp_path / "first") in dialog.message.text()
     assert (tmp_path / "first" / "model.py").is_file()
     assert not (tmp_path / "second").exists()
-    dialog.folder.setText(str(tmp_path / "first"))
+    dialog.target.setText(str(tmp_path / "first"))
     assert "will be replaced" in dialog.message.text()
-    assert dialog.generate.isEnabled()
-    dialog.folder.setText(str(tmp_path / "second"))
+    assert dialog.export.isEnabled()
+    dialog.target.setText(str(tmp_path / "second"))
     assert dialog.message.text() == ""
+
+
+def test_an_export_begins_in_the_folder_of_the_last_one(qtbot, tmp_path) -> None:
+    graph = Graph([Layer("in", "input", params={"dims": "8x8x3"}), Layer("out", "output", inputs=(Source("in"),))])
+    context = Context(default_registry())
+    context.set_document(Document(graph, context.registry, parent=context))
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    dialog = PictureDialog(context, canvas)
+    qtbot.addWidget(dialog)
+    dialog.target.setText(str(tmp_path / "net.svg"))
+    dialog.export.click()
+    assert dialog.message.text() == f"Picture written to {tmp_path / 'net.svg'}"
+    assert not dialog.show_folder.isHidden()
+    again = PictureDialog(context, canvas)
+    qtbot.addWidget(again)
+    assert again.path.parent == tmp_path
+    other = PyTorchExportDialog(context)
+    qtbot.addWidget(other)
+    assert other.path.parent != tmp_path

@@ -52,7 +52,7 @@ class Bench(kit.Launched):
     def export(self, kind: int, name: str) -> Path:
         self.dialog.kind.setCurrentIndex(kind)
         target = self.folder / name
-        self.dialog.file.setText(str(target))
+        self.dialog.target.setText(str(target))
         self.qtbot.mouseClick(self.dialog.export, Qt.MouseButton.LeftButton)
         return target
 
@@ -67,7 +67,7 @@ def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
 
 
 def test_a_lossless_video_holds_what_the_analysis_shows(bench: Bench) -> None:
-    assert Path(bench.dialog.file.text()).suffix == ".mkv"
+    assert Path(bench.dialog.target.text()).suffix == ".mkv"
     assert (bench.dialog.start.value(), bench.dialog.stop.value(), bench.dialog.fps.value()) == (1, 8, 25.0)
     bench.dialog.start.setValue(3)
     target = bench.export(0, "made.mkv")
@@ -90,16 +90,16 @@ def test_a_folder_of_pictures(bench: Bench) -> None:
 
 
 def test_a_file_that_is_there_is_named_before_it_is_replaced(bench: Bench) -> None:
-    bench.dialog.file.setText(str(bench.clip))
+    bench.dialog.target.setText(str(bench.clip))
     assert "will be replaced" in bench.dialog.message.text()
-    bench.dialog.file.setText(str(bench.folder / "new.mkv"))
+    bench.dialog.target.setText(str(bench.folder / "new.mkv"))
     assert bench.dialog.message.text() == ""
 
 
 def test_the_kind_decides_the_ending_and_what_can_be_set(bench: Bench) -> None:
     for index, (_, ending, codec) in enumerate(kinds()):
         bench.dialog.kind.setCurrentIndex(index)
-        assert Path(bench.dialog.file.text()).suffix == ending
+        assert Path(bench.dialog.target.text()).suffix == ending
         assert bench.dialog.quality.isVisible() == (codec == "mjpeg")
         assert bench.dialog.fps.isVisible() == bool(ending)
 
@@ -146,7 +146,9 @@ def test_what_is_wrong_is_told(bench: Bench) -> None:
     assert "after the last one" in bench.dialog.message.text()
     for child in bench.dialog.findChildren(QWidget):
         if child.objectName().startswith("export_video.") and not isinstance(child, QLabel):
-            assert child.accessibleName() or child.objectName().rpartition(".")[2] in ("export", "cancel"), child
+            assert child.accessibleName() or child.objectName().rpartition(".")[2] in ("export", "cancel", "show"), (
+                child
+            )
 
 
 def test_without_a_video_the_dialog_says_what_to_do(qtbot: QtBot, engine: EngineClient) -> None:

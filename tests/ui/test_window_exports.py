@@ -37,11 +37,11 @@ def test_pytorch_export(window, qtbot, tmp_path):
     action(window, "export.pytorch").trigger()
     dialog = window.findChild(PyTorchExportDialog, "export_pytorch")
     dialog.name.setText("not a name")
-    assert not dialog.generate.isEnabled()
+    assert not dialog.export.isEnabled()
     assert "Python name" in dialog.message.text()
     dialog.name.setText("Tiny")
-    dialog.folder.setText(str(tmp_path / "project"))
-    QTest.mouseClick(dialog.generate, Qt.MouseButton.LeftButton)
+    dialog.target.setText(str(tmp_path / "project"))
+    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "written" in dialog.message.text(), timeout=10_000)
     assert "class Tiny" in (tmp_path / "project" / "model.py").read_text()
     assert (tmp_path / "project" / "train.py").is_file()
@@ -56,8 +56,8 @@ def test_pytorch_export_that_fails_says_why(window, qtbot, tmp_path):
     blocked.write_text("in the way")
     dialog = PyTorchExportDialog(window.context, window)
     dialog.open()
-    dialog.folder.setText(str(blocked / "project"))
-    QTest.mouseClick(dialog.generate, Qt.MouseButton.LeftButton)
+    dialog.target.setText(str(blocked / "project"))
+    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "What to do" in dialog.message.text(), timeout=10_000)
     dialog.close()
 
@@ -69,15 +69,15 @@ def test_onnx_export(window, qtbot, tmp_path):
     window.context.set_document(Document(network(), window.context.registry, parent=window.context))
     dialog = OnnxExportDialog(window.context, window)
     dialog.open()
-    dialog.file.setText(str(tmp_path / "tiny.onnx"))
+    dialog.target.setText(str(tmp_path / "tiny.onnx"))
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
     assert "weights" in dialog.message.text()  # missing: they are never filled silently
     assert not (tmp_path / "tiny.onnx").exists()
     dialog.random.setChecked(True)
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
-    dialog.file.setText(str(tmp_path / "next.onnx"))  # typed while the first one is written
+    dialog.target.setText(str(tmp_path / "next.onnx"))  # typed while the first one is written
     qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
     assert (tmp_path / "tiny.onnx").stat().st_size > 100, dialog.message.text()
-    assert dialog.message.text() == f"Written to {tmp_path / 'tiny.onnx'}"
+    assert dialog.message.text() == f"ONNX model written to {tmp_path / 'tiny.onnx'}"
     dialog.close()
