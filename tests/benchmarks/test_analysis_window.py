@@ -19,16 +19,16 @@ pytestmark = pytest.mark.gui
 
 import numpy as np
 from bench_kit import Report
-from PySide6.QtCore import QEventLoop, QObject, QSettings, QTimer
+from PySide6.QtCore import QEventLoop, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from window_kit import open_window
 
 import samples
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.result import Phase
 from app.ui.shell.window import MainWindow
 from designer.graph.commands import set_params
-from designer.operators.registry import default_registry
 from designer.runtime.images import read_image, write_image
 
 FRAME = 50  # ms
@@ -66,11 +66,7 @@ def window(benchmark, qtbot: QtBot, tmp_path: Path) -> MainWindow:
     for number, path in enumerate(pictures):
         array = np.ascontiguousarray(read_image(path)[:, :, :side, :side])
         write_image(tmp_path / f"photograph_{number}.png", array)
-    made = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    made.resize(1600, 1000)
-    qtbot.addWidget(made, before_close_func=lambda w: w.context.document.history.mark_clean())
-    made.show()
-    qtbot.waitExposed(made)
+    made = open_window(qtbot, tmp_path, size=(1600, 1000))
     made.files.open(samples.path("denoiser_analyze.xml"))
     made.start_engine_client()
     analysis = analysis_of(made.context)

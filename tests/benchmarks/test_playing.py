@@ -17,16 +17,15 @@ psutil = pytest.importorskip("psutil")
 pytestmark = pytest.mark.gui
 
 from bench_kit import Report
-from PySide6.QtCore import QObject, QSettings, QTimer
+from PySide6.QtCore import QObject, QTimer
 from pytestqt.qtbot import QtBot
 from video_files import make_video
+from window_kit import open_window
 
 import samples
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.playback import Track
 from app.ui.shell.panels import ANALYSIS
-from app.ui.shell.window import MainWindow
-from designer.operators.registry import default_registry
 
 FRAME = 50  # ms
 MEBI = 1 << 20
@@ -58,11 +57,7 @@ class Turns(QObject):
 def test_playing(benchmark, report: Report, qtbot: QtBot, tmp_path: Path) -> None:
     frames, side = (12, 32) if benchmark.disabled else (500, 128)
     clip = make_video(tmp_path / "clip.mp4", frames, "mp4v", 30, (side, side))
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1600, 1000)
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
-    window.show()
-    qtbot.waitExposed(window)
+    window = open_window(qtbot, tmp_path, size=(1600, 1000))
     window.files.open(samples.path("denoiser_analyze.xml"))
     window.docks.set_workspace(ANALYSIS)
     window.start_engine_client()

@@ -21,9 +21,10 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import numpy as np
-from PySide6.QtCore import QEvent, QEventLoop, QObject, QPoint, QSettings, Qt
+from PySide6.QtCore import QEvent, QEventLoop, QObject, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QSlider, QStyle, QStyleOptionSlider
+from window_kit import open_window
 
 import samples
 
@@ -128,19 +129,13 @@ def test_image_after_the_slider(benchmark, report, qtbot, tmp_path: Path) -> Non
     """The Mix amount is dragged with the mouse in the whole window, on a photograph of 512 x 512."""
     from app.ui.engine.analysis import analysis_of
     from app.ui.engine.result import Phase
-    from app.ui.shell.window import MainWindow
     from app.ui.widgets.image_view import ImageView
-    from designer.operators.registry import default_registry
     from designer.runtime.images import read_image, write_image
 
     side = 64 if benchmark.disabled else 512
     photograph = read_image(sorted(samples.PHOTOGRAPHS.glob("*.[jp][pn]g"))[0])[:, :, :side, :side]
     write_image(tmp_path / "photograph.png", np.ascontiguousarray(photograph))
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1600, 1000)
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.show()
-    qtbot.waitExposed(window)
+    window = open_window(qtbot, tmp_path, size=(1600, 1000))
     window.files.open(samples.path("denoiser_analyze.xml"))
     window.start_engine_client()
     analysis = analysis_of(window.context)

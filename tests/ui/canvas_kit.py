@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.ui.document.document import Document
-from app.ui.shell.window import MainWindow
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.operators.registry import default_registry
 
 LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
 
@@ -28,35 +25,6 @@ def small_graph() -> Graph:
         ],
         name="small",
     )
-
-
-def open_window(qtbot, folder) -> MainWindow:
-    """The shown window, with settings of its own in `folder`; it does not ask for its changes when it closes."""
-    window = MainWindow(default_registry(), QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.show()
-    qtbot.waitExposed(window)
-    return window
-
-
-def show(window, graph: Graph) -> None:
-    """Another document in the window, whose changes may go."""
-    if window.context.has_document:
-        window.context.root.history.mark_clean()
-    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
-    window.canvas.viewer.setFocus()
-    QApplication.processEvents()
-
-
-def press(window, *keys: str) -> None:
-    """Shortcuts, pressed while the canvas has the focus; actions follow the document with the next turn."""
-    window.activateWindow()
-    window.canvas.viewer.setFocus()
-    for text in keys:
-        QApplication.processEvents()
-        QTest.keySequence(window.canvas.viewer, text)
-    QApplication.processEvents()
 
 
 def at(canvas, place: QPointF) -> QPoint:

@@ -66,22 +66,16 @@ def settings(tmp_path: Path) -> QSettings:
     return QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
 
 
-def keep_nothing(window: MainWindow) -> None:
-    """The test is over: its changes may go."""
-    for opened in window.tabs.all:
-        opened.document.history.mark_clean()
+@pytest.fixture
+def empty_window(qtbot: QtBot, tmp_path: Path) -> MainWindow:
+    """The whole window with nothing open."""
+    from window_kit import open_window
+
+    return open_window(qtbot, tmp_path)
 
 
 @pytest.fixture
-def window(qtbot: QtBot, settings: QSettings) -> MainWindow:
+def window(empty_window: MainWindow) -> MainWindow:
     """The whole window with an empty network."""
-    from app.ui.shell.window import MainWindow
-    from designer.operators.registry import default_registry
-
-    window = MainWindow(default_registry(), settings)
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=keep_nothing)
-    window.show()
-    qtbot.waitExposed(window)
-    window.files.new()
-    return window
+    empty_window.files.new()
+    return empty_window

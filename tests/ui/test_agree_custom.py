@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import numpy as np
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QTabWidget
 
 from app.ui.design.custom_agreement import AgreeDialog
@@ -16,14 +16,12 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.profiling import State, profiling_of
 from app.ui.engine.result import Phase
-from app.ui.shell.window import MainWindow
 from designer.files.agreements import agreed, agreements_path
 from designer.files.document import write_document
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.code_text import digest
-from designer.operators.registry import default_registry
 from designer.runtime.images import write_image
 
 WAIT = 60_000
@@ -31,12 +29,9 @@ SOURCE = "class Custom(nn.Module):\n    def forward(self, x):\n        return x 
 
 
 @pytest.fixture
-def window(qtbot, tmp_path, monkeypatch):
+def window(empty_window, tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
-    made = MainWindow(default_registry(), settings)
-    qtbot.addWidget(made, before_close_func=lambda window: window.close_now())
-    made.show()
+    made = empty_window
     made.start_engine_client()
     graph = Graph(
         [

@@ -9,18 +9,16 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
-from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
+from window_kit import open_window
 
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
 from app.ui.shell.panels import ANALYSIS
-from app.ui.shell.window import MainWindow
 from designer.files.document import save_document, write_document
 from designer.graph.commands import set_params
-from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
 OUT = "output_0"
@@ -84,10 +82,7 @@ def test_a_window_may_close_while_noise_moves(qtbot: QtBot, tmp_path: Path) -> N
     graph = kit.small_network()
     graph.apply(set_params(graph, {"noise_0": {"animate": "true"}}))
     save_document(graph, tmp_path / "moving.xml")
-    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
-    window = MainWindow(default_registry(), settings)
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.show()
+    window = open_window(qtbot, tmp_path)
     assert window.files.open(tmp_path / "moving.xml")
     window.docks.set_workspace(ANALYSIS)
     analysis = analysis_of(window.context)

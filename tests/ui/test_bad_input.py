@@ -13,7 +13,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import numpy as np
-from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QListWidget, QPushButton
@@ -29,7 +29,6 @@ from designer.files.document import read_document, save_document, write_document
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
-from designer.operators.registry import default_registry
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 DOCUMENTS = sorted(BAD.glob("*.xml"))
@@ -59,7 +58,7 @@ class Bench:
     def show(self, graph: Graph, path: Path | None = None) -> Document:
         document = Document(graph, self.window.context.registry, path, parent=self.window.context)
         self.window.context.set_document(document)
-        self.window._refresh()
+        QApplication.processEvents()
         return document
 
     @property
@@ -67,7 +66,7 @@ class Bench:
         return self.window.context.document
 
     def trigger(self, action: str) -> None:
-        self.window._refresh()
+        QApplication.processEvents()
         self.window.actions_[action].trigger()
 
     def open(self, path: Path) -> None:
@@ -90,13 +89,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(qtbot, tmp_path, monkeypatch):
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.show()
-    qtbot.waitExposed(window)
-    bench = Bench(qtbot, window, monkeypatch)
+def bench(qtbot, empty_window, monkeypatch):
+    bench = Bench(qtbot, empty_window, monkeypatch)
     bench.show(network())
     return bench
 
@@ -123,7 +117,7 @@ def test_every_bad_document_is_explained(bench: Bench) -> None:
             found = [d for d in bench.document.diagnostics() if d.code == code]
             assert found, path.name
             assert all(d.message for d in found)
-            bench.window._refresh()
+            QApplication.processEvents()
             assert bench.window.status.problems.text() != "No problems", path.name
             assert write_document(bench.document.graph)
         bench.window.canvas.viewer.viewport().repaint()
@@ -287,7 +281,7 @@ def test_a_save_that_fails_keeps_both(bench: Bench, tmp_path: Path, number: int)
     assert "What to do" in texts[0]
     assert path.read_bytes() == before
     assert "result" in bench.document.graph
-    bench.window._refresh()
+    QApplication.processEvents()
     assert bench.window.isWindowModified()
     bench.trigger("file.save")  # there is space again
     assert b'name="result"' in path.read_bytes()

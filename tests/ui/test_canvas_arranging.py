@@ -9,31 +9,17 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from window_kit import press, show
 
 import samples
-from app.ui.document.document import Document
 from designer.files.document import read_document
 from designer.graph import commands, frames
 from designer.graph.model import Frame, Layer, Source
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    show(window, kit.small_graph())
-    return window
-
-
-def show(window, graph) -> None:
-    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
-    window.canvas.viewer.setFocus()
-
-
-def press(window, text: str) -> None:
-    QApplication.processEvents()  # actions follow the document with the next turn
-    QTest.keySequence(window.canvas.viewer, text)
+def window(empty_window):
+    return show(empty_window, kit.small_graph())
 
 
 def crossed(canvas) -> list[tuple[str, str]]:

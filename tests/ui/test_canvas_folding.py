@@ -8,9 +8,9 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from canvas_kit import press
 from PySide6.QtCore import QPointF
 from PySide6.QtTest import QTest
+from window_kit import press, show
 
 from app.ui.document.document import Document
 from designer.files.document import parse_document, write_document
@@ -28,9 +28,8 @@ def chain() -> Graph:
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    window.context.set_document(Document(chain(), window.context.registry, parent=window.context))
+def window(empty_window):
+    window = show(empty_window, chain())
     viewer = window.canvas.viewer
     viewer.zoom_by(0.6 / viewer.zoom)
     viewer.centerOn(560, 60)

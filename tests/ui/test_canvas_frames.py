@@ -8,12 +8,11 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from canvas_kit import press
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit
+from window_kit import press, show
 
-from app.ui.document.document import Document
 from designer.files.document import parse_document, write_document
 from designer.graph import frames
 from designer.graph.model import Frame
@@ -22,9 +21,8 @@ RECT = (288, -48, 288, 192)  # around conv
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    window.context.set_document(Document(kit.small_graph(), window.context.registry, parent=window.context))
+def window(empty_window):
+    window = show(empty_window, kit.small_graph())
     window.canvas.viewer.zoom_by(1 / window.canvas.viewer.zoom)
     window.canvas.viewer.centerOn(420, 40)
     return window

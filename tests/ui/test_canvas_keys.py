@@ -8,20 +8,18 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from canvas_kit import press
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget, QWidget
+from window_kit import press, show
 
-from app.ui.document.document import Document
 from designer.graph import commands
 from designer.graph.model import Layer, Source
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    window.context.set_document(Document(kit.small_graph(), window.context.registry, parent=window.context))
+def window(empty_window):
+    window = show(empty_window, kit.small_graph())
     window.said = []
     window.context.message.connect(lambda severity, text: window.said.append((severity, text)))
     return window

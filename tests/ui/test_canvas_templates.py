@@ -8,10 +8,10 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from canvas_kit import press, show
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QToolButton, QTreeWidget
+from window_kit import press, show
 
 import samples
 from app.ui.document.template_view import Step
@@ -21,10 +21,8 @@ from designer.graph.graph import Graph
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    show(window, read_document(samples.path("residual_blocks.xml")).graph)
-    return window
+def window(empty_window):
+    return show(empty_window, read_document(samples.path("residual_blocks.xml")).graph)
 
 
 def graph_of(window) -> Graph:
@@ -268,7 +266,7 @@ def test_the_view_comes_back_where_it_was(window):
 
 def test_disabled_actions_say_why(window):
     window.context.select(())
-    window._refresh()
+    QApplication.processEvents()
     for name, reason in (
         ("template.enter", "select one instance of a template"),
         ("template.leave", "the whole network is shown"),
@@ -390,7 +388,7 @@ def test_find_looks_into_the_templates(window):
 
 def test_a_template_is_renamed_where_it_is_shown(window):
     window.context.enter("group_1")
-    window._refresh()
+    QApplication.processEvents()
     window.actions_["template.rename"].trigger()
     line = window.findChild(QLineEdit, "template_name.name")
     assert line.text() == "residual_group"

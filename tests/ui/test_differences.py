@@ -6,17 +6,15 @@ import pytest
 
 pytest.importorskip("PySide6")
 
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
-from app.ui.shell.window import MainWindow
 from designer.files.document import save_document
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template_commands import make_template
-from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
 
@@ -36,16 +34,11 @@ def network() -> Graph:
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "w.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.resize(1366, 768)
-    window.show()
-    qtbot.waitExposed(window)
+def window(empty_window, tmp_path):
     save_document(network(), tmp_path / "four.xml")
-    assert window.files.open(tmp_path / "four.xml")
-    window.actions_["file.compare"].trigger()
-    return window
+    assert empty_window.files.open(tmp_path / "four.xml")
+    empty_window.actions_["file.compare"].trigger()
+    return empty_window
 
 
 def marks(window) -> dict[str, str]:

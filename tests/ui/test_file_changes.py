@@ -12,17 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QSettings, Qt, QTimer
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QToolButton
 
-from app.ui.shell.window import MainWindow
 from designer.files.document import read_document, save_document, write_document
 from designer.files.watching import OnDisk, digest_of
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Foreign, Layer, Source
-from designer.operators.registry import default_registry
 
 
 def network(dims: str = "16x16x3") -> Graph:
@@ -38,21 +36,10 @@ def path(tmp_path) -> Path:
     return place
 
 
-def keep_nothing(window) -> None:
-    for opened in window.tabs.all:
-        opened.document.history.mark_clean()
-
-
 @pytest.fixture
-def window(qtbot, tmp_path, path):
-    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
-    made = MainWindow(default_registry(), settings)
-    made.resize(1366, 768)
-    qtbot.addWidget(made, before_close_func=keep_nothing)
-    made.show()
-    qtbot.waitExposed(made)
-    made.files.open(path)
-    return made
+def window(empty_window, path):
+    empty_window.files.open(path)
+    return empty_window
 
 
 def rename(window, name: str = "mine") -> None:

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.gui
 import canvas_kit as kit
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication, QMenu
+from window_kit import show
 
 from app.ui.design import fixes as fixing
 from app.ui.document.document import Document
@@ -28,10 +29,8 @@ def menu_at(window, name: str) -> QMenu:
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    window.context.set_document(Document(kit.small_graph(), window.context.registry, parent=window.context))
-    return window
+def window(empty_window):
+    return show(empty_window, kit.small_graph())
 
 
 def test_a_layer_with_a_problem_offers_its_fixes(window):

@@ -15,6 +15,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit, QTreeWidget, QWidget
+from window_kit import press, show
 
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.document.document import Document
@@ -27,19 +28,11 @@ NONE = Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    show(window, kit.small_graph())
+def window(empty_window):
+    window = show(empty_window, kit.small_graph())
     window.said = []
     window.context.message.connect(lambda severity, text: window.said.append((severity, text)))
     return window
-
-
-def show(window, graph: Graph) -> Document:
-    document = Document(graph, window.context.registry, parent=window.context)
-    window.context.set_document(document)
-    QApplication.processEvents()
-    return document
 
 
 def document(window) -> Document:
@@ -48,16 +41,6 @@ def document(window) -> Document:
 
 def graph(window) -> Graph:
     return window.context.document.graph
-
-
-def keys(window, *texts: str) -> None:
-    """Press keys with the focus on the canvas."""
-    window.activateWindow()
-    window.canvas.viewer.setFocus()
-    for text in texts:
-        QApplication.processEvents()  # actions follow the document with the next turn
-        QTest.keySequence(window.canvas.viewer, text)
-    QApplication.processEvents()
 
 
 def popup(window, name: str = "quick_add") -> QLineEdit:
@@ -99,13 +82,13 @@ def test_drag_from_the_palette(window):
     drop(window, "pooling", free_place(window))
     assert graph(window)["pooling_0"].inputs == ()
     assert window.context.selection == ("pooling_0",)
-    keys(window, "Ctrl+Z")
+    press(window, "Ctrl+Z")
     assert "pooling_0" not in graph(window)
 
 
 @pytest.mark.parametrize("key", ["Tab", "Shift+A", "Space"])
 def test_keys_add_an_operator(window, key):
-    keys(window, key)
+    press(window, key)
     choose(window, "flatten")
     assert "flatten_0" in graph(window)
 
@@ -121,7 +104,7 @@ def test_double_click_on_the_empty_canvas(window):
 @pytest.mark.parametrize(("word", "found"), [("relu", "relu"), ("conv2d", "convolution"), ("maxpool", "pooling")])
 def test_synonyms_find_the_operator(window, word, found):
     before = set(graph(window).layers)
-    keys(window, "Space")
+    press(window, "Space")
     choose(window, word)
     (added,) = set(graph(window).layers) - before
     layer = graph(window)[added]
@@ -129,9 +112,9 @@ def test_synonyms_find_the_operator(window, word, found):
 
 
 def test_what_was_added_last_is_offered_first(window):
-    keys(window, "Space")
+    press(window, "Space")
     choose(window, "flatten")
-    keys(window, "Space")
+    press(window, "Space")
     assert choices(window)[0] == "Flatten"
     QTest.keyClick(popup(window), Qt.Key.Key_Escape)
 
@@ -172,7 +155,7 @@ def test_a_node_dropped_on_a_link_goes_into_it(window):
     assert graph(window)["out"].inputs == (Source("free"),)
     assert graph(window)["free"].position != (320, 160)
     assert document(window).history.undo_title == "Insert free"
-    keys(window, "Ctrl+Z")
+    press(window, "Ctrl+Z")
     assert graph(window) == kit.small_graph()
 
 
@@ -204,11 +187,11 @@ def test_an_operator_dropped_on_a_link_goes_into_it(window):
 
 def test_ctrl_delete_heals_the_links(window):
     window.context.select(("cat",))
-    keys(window, "Ctrl+Del")
+    press(window, "Ctrl+Del")
     assert graph(window)["out"].inputs == (Source("conv"),)
-    keys(window, "Ctrl+Z")
+    press(window, "Ctrl+Z")
     window.context.select(("cat",))
-    keys(window, "Del")
+    press(window, "Del")
     assert graph(window)["out"].inputs == ()
 
 
@@ -230,7 +213,7 @@ def copies(window) -> dict[str, Layer]:
 )
 def test_copies_with_and_without_incoming_links(window, pressed, kept):
     window.context.select(("conv", "cat"))
-    keys(window, *pressed)
+    press(window, *pressed)
     made = copies(window)
     conv = next(layer for layer in made.values() if layer.type == "convolution")
     cat = next(layer for layer in made.values() if layer.type == "concatenation")
@@ -241,10 +224,10 @@ def test_copies_with_and_without_incoming_links(window, pressed, kept):
 
 def test_cut_and_paste_into_another_document(window):
     window.context.select(("conv",))
-    keys(window, "Ctrl+X")
+    press(window, "Ctrl+X")
     assert "conv" not in graph(window)
     show(window, Graph([], name="other"))
-    keys(window, "Ctrl+V")
+    press(window, "Ctrl+V")
     assert graph(window)["conv"].params["features"] == "8"
     assert graph(window)["conv"].activation.type == "relu"
 
@@ -253,13 +236,13 @@ def test_paste_from_a_quoted_mail(window):
     text = write_document(Graph([Layer("mailed", "pooling", (0, 0))], name="part")).decode()
     mail = "You wrote:\n" + "".join(f"> {line}\n" for line in text.splitlines()) + "\nYes, a > b!\n"
     QApplication.clipboard().setText(mail)
-    keys(window, "Ctrl+V")
+    press(window, "Ctrl+V")
     assert graph(window)["mailed"].type == "pooling"
 
 
 def test_the_clipboard_holds_plain_text_of_a_model_file(window):
     window.context.select(("conv",))
-    keys(window, "Ctrl+C")
+    press(window, "Ctrl+C")
     reading = parse_document(QApplication.clipboard().text().encode())
     assert list(reading.graph.layers) == ["conv"]
 
@@ -283,19 +266,19 @@ def test_undo_and_redo_of_everything(window, redo):
     states.append(graph(window).copy())
     kit.drag(window.canvas, kit.node(window.canvas, "free"), kit.node(window.canvas, "free") + QPoint(0, 90))
     states.append(graph(window).copy())
-    keys(window, "Shift+L")
+    press(window, "Shift+L")
     states.append(graph(window).copy())
     before = doc.settings
     doc.change_settings(iterations=before.iterations + 5)
-    keys(window, "Ctrl+Z")
+    press(window, "Ctrl+Z")
     assert doc.settings == before
     for state in reversed(states[:-1]):
-        keys(window, "Ctrl+Z")
+        press(window, "Ctrl+Z")
         assert graph(window) == state
     for state in states[1:]:
-        keys(window, redo)
+        press(window, redo)
         assert graph(window) == state
-    keys(window, redo)
+    press(window, redo)
     assert doc.settings.iterations == before.iterations + 5
 
 
@@ -305,12 +288,12 @@ def test_undo_and_redo_of_everything(window, redo):
 def test_frames_and_stored_views(window):
     viewer = window.canvas.viewer
     window.context.select(("conv",))
-    keys(window, "F")
+    press(window, "F")
     zoom = viewer.zoom
     near = viewer.visible_centre()
-    keys(window, "Ctrl+3", "Home")
+    press(window, "Ctrl+3", "Home")
     assert viewer.zoom != zoom or (viewer.visible_centre() - near).manhattanLength() > 20
-    keys(window, "3")
+    press(window, "3")
     assert abs(viewer.zoom - zoom) < 1e-3
     assert (viewer.visible_centre() - near).manhattanLength() < 4
 
@@ -320,10 +303,10 @@ def test_layouts_of_the_selection_and_of_everything(window):
     doc.do(lambda g: commands.move_layers(g, {"conv": (1600, 800), "cat": (16, 640)}))
     others = {n: graph(window)[n].position for n in ("input", "free", "out")}
     window.context.select(("conv", "cat"))
-    keys(window, "L")
+    press(window, "L")
     assert {n: graph(window)[n].position for n in others} == others
     assert graph(window)["conv"].position[0] < graph(window)["cat"].position[0]
-    keys(window, "Shift+L")
+    press(window, "Shift+L")
     x = {n: graph(window)[n].position[0] for n in graph(window).layers}
     assert x["input"] < x["conv"] < x["cat"] < x["out"]
 
@@ -332,18 +315,18 @@ def test_layouts_of_the_selection_and_of_everything(window):
 
 
 def test_find_next_and_next_problem(window):
-    keys(window, "Ctrl+F")
+    press(window, "Ctrl+F")
     choose(window, "convolution", "find")
     first = window.context.selection
-    keys(window, "F3")
+    press(window, "F3")
     assert window.context.selection != first
     assert {*first, *window.context.selection} == {"conv", "free"}
     document(window).do(lambda g: commands.set_params(g, {"conv": {"features": "0"}}))
     window.context.select(("out",))
-    keys(window, "F8")
+    press(window, "F8")
     problem = window.context.selection
     assert problem in (("conv",), ("free",))
-    keys(window, "F8")
+    press(window, "F8")
     assert {*problem, *window.context.selection} == {"conv", "free"}
 
 
@@ -352,20 +335,20 @@ def test_find_next_and_next_problem(window):
 
 def test_a_comment_frame_a_rename_and_a_bypass(window, qtbot):
     window.context.select(("conv",))
-    keys(window, "F2")
+    press(window, "F2")
     dialog = window.findChild(QInputDialog, "canvas.rename")
     dialog.setTextValue("first")
     dialog.accept()
     assert "first" in graph(window)
     assert graph(window)["cat"].inputs[0] == Source("first")
-    keys(window, "C")
+    press(window, "C")
     dialog = window.findChild(QInputDialog, "canvas.frame_title")
     dialog.setTextValue("Encoder")
     dialog.accept()
     assert [f.title for f in graph(window).frames.values()] == ["Encoder"]
     document(window).do(lambda g: commands.set_params(g, {"first": {"features": "3"}}))
     window.context.select(("first",))
-    keys(window, "M")
+    press(window, "M")
     assert graph(window)["first"].bypassed
 
 
@@ -374,25 +357,25 @@ def test_a_comment_frame_a_rename_and_a_bypass(window, qtbot):
 
 def test_brackets_select_upstream_and_downstream(window):
     window.context.select(("conv",))
-    keys(window, "[")
+    press(window, "[")
     assert set(window.context.selection) == {"input", "conv"}
     window.context.select(("conv",))
-    keys(window, "]")
+    press(window, "]")
     assert set(window.context.selection) == {"conv", "cat", "out"}
 
 
 def test_arrows_walk_extend_and_nudge(window):
     window.context.select(("input",))
-    keys(window, "Right")
+    press(window, "Right")
     assert window.context.selection == ("conv",)
-    keys(window, "Shift+Right")
+    press(window, "Shift+Right")
     assert window.context.selection == ("conv", "cat")
-    keys(window, "Left")
+    press(window, "Left")
     assert len(window.context.selection) == 1
     window.context.select(("conv",))
-    keys(window, "Alt+Down", "Alt+Right")
+    press(window, "Alt+Down", "Alt+Right")
     assert graph(window)["conv"].position == (336, 16)
-    keys(window, "Ctrl+Z")
+    press(window, "Ctrl+Z")
     assert graph(window)["conv"].position == (320, 0)
 
 
@@ -400,12 +383,12 @@ def test_arrows_walk_extend_and_nudge(window):
 
 
 def test_command_palette_and_sheet_of_shortcuts(window):
-    keys(window, "Ctrl+P")
+    press(window, "Ctrl+P")
     edit = popup(window, "commands")
     QTest.keyClicks(edit, "frame all")
     assert any("Frame All" in text for text in choices(window, "commands"))
     QTest.keyClick(edit, Qt.Key.Key_Escape)
-    keys(window, "F1")
+    press(window, "F1")
     shown = [w for w in QApplication.topLevelWidgets() if w.isVisible() and w is not window and w.windowTitle()]
     assert any("hortcut" in w.windowTitle() for w in shown)
     for w in shown:
@@ -419,12 +402,12 @@ def test_ctrl_enter_runs_and_escape_stops(window, monkeypatch):
     action = window.actions_["run.inference"]
     action.triggered.disconnect()  # no engine starts here
     action.triggered.connect(lambda: asked.append("run"))
-    keys(window, "Ctrl+Return")
+    press(window, "Ctrl+Return")
     assert asked == ["run"]
-    keys(window, "Escape")
+    press(window, "Escape")
     assert asked == ["run"]  # nothing that could be stopped
     window.status.busy = True
-    keys(window, "Escape")
+    press(window, "Escape")
     assert asked == ["run", "stop"]
     tree = window.docks["palette"].findChild(QTreeWidget)
     QTest.keyClick(tree, Qt.Key.Key_Escape)  # from other windows too
@@ -449,7 +432,7 @@ def test_hints_of_searches_are_not_cut_with_large_letters(window, qapp):
     large.setPointSizeF(small.pointSizeF() * 2)
     qapp.setFont(large)
     try:
-        keys(window, "Space")
+        press(window, "Space")
         edit = popup(window)
         assert edit.fontMetrics().horizontalAdvance(edit.placeholderText()) + 8 <= edit.width()
         QTest.keyClick(edit, Qt.Key.Key_Escape)

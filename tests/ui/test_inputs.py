@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("PySide6")
 cv2 = pytest.importorskip("cv2")
 import analysis_kit as kit
-from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QPushButton, QToolButton
@@ -27,7 +27,6 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
 from app.ui.shell.window import MainWindow
 from designer.files.document import save_document
-from designer.operators.registry import default_registry
 from designer.runtime.images import IMAGES, ArrayFormat, read_image
 
 pytestmark = pytest.mark.gui
@@ -159,13 +158,9 @@ def test_patterns_have_their_pictures_in_the_menu(bench: kit.Launched) -> None:
     bench.wait(Phase.READY)
 
 
-def test_keys_and_menu_of_the_window(qtbot: QtBot, tmp_path: Path) -> None:
-    document = tmp_path / "two.xml"
+def test_keys_and_menu_of_the_window(qtbot: QtBot, empty_window: MainWindow, tmp_path: Path) -> None:
+    document, window = tmp_path / "two.xml", empty_window
     save_document(identity(), document)
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "w.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(window, before_close_func=lambda w: w.context.document.history.mark_clean())
-    window.show()
-    qtbot.waitExposed(window)
     window.activateWindow()
     window.files.open(document)
     window.start_engine_client()

@@ -7,17 +7,12 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-import canvas_kit as kit
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QInputDialog
+from window_kit import open_window
 
 from app.ui.shell.panels import WORKSPACES
-
-
-@pytest.fixture
-def window(qtbot, tmp_path):
-    return kit.open_window(qtbot, tmp_path)
 
 
 def entries(window) -> dict[str, object]:
@@ -64,7 +59,7 @@ def test_layouts_are_there_at_the_next_start_until_they_are_deleted(window, qtbo
     window.docks["palette"].setFloating(False)
     keep(window, "docked")
     window.settings.sync()
-    other = kit.open_window(qtbot, tmp_path)
+    other = open_window(qtbot, tmp_path)
     assert list(entries(other)) == ["docked", "floating", "&Delete"]
     entries(other)["floating"].trigger()
     assert other.docks["palette"].isFloating()
@@ -95,7 +90,7 @@ def test_no_name_and_a_damaged_layout_are_told(window, qtbot):
 
 def test_a_window_does_not_grow_with_its_workspaces(qtbot, tmp_path):
     """Minimum sizes of panels that stand aside must not push the window."""
-    window = kit.open_window(qtbot, tmp_path)
+    window = open_window(qtbot, tmp_path)
     window.resize(1600, 1000)
     QApplication.processEvents()
     for name in (*WORKSPACES, *reversed(WORKSPACES), *WORKSPACES):

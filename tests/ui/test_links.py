@@ -14,11 +14,11 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
+from window_kit import open_window, show
 
 from app.ui.canvas import link_paths, node_figures
 from app.ui.canvas.links import AIR
 from app.ui.canvas.metrics import PORT_RADIUS
-from app.ui.document.document import Document
 from designer.graph import commands
 from designer.graph.model import Source
 from designer.graph.routes import routes_of, set_route
@@ -29,13 +29,10 @@ PLACE = (416, 224)
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    document = Document(kit.small_graph(), window.context.registry, parent=window.context)
-    document.graph.apply(commands.remove_layers(document.graph, ["free"]))
-    document.inference.refresh()
-    window.context.set_document(document)
-    yield window
+def window(empty_window):
+    graph = kit.small_graph()
+    graph.apply(commands.remove_layers(graph, ["free"]))
+    yield show(empty_window, graph)
     link_paths.set_style(link_paths.CURVED)
     node_figures.show(node_figures.SHAPES)
 
@@ -204,8 +201,7 @@ def test_right_angles_are_chosen_in_the_menu_and_remembered(window, qtbot, tmp_p
     assert window.actions_["view.links_angled"].isChecked()
     assert not window.actions_["view.links_curved"].isChecked()
     link_paths.set_style(link_paths.CURVED)  # as at another start
-    other = kit.open_window(qtbot, tmp_path)
-    other.context.set_document(Document(kit.small_graph(), other.context.registry, parent=other.context))
+    other = show(open_window(qtbot, tmp_path), kit.small_graph())
     assert other.actions_["view.links_angled"].isChecked()
 
 

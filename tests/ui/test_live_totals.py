@@ -9,6 +9,7 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtWidgets import QLabel
+from window_kit import show
 
 import samples
 from app.ui.design.layer_facts import LayerFacts
@@ -20,10 +21,8 @@ from designer.operators.live_cost import LiveCost, Total
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    window.context.set_document(Document(kit.small_graph(), window.context.registry, parent=window.context))
-    return window
+def window(empty_window):
+    return show(empty_window, kit.small_graph())
 
 
 def shown(window) -> QLabel:

@@ -10,33 +10,20 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QPoint, QSettings, Qt
 from PySide6.QtTest import QTest
+from window_kit import show
 
-from app.ui.document.document import Document
-from app.ui.shell.window import MainWindow
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
-from designer.operators.registry import default_registry
-
-
-def keep_nothing(window) -> None:
-    window.close_now()
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
-    window = MainWindow(default_registry(), settings)
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=keep_nothing)
-    window.show()
-    qtbot.waitExposed(window)
+def window(empty_window):
     layers = [Layer("n0", "input", params={"dims": "64x64x3"})]
     for number in range(1, 120):
         place = (320 * (number % 20), 240 * (number // 20))
         layers.append(Layer(f"n{number}", "identity", place, (Source(f"n{number - 1}"),)))
-    window.context.set_document(Document(Graph(layers), window.context.registry, parent=window.context))
-    return window
+    return show(empty_window, Graph(layers))
 
 
 def test_shown_while_something_is_out_of_sight(window, qtbot):

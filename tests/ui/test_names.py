@@ -9,7 +9,7 @@ pytestmark = pytest.mark.gui
 
 
 import numpy as np
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -31,9 +31,8 @@ from PySide6.QtWidgets import (
     QTextEdit,
     QWidget,
 )
-from window_kit import network
+from window_kit import network, show
 
-from app.ui.document.document import Document
 from app.ui.document.recovery_dialog import RecoverDialog
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
@@ -46,7 +45,6 @@ from designer.files.document import save_document
 from designer.files.recovering import Unfinished
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
-from designer.operators.registry import default_registry
 
 USED = (
     QAbstractButton,
@@ -115,15 +113,9 @@ def used(widget: QWidget) -> bool:
 
 
 @pytest.fixture
-def window(qtbot, tmp_path) -> MainWindow:
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.show()
-    qtbot.waitExposed(window)
-    document = Document(network(), window.context.registry, parent=window.context)
-    document.change_settings(random_seed=0, iterations=1)
-    window.context.set_document(document)
+def window(empty_window: MainWindow) -> MainWindow:
+    window = show(empty_window, network())
+    window.context.document.change_settings(random_seed=0, iterations=1)
     return window
 
 
@@ -162,7 +154,7 @@ def test_every_widget_of_every_dialog(window, qtbot, tmp_path) -> None:
                 dialog.close()
 
     for name in (*_DIALOGS, "edit.add"):
-        window._refresh()
+        QApplication.processEvents()
         action = window.actions_[name]
         action.setEnabled(True)
         action.trigger()
@@ -170,7 +162,7 @@ def test_every_widget_of_every_dialog(window, qtbot, tmp_path) -> None:
         assert [w for w in QApplication.topLevelWidgets() if w is not window and w.isVisible()], name
         look()
     window.context.select(("conv",))
-    window._refresh()
+    QApplication.processEvents()
     window.actions_["edit.rename"].trigger()
     QApplication.processEvents()
     look()

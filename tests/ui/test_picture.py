@@ -9,7 +9,7 @@ pytest.importorskip("PySide6")
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -20,7 +20,6 @@ from app.ui.canvas.picture import Look, drawn, save
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.shell.export.picture import PictureDialog
-from app.ui.shell.window import MainWindow
 from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.graph.diagnostics import DiagnosticError
@@ -158,11 +157,8 @@ def test_the_size_makes_no_items_and_waits_until_the_canvas_has_measured(qtbot, 
     assert len(canvas.viewer.scene().items()) == before
 
 
-def test_from_the_menu_with_keys(qtbot, tmp_path):
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "w.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(window)
-    window.resize(1200, 700)
-    window.show()
+def test_from_the_menu_with_keys(qtbot, empty_window, tmp_path):
+    window = empty_window
     with qtbot.waitActive(window):
         window.activateWindow()
     assert window.files.open(samples.path("denoiser.xml"))

@@ -9,6 +9,7 @@ import canvas_kit as kit
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel
+from window_kit import show
 
 from app.ui.canvas.frames import FrameItem
 from app.ui.widgets.message import Message
@@ -38,9 +39,8 @@ def test_lines_under_fields_show_foreign_text_as_it_is(qtbot, made):
     assert label.textFormat() is Qt.TextFormat.PlainText
 
 
-def test_the_comment_of_a_frame_is_no_markup(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    kit.show(window, kit.small_graph())
+def test_the_comment_of_a_frame_is_no_markup(empty_window):
+    window = show(empty_window, kit.small_graph())
     frame = Frame("f", "a title", FOREIGN, rect=(0, 0, 400, 300))
     assert window.context.document.do(lambda g: frames.set_frame(g, "f", frame))
     tips = [item.toolTip() for item in window.canvas.viewer.scene().items() if isinstance(item, FrameItem)]

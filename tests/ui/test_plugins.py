@@ -10,11 +10,11 @@ pytestmark = pytest.mark.gui
 import re
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QAbstractSpinBox, QLineEdit, QTreeWidget
+from window_kit import open_window
 
-from app.ui.shell.window import MainWindow
 from designer.operators.registry import load
 
 ROOT = Path(__file__).parents[2]
@@ -34,14 +34,9 @@ def window(qtbot, tmp_path):
     folder.mkdir()
     (folder / "leaky_scale.py").write_text(walk_through())
     (folder / "broken.py").write_text("import no_such_package_at_all")
-    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
-    made = MainWindow(load([folder], entry_points=False), settings)
-    qtbot.addWidget(made, before_close_func=lambda window: window.close_now())
-    made.resize(1366, 768)
-    made.show()
-    qtbot.waitExposed(made)
-    made.files.new()
-    return made
+    window = open_window(qtbot, tmp_path, load([folder], entry_points=False))
+    window.files.new()
+    return window
 
 
 def test_walk_through_is_found_in_the_palette(qtbot, window) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPlainTextEdit
+from window_kit import open_window
 
 from app.ui.document.opened import bell
 from app.ui.shell.window import MainWindow
@@ -27,7 +28,6 @@ from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import Layer, Source
 from designer.graph.template_commands import make_template
-from designer.operators.registry import default_registry
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -61,23 +61,13 @@ def renamed(name: str):
     return lambda g: commands.rename_layer(g, "out", name)
 
 
-def keep_nothing(window) -> None:
-    for opened in window.tabs.all:
-        opened.document.history.mark_clean()
-
-
 @pytest.fixture
-def start(qtbot, tmp_path):
+def start(qtbot, settings, tmp_path):
     """Start the program: a window that has looked for what was left."""
 
     def make(*paths: Path) -> MainWindow:
-        settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
         settings.setValue("geometry", b"")  # not the very first time
-        window = MainWindow(default_registry(), settings)
-        window.resize(1366, 768)
-        qtbot.addWidget(window, before_close_func=keep_nothing)
-        window.show()
-        qtbot.waitExposed(window)
+        window = open_window(qtbot, tmp_path)
         window.begin(paths)
         qtbot.waitUntil(lambda: not window.recovery._looking.running)
         QApplication.processEvents()
@@ -277,8 +267,7 @@ def test_gestures_of_the_window_are_recorded_and_saving_ends_it(start, path):
     window.context.undo()
     assert len(journals()) == 1
     window.context.redo()
-    keep_nothing(window)
-    window.close()
+    window.close_now()
     assert journals() == []
 
 

@@ -7,9 +7,8 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-import canvas_kit as kit
-from canvas_kit import press, show
 from PySide6.QtCore import QPointF
+from window_kit import press, show
 
 import samples
 from app.ui.canvas.saved_views import View
@@ -19,10 +18,8 @@ from designer.graph import commands
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    show(window, read_document(samples.path("residual_blocks.xml")).graph)
-    return window
+def window(empty_window):
+    return show(empty_window, read_document(samples.path("residual_blocks.xml")).graph)
 
 
 def test_a_view_goes_with_the_file(window):

@@ -13,10 +13,9 @@ from PySide6.QtWidgets import QApplication
 
 from app.ui.shell.shortcuts import PRESETS, Shortcuts, clash
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
-from app.ui.shell.window import MainWindow, declared_actions
+from app.ui.shell.window import declared_actions
 from designer.graph import commands
 from designer.graph.model import Layer
-from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
 
@@ -27,14 +26,9 @@ def shortcuts(qapp, settings) -> Shortcuts:
 
 
 @pytest.fixture
-def window(qtbot, settings):
-    window = MainWindow(default_registry(), settings)
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.resize(1200, 700)
-    window.show()
+def window(qtbot, window):
     with qtbot.waitActive(window):
         window.activateWindow()
-    window.files.new()
     return window
 
 

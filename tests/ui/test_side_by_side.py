@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QPoint, QSettings, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -43,7 +43,6 @@ from app.ui.shell.window import MainWindow
 from app.ui.widgets.render import picture_pixels
 from designer.graph.commands import set_params
 from designer.metrics import psnr, ssim, worst_regions
-from designer.operators.registry import default_registry
 from designer.runtime.images import read_image, write_image
 
 
@@ -483,13 +482,10 @@ def test_escape_closes_and_ends_the_engines(side: Side, qtbot: QtBot) -> None:
     assert set(side.model.made) == {"A", "B"}
 
 
-def test_the_menu_opens_it_with_the_tabs_and_it_goes_with_the_window(qtbot: QtBot, tmp_path: Path) -> None:
-    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
-    window = MainWindow(default_registry(), settings)
-    qtbot.addWidget(window)
-    window.resize(1366, 768)
-    window.show()
-    qtbot.waitExposed(window)
+def test_the_menu_opens_it_with_the_tabs_and_it_goes_with_the_window(
+    qtbot: QtBot, empty_window: MainWindow, tmp_path: Path
+) -> None:
+    window = empty_window
     assert window.files.open(network(tmp_path, "one", 1))
     assert window.files.open(network(tmp_path, "two"))
     window.context.root.change_settings(input_files={"image": str(photograph(tmp_path / "picture.png"))})

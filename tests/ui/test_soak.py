@@ -16,11 +16,11 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-import canvas_kit as kit
 import soak_kit
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QDockWidget, QGraphicsItem
 from shiboken6 import isValid
+from window_kit import open_window
 
 from designer.graph.graph import Graph
 
@@ -45,7 +45,7 @@ def test_anything_at_random(qtbot, tmp_path, monkeypatch, seed):
         monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
         monkeypatch.setattr("app.ui.canvas.projection.BUDGET", 8)
         monkeypatch.setattr("app.ui.canvas.projection.FEW", 2)
-    window = kit.open_window(qtbot, tmp_path)
+    window = open_window(qtbot, tmp_path)
     if seed >= FULL:
         for dock in window.findChildren(QDockWidget):
             dock.setVisible(dock.objectName() == "dock.parameters")
@@ -98,7 +98,7 @@ def test_a_closed_window_leaves_nothing(qtbot, tmp_path):
     """No widget, item, timer or thread is left of a window in which much was done."""
     found = []
     for number in range(3):  # the first one fills what is kept for good: fonts, icons, the registry
-        window = kit.open_window(qtbot, tmp_path)
+        window = open_window(qtbot, tmp_path)
         player = soak_kit.Player(window, random.Random(number))
         document = player.show(soak_kit.network(random.Random(number)))
         for _ in range(60):

@@ -53,19 +53,9 @@ def files(tmp_path) -> list[Path]:
     return paths
 
 
-def keep_nothing(window) -> None:
-    for opened in window.tabs.all:
-        opened.document.history.mark_clean()
-
-
 @pytest.fixture
-def window(qtbot, settings):
-    made = MainWindow(default_registry(), settings)
-    made.resize(1366, 768)
-    qtbot.addWidget(made, before_close_func=keep_nothing)
-    made.show()
-    qtbot.waitExposed(made)
-    return made
+def window(empty_window):
+    return empty_window
 
 
 def texts(window) -> list[str]:
@@ -79,7 +69,7 @@ def names(window) -> list[str]:
 
 def press(window, keys: str) -> None:
     window.canvas.viewer.setFocus()
-    window._refresh()
+    QApplication.processEvents()
     QTest.keySequence(window.canvas.viewer, keys)
 
 
@@ -140,10 +130,10 @@ def test_what_is_not_saved_has_a_mark(window, files):
     assert texts(window) == ["● one.xml", "two.xml"]
     assert "Not saved" in window.tabs.bar.tabToolTip(0)
     assert "not saved" in window.tabs.bar.accessibleTabName(0)
-    window._refresh()
+    QApplication.processEvents()
     assert window.isWindowModified()
     window.tabs.step(1)
-    window._refresh()
+    QApplication.processEvents()
     assert not window.isWindowModified()
     window.tabs.step(1)
     press(window, "Ctrl+S")
@@ -228,7 +218,7 @@ def test_close_and_reopen_by_key(window, files):
     press(window, "Ctrl+Shift+T")
     assert texts(window) == ["three.xml", "two.xml", "one.xml"]
     assert window.context.root.path == files[0]
-    window._refresh()
+    QApplication.processEvents()
     assert "no document was closed" in window.actions_["file.reopen"].toolTip()
 
 
@@ -237,7 +227,7 @@ def test_the_last_tab_gives_way_to_a_new_network(window, files):
     press(window, "Ctrl+W")
     assert texts(window) == ["network"]
     assert len(window.context.root.graph) == 0
-    window._refresh()
+    QApplication.processEvents()
     assert "no other network" in window.actions_["tab.next"].toolTip()
 
 
@@ -294,7 +284,7 @@ def test_tabs_are_reached_by_keys(window, files):
 def test_saving_under_another_name_renames_the_tab(window, files, tmp_path, monkeypatch):
     window.files.open(files[0])
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "other.xml"), ""))
-    window._refresh()
+    QApplication.processEvents()
     window.actions_["file.save_as"].trigger()
     assert texts(window) == ["other.xml"]
     assert read_document(tmp_path / "other.xml").graph == read_document(files[0]).graph
@@ -511,7 +501,7 @@ def test_quitting_asks_for_all_windows(window, files, qtbot):
             QTimer.singleShot(20, stay)
 
     QTimer.singleShot(20, stay)
-    window._refresh()
+    QApplication.processEvents()
     window.actions_["file.quit"].trigger()
     assert window.isVisible()
     assert other.isVisible()

@@ -9,38 +9,21 @@ pytestmark = pytest.mark.gui
 
 from html import unescape
 
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox
+from window_kit import show
 
 import samples
-from app.ui.document.document import Document
-from app.ui.shell.window import MainWindow
 from designer.files.document import read_document
 from designer.graph import commands, template_commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
-from designer.operators.registry import default_registry
-
-
-def keep_nothing(window) -> None:
-    window.close_now()
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=keep_nothing)
-    window.show()
-    qtbot.waitExposed(window)
-    show(window, read_document(samples.path("residual_blocks.xml")).graph)
-    return window
-
-
-def show(window, graph) -> None:
-    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
-    window.canvas.viewer.setFocus()
+def window(empty_window):
+    return show(empty_window, read_document(samples.path("residual_blocks.xml")).graph)
 
 
 def look(window, name):
@@ -104,7 +87,6 @@ def test_templates_that_come_later_are_offered_too(qtbot, window):
 def test_a_copied_instance_brings_its_templates_into_another_document(window):
     window.context.select(("group_1",))
     window.canvas.copy_selection()
-    keep_nothing(window)
     show(window, Graph())
     window.canvas.paste()
     graph = window.context.document.graph

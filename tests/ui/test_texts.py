@@ -13,13 +13,13 @@ from collections.abc import Iterator
 import numpy as np
 from mo_kit import compiled
 from pseudo_kit import Pseudo, Reader, told
-from PySide6.QtCore import QPoint, QSettings, QTranslator
+from PySide6.QtCore import QPoint, QTranslator
 from PySide6.QtWidgets import (
     QApplication,
     QDialogButtonBox,
     QMessageBox,
 )
-from window_kit import network
+from window_kit import network, open_window
 
 from app.ui.canvas.template_name import TemplateNameDialog
 from app.ui.design.custom_agreement import AgreeDialog
@@ -39,7 +39,6 @@ from designer.files.document import save_document
 from designer.files.recovering import Unfinished
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
-from designer.operators.registry import default_registry
 
 WAIT = 60_000
 
@@ -53,12 +52,7 @@ def pseudo() -> Iterator[None]:
 
 @pytest.fixture
 def window(pseudo, qtbot, tmp_path) -> MainWindow:
-    window = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    window.resize(1366, 768)
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.show()
-    qtbot.waitExposed(window)
-    return window
+    return open_window(qtbot, tmp_path)
 
 
 @pytest.fixture
@@ -144,13 +138,13 @@ def test_every_dialog(opened, tmp_path) -> None:
         "help.commands",
         "edit.add",
     ):
-        window._refresh()
+        QApplication.processEvents()
         action = window.actions_[name]
         action.setEnabled(True)
         action.trigger()
         look(name)
     window.context.select(("conv",))
-    window._refresh()
+    QApplication.processEvents()
     window.actions_["edit.rename"].trigger()
     look("edit.rename")
     finding = Diagnostic("x", "⟦it is none⟧", layer="conv", line=3, remedy="⟦y⟧")
@@ -195,7 +189,7 @@ def test_other_states_of_the_panels(window, qtbot, tmp_path) -> None:
     context = window.context
 
     def read() -> None:
-        window._refresh()
+        QApplication.processEvents()
         QApplication.processEvents()
         reader.learn(told(window))
         reader.learn(name for graph in (context.document.graph, context.root.graph) for name in graph.layers)
@@ -206,7 +200,7 @@ def test_other_states_of_the_panels(window, qtbot, tmp_path) -> None:
     read()
     context.select(("conv1_1",) if "conv1_1" in context.document.graph else tuple(context.document.graph.layers)[-2:-1])
     for name in ("edit.frame", "edit.collapse", "edit.bypass", "edit.delete"):
-        window._refresh()
+        QApplication.processEvents()
         window.actions_[name].trigger()
         read()
     read()

@@ -7,14 +7,11 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QSettings
 
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.result import Phase
-from app.ui.shell.window import MainWindow
 from designer.files.document import parse_document, write_document
 from designer.graph import commands
-from designer.operators.registry import default_registry
 
 MYSTERY = """	<Layer name="mystery" type="warp_of_another_program" edit_pos="320,0" input="conv,image:second" x:mood="&lt;calm&gt;">
 		<Parameters Zeta="1.50" a_size="3 x 3" code="def f():&#10;&#09;return &quot;1&quot;&#13;&#10;" />
@@ -42,16 +39,12 @@ TEXT = f"""<?xml version="1.0"?>
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    path = tmp_path / "net.xml"
+def window(qtbot, empty_window, tmp_path):
+    window, path = empty_window, tmp_path / "net.xml"
     path.write_text(TEXT)
-    made = MainWindow(default_registry(), QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat))
-    qtbot.addWidget(made, before_close_func=lambda window: window.close_now())
-    made.show()
-    qtbot.waitExposed(made)
-    made.files.open(path)
-    qtbot.waitUntil(lambda: made.context.has_document and "mystery" in made.context.document.graph)
-    return made
+    window.files.open(path)
+    qtbot.waitUntil(lambda: window.context.has_document and "mystery" in window.context.document.graph)
+    return window
 
 
 def saved(window) -> str:

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QToolButton,
     QTreeWidget,
 )
-from window_kit import action, press
+from window_kit import action, open_window, press
 
 from app.main import opens_window
 from app.ui.shell.menus import CONTEXT_MENU, MENUS, TOOLBAR
@@ -56,7 +56,7 @@ def test_every_action_is_in_one_menu_and_every_section_has_actions():
     assert {section for action in actions for section in action.menus} == {*in_menus, *TOOLBAR, *CONTEXT_MENU}
 
 
-def test_one_declaration_puts_an_action_everywhere(qtbot, settings, monkeypatch):
+def test_one_declaration_puts_an_action_everywhere(qtbot, tmp_path, monkeypatch):
     done = []
     never = Need(lambda state: state.layers > 0, "there is nothing to count")
     count = Action(
@@ -64,10 +64,7 @@ def test_one_declaration_puts_an_action_everywhere(qtbot, settings, monkeypatch)
         ("F12",), (never,),
     )  # fmt: skip
     monkeypatch.setattr("app.ui.shell.window.GROUPS", (*GROUPS, ActionGroup(MainWindow, (count,))))
-    window = MainWindow(default_registry(), settings)
-    qtbot.addWidget(window, before_close_func=lambda w: w.close_now())
-    window.show()
-    qtbot.waitExposed(window)
+    window = open_window(qtbot, tmp_path)
     made = action(window, "view.count")
     assert made in window.findChild(QMenu, "menu.view").actions()
     assert window.findChild(QToolButton, "toolbar.view.count").accessibleName() == "Count Layers"
@@ -88,13 +85,13 @@ def test_one_declaration_puts_an_action_everywhere(qtbot, settings, monkeypatch)
 
 
 def test_disabled_actions_say_why(window):
-    window._refresh()
+    QApplication.processEvents()
     assert not action(window, "edit.undo").isEnabled()
     assert "nothing was changed" in action(window, "edit.undo").toolTip()
     assert not action(window, "run.analysis").isEnabled()
     assert "no layers" in action(window, "run.analysis").toolTip()
     window.context.document.do(lambda g: commands.add_layer(g, Layer("c", "convolution")))
-    window._refresh()
+    QApplication.processEvents()
     assert action(window, "edit.undo").isEnabled()
     assert "Add c" in action(window, "edit.undo").toolTip()
     assert "errors" in action(window, "export.pytorch").toolTip()
@@ -105,24 +102,24 @@ def test_shortcuts_edit(window):
     document = window.context.document
     document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
     document.do(lambda g: commands.add_layer(g, Layer("b", "identity", (320, 0), (Source("a"),))))
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+A")
     assert window.context.selection == ("a", "b")
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+D")
     assert len(document.graph) == 4
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Del")
     assert set(document.graph.layers) == {"a", "b"}
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+Z")
     assert len(document.graph) == 4
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+Shift+Z")
     assert len(document.graph) == 2
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+Z")
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+Y")
     assert len(document.graph) == 2
 
@@ -131,7 +128,7 @@ def test_delete_in_a_text_field_leaves_the_network_alone(window):
     document = window.context.document
     document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
     window.context.select(("a",))
-    window._refresh()
+    QApplication.processEvents()
     field = window.docks.panel("palette").findChild(QLineEdit, "palette.search")
     field.setFocus()
     field.setText("conv")
@@ -144,7 +141,7 @@ def test_delete_in_a_text_field_leaves_the_network_alone(window):
 def test_rename_by_key(window, qtbot):
     window.context.document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
     window.context.select(("a",))
-    window._refresh()
+    QApplication.processEvents()
     press(window, "F2")
     edit = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "canvas.rename").findChild(QLineEdit)
     edit.setText("picture")
@@ -322,7 +319,7 @@ def test_keys_of_the_canvas(window):
     document.do(lambda g: commands.add_layer(g, Layer("a", "input")))
     document.do(lambda g: commands.add_layer(g, Layer("b", "identity", (3200, 1600), (Source("a"),))))
     window.context.select(("b",))
-    window._refresh()
+    QApplication.processEvents()
     viewer = window.canvas.viewer
     press(window, "F")
     assert window.canvas.projection["b"].sceneBoundingRect().contains(viewer.visible_centre())
@@ -330,18 +327,18 @@ def test_keys_of_the_canvas(window):
     shown = viewer.mapToScene(viewer.viewport().rect()).boundingRect()
     assert all(shown.contains(window.canvas.projection[name].box()) for name in ("a", "b"))
     press(window, "Ctrl+C")
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+V")
     assert document.graph["b_0"].inputs == ()
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+Shift+V")
     assert document.graph["b_1"].inputs == (Source("a"),)
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Ctrl+X")
     assert "b_1" not in document.graph
     link = window.canvas.projection.link("b", 0)
     viewer.select_link(link)
-    window._refresh()
+    QApplication.processEvents()
     press(window, "Del")
     assert document.graph["b"].inputs == ()
 

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from window_kit import action
 
 from app.ui.document.document import Document
@@ -33,7 +34,7 @@ def test_pytorch_export(window, qtbot, tmp_path):
     from app.ui.shell.export.pytorch import PyTorchExportDialog
 
     window.context.set_document(Document(network(), window.context.registry, parent=window.context))
-    window._refresh()
+    QApplication.processEvents()
     action(window, "export.pytorch").trigger()
     dialog = window.findChild(PyTorchExportDialog, "export_pytorch")
     dialog.name.setText("not a name")

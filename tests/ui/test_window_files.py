@@ -57,10 +57,10 @@ def test_open_edit_save_byte_for_byte(window, tiny, monkeypatch):
     action(window, "file.save").trigger()
     assert tiny.read_bytes() == before
     window.context.document.do(lambda g: commands.rename_layer(g, "output", "result"))
-    window._refresh()
+    QApplication.processEvents()
     assert window.isWindowModified()
     action(window, "file.save").trigger()
-    window._refresh()
+    QApplication.processEvents()
     assert not window.isWindowModified()
     assert b'name="result"' in tiny.read_bytes()
     assert window.files.recent() == [tiny.resolve()]
@@ -178,7 +178,7 @@ def test_failed_save_keeps_both(window, tmp_path, tiny):
     assert dialog.isVisible()
     assert tiny.read_bytes() == before
     assert "result" in window.context.document.graph
-    window._refresh()
+    QApplication.processEvents()
     assert window.isWindowModified()
     dialog.close()
 

@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
-from PySide6.QtTest import QTest
+from pathlib import Path
 
+from PySide6.QtCore import QSettings
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.ui.document.document import Document
+from app.ui.shell.window import MainWindow
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.registry import Registry, default_registry
+
+
+def open_window(
+    qtbot: QtBot, folder: Path, registry: Registry | None = None, size: tuple[int, int] = (1366, 768)
+) -> MainWindow:
+    """The shown window with its settings in `folder`. It closes without asking for its changes."""
+    settings = QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat)
+    window = MainWindow(registry or default_registry(), settings)
+    window.resize(*size)
+    qtbot.addWidget(window, before_close_func=MainWindow.close_now)
+    window.show()
+    qtbot.waitExposed(window)
+    return window
+
+
+def show(window: MainWindow, graph: Graph) -> MainWindow:
+    """The window with another document, whose changes may go."""
+    if window.context.has_document:
+        window.context.root.history.mark_clean()
+    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
+    window.canvas.viewer.setFocus()
+    QApplication.processEvents()
+    return window
 
 
 def action(window, name: str):
     return window.actions_[name]
 
 
-def press(window, text: str) -> None:
-    """A shortcut, pressed while the canvas has the focus."""
+def press(window: MainWindow, *keys: str) -> None:
+    """Shortcuts, pressed while the canvas has the focus; actions follow the document with the next turn."""
+    window.activateWindow()
     window.canvas.viewer.setFocus()
-    QTest.keySequence(window.canvas.viewer, text)
+    for text in keys:
+        QApplication.processEvents()
+        QTest.keySequence(window.canvas.viewer, text)
+    QApplication.processEvents()
 
 
 def network() -> Graph:
