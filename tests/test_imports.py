@@ -13,12 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("app", "designer", "exporters", "analysis_layers", "resources", "samples")
-KNOWN = (  # circles that are still to be dissolved; what is not one any more goes from here
-    {"app.ui.document.comparison", "app.ui.engine"},
-    {"app.ui.canvas"},
-    {"designer.graph.edits", "designer.graph.graph", "designer.graph.template"},
-    {"designer.operators"},
-)
 
 
 def modules_in(root: Path, rooms: tuple[str, ...]) -> dict[str, Path]:
@@ -65,17 +59,9 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def known(module: str, imported: str) -> bool:
-    def within(name: str, parts: set[str]) -> bool:
-        return any(name == part or name.startswith(f"{part}.") for part in parts)
-
-    return any(within(module, parts) and within(imported, parts) for parts in KNOWN)
-
-
 def test_there_is_no_circle_of_imports() -> None:
     modules = modules_in(ROOT, ROOMS)
-    graph = {name: {other for other in imports_of(name, modules) if not known(name, other)} for name in modules}
-    assert " -> ".join(circle(graph)) == ""
+    assert " -> ".join(circle({name: imports_of(name, modules) for name in modules})) == ""
 
 
 @pytest.mark.parametrize(
