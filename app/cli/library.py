@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from rich.markup import escape
 from rich.table import Table
 
 from app.cli.console import out, show
@@ -40,14 +41,14 @@ def engines() -> None:
 
     registry = default_engines()
     table = Table()
-    for heading in ("engine", "title", "devices", "precisions", "layouts", "state"):
-        table.add_column(heading, overflow="fold")
+    table.add_column("engine", no_wrap=True)
+    for heading in ("title", "computes in", "state"):
+        table.add_column(heading)
     for engine in registry:
         problem = registry.problem(engine)
         state = "ready" if problem is None else f"{problem.message}: {problem.remedy}"
-        kinds = ", ".join(device.kind for device in engine.devices)
-        precisions = ", ".join(dict.fromkeys(name for device in engine.devices for name in device.precisions))
-        table.add_row(engine.name, engine.title, kinds, precisions, ", ".join(engine.layouts), state)
+        devices = ", ".join(f"{' '.join(device.precisions)} on {device.kind}" for device in engine.devices)
+        table.add_row(engine.name, engine.title, devices, escape(state))
     out.print(table)
     show(tuple(registry.diagnostics))
 

@@ -133,8 +133,8 @@ def test_example_package_is_installed_and_used(tmp_path: Path, value: np.ndarray
 
 def test_engine_of_the_example_package_runs_and_is_profiled(tmp_path: Path, value: np.ndarray) -> None:
     site = installed(tmp_path)
-    assert "NumPy (example)" in command("engines", path=site).stdout
-    assert "NumPy (example)" not in command("engines").stdout
+    assert "numpy_example" in command("engines", path=site).stdout
+    assert "numpy_example" not in command("engines").stdout
     layers = """	<Layer name="conv" type="convolution" edit_pos="80,0" input="image">
 		<Parameters features="4" kernel="3x3" />
 		<Activation type="relu" alpha="0.0" />

@@ -49,6 +49,7 @@ class OpenVinoEngine(Engine):
         unlike = sorted({layer_of(node.name) for node in model.graph.node if _differs(node)})
         if unlike:
             raise DiagnosticError(_refused(name, "it ignores antialiasing when it resizes") for name in unlike)
+        _keep_reductions(model)
         properties = {**_properties(threads(self.options)), **more}
         try:
             return OpenVinoCompiled(self.inference, part, wanted, serialized(model), properties)
@@ -88,7 +89,7 @@ class OpenVinoCompiled:
         """What infers a batch of this size."""
         found = self._requests.get(batch)
         if found is None:
-            inputs = {value.any_name: value for value in self._model.inputs}
+            inputs = {name: value for value in self._model.inputs for name in value.names}
             self._model.reshape(
                 {inputs[str(s)]: _partial_shape(kind, batch) for s, kind in self._feeds if str(s) in inputs}
             )
@@ -104,7 +105,7 @@ class OpenVinoCompiled:
         shared = partial(_openvino().Tensor, shared_memory=True)
         batch = self.batch(feeds)
         request = self.request(batch)
-        names = {value.any_name for value in request.model_inputs}
+        names = {name for value in request.model_inputs for name in value.names}
         held = []  # a tensor that shares memory does not keep its array alive
         for source, kind in self._feeds:
             if str(source) in names:  # an input of which only the shape counts is folded away
@@ -234,6 +235,15 @@ def _openvino() -> Any:
 
 def _partial_shape(kind: TensorType, batch: int) -> Any:
     return _openvino().PartialShape(list(kind.concrete(batch)))
+
+
+def _keep_reductions(model: Any) -> None:
+    """Make results of reductions outputs: fused with an element-wise operation of a constant, they come out wrong."""
+    from onnx import helper
+
+    known = {value.name for value in model.graph.output}
+    names = [n.output[0] for n in model.graph.node if n.op_type.startswith("Reduce") and n.output[0] not in known]
+    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
 
 
 def _differs(node: Any) -> bool:

@@ -32,6 +32,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Add": np.add,
     "Concat": lambda *values, axis: np.concatenate(values, axis),
     "Conv": conv,
+    "Div": np.divide,
     "Identity": np.copy,
     "Mul": np.multiply,
     "Relu": lambda x: np.maximum(x, 0),
