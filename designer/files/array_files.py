@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.units import dims_text
 
@@ -30,6 +31,7 @@ class ArrayHeader:
 
 def read_header(path: Path) -> ArrayHeader:
     """The checked header of an `.npy` file. Raises DiagnosticError; never unpickles and reads no numbers."""
+    check_regular(path)
     try:
         with path.open("rb") as stream:
             version = np.lib.format.read_magic(stream)

@@ -14,6 +14,7 @@ import numpy as np
 from designer.files import limits
 from designer.files.array_files import MAX_RANK, as_float32
 from designer.files.atomic import atomic_file
+from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Entry:
 
 def read_entries(path: Path) -> dict[str, Entry]:
     """The tensors that the file lists. Raises DiagnosticError where the list does not fit the file."""
+    check_regular(path)
     try:
         length = path.stat().st_size
         with path.open("rb") as stream:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from designer.files.array_files import as_float32
+from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def read_state_dict(path: Path) -> StateDict:
     """
     import torch
 
+    check_regular(path)
     mapped = _check_archive(path)
     try:
         with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -34,7 +35,7 @@ class OnDisk:
             marks = (info.st_mtime_ns, info.st_size, info.st_ino, info.st_dev)
             if marks == self._looked:
                 return "same" if self._known else "changed"
-            found = "" if info.st_size > limits.MAX_DOCUMENT_BYTES else digest_of(self.path.read_bytes())
+            found = _digest(self.path, info)
         except (OSError, ValueError):
             return "same" if self._gone else "gone"
         self._looked, self._known, self._gone = marks, found in (self.digest, self._accepted), False
@@ -44,6 +45,12 @@ class OnDisk:
         """The file counts as known: as it is now, or as the bytes with this digest."""
         self._looked = None
         try:
-            self._accepted = digest or digest_of(self.path.read_bytes())
+            self._accepted = digest or _digest(self.path, os.stat(self.path))
         except (OSError, ValueError):
             self._gone = True
+
+
+def _digest(path: Path, info: os.stat_result) -> str:
+    """Of the file's bytes; empty for what cannot be a document: too large, or a pipe, which would be waited for."""
+    readable = stat.S_ISREG(info.st_mode) and info.st_size <= limits.MAX_DOCUMENT_BYTES
+    return digest_of(path.read_bytes()) if readable else ""

@@ -33,6 +33,8 @@ def read_exr(path: Path) -> NDArray[np.float32]:
             planes = {name: channel.pixels for name, channel in whole.channels().items()}
     except DiagnosticError:
         raise
+    except MemoryError:
+        raise out_of_memory(path) from None
     except Exception as error:  # the library raises RuntimeError, ValueError and more for damaged files
         raise _wrong(
             path, "cannot-read", f"the EXR file is damaged or of an unusual kind: {error}", "open and save it elsewhere"
@@ -45,7 +47,10 @@ def read_exr(path: Path) -> NDArray[np.float32]:
         planes = {"Y": next(iter(planes.values()))}
     if len({planes[n].shape for n in names}) > 1 or planes[names[0]].ndim != 2:
         raise _wrong(path, "picture-kind", "its channels have different sizes", _REMEDY)
-    return np.stack([np.asarray(planes[n], np.float32) for n in names], axis=-1)
+    values = np.empty((len(names), *planes[names[0]].shape), np.float32)
+    for plane, name in zip(values, names, strict=True):
+        plane[:] = planes.pop(name)
+    return values.transpose(1, 2, 0)
 
 
 def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
@@ -89,6 +94,13 @@ def read_tiff(path: Path) -> NDArray[np.float32]:
         raise _wrong(path, "picture-kind", f"its values are {pixels.dtype}", "save it with 8 or 16 bits, or as float")
     values: NDArray[np.float32] = pixels.astype(np.float32) / np.float32(np.iinfo(pixels.dtype).max)
     return values
+
+
+def out_of_memory(path: Path) -> DiagnosticError:
+    """The file may be in order: the machine cannot hold it."""
+    return _wrong(
+        path, "out-of-memory", "the memory is not enough for it", "use a smaller one, or close other programs"
+    )
 
 
 def check_pixels(path: Path, width: int, height: int) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
+from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime import deep_images
 from designer.runtime.api import Array
@@ -68,11 +69,14 @@ def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Arra
 
 def read_npy(path: Path | str) -> Array:
     """A tensor of numbers from an `.npy` file, as float32. DiagnosticError for any other file; nothing is unpickled."""
+    check_regular(Path(path))
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")  # mapping checks the header against the file's length
         if mapped.dtype.kind not in "fiub":
             raise ValueError("it holds no plain array of numbers")
         return np.array(mapped, dtype=np.float32, order="C")
+    except MemoryError:
+        raise deep_images.out_of_memory(Path(path)) from None
     except Exception as error:  # a damaged header makes numpy raise almost anything
         lines = str(error).strip().splitlines()
         reason = (error.strerror if isinstance(error, OSError) else None) or (lines[0][:160] if lines else "damaged")
@@ -99,6 +103,7 @@ def _pixels(path: Path) -> NDArray[np.float32]:
     """H x W or H x W x (1..4), 0..1; real numbers as stored."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
+    check_regular(path)
     try:
         with path.open("rb") as stream:
             begin = stream.read(4)
@@ -123,6 +128,8 @@ def _pixels(path: Path) -> NDArray[np.float32]:
         ) from None
     except DiagnosticError:
         raise
+    except MemoryError:
+        raise deep_images.out_of_memory(path) from None
     except Exception as error:  # decoders raise almost anything when a file is damaged
         if isinstance(error, OSError) and error.errno is not None:
             reason = error.strerror or str(error)
@@ -184,9 +191,11 @@ def _low_bytes(picture: Image) -> Image:
 
 
 def _deep(high: Image, low: Image) -> NDArray[np.float32]:
-    values = np.asarray(high).astype(np.float32) * np.float32(256)
+    values = np.asarray(high).astype(np.float32)
+    values *= np.float32(256)
     values += np.asarray(low)
-    return values / np.float32(65535)
+    values /= np.float32(65535)
+    return values
 
 
 def _floats(picture: Image) -> NDArray[np.float32]:
@@ -204,7 +213,16 @@ def _floats(picture: Image) -> NDArray[np.float32]:
         picture = picture.convert({"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(mode, "RGB"))
     if picture.mode not in ("L", "LA", "RGB", "RGBA"):
         picture = picture.convert("RGB")
-    return np.asarray(picture).astype(np.float32) / np.float32(255)
+    return _planes(np.asarray(picture))
+
+
+def _planes(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Bytes as 0..1, laid out as the network wants them, one plane after the other: it needs no further copy."""
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    planes = np.empty((pixels.shape[2], *pixels.shape[:2]), np.float32)
+    np.divide(pixels.transpose(2, 0, 1), np.float32(255), out=planes)
+    return planes.transpose(1, 2, 0)
 
 
 def to_uint8(array: NDArray[Any]) -> NDArray[np.uint8]:

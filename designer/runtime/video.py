@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.opencv import MAX_PIXELS, opencv
 
@@ -225,6 +226,7 @@ class VideoReader:
 
 def _check_readable(path: Path) -> None:
     """The library does not say why a file cannot be opened; the system does."""
+    check_regular(path)
     try:
         with path.open("rb") as stream:
             stream.read(1)

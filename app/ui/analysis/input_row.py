@@ -27,19 +27,17 @@ from app.ui.engine.inputs import (
     image_of,
     pattern_thumbnail,
     photographs,
-    slow_to_read,
-    thumbnail,
     title_of,
 )
 from app.ui.engine.playback import Playback, Track
 from app.ui.widgets import theme
-from app.ui.widgets.background import Background
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.texts import tr
 from designer.files.settings import CAMERA, PATTERN
+from designer.runtime.images import TENSORS
 from designer.runtime.patterns import PATTERNS
 from designer.runtime.sources import INPUTS, is_deep
 from designer.units import dims_text
@@ -162,10 +160,7 @@ class InputRow(QFrame):
             if track is not None:
                 self._show_track(track)
             else:
-                if path is not None and slow_to_read(path):
-                    self._read_aside(path)
-                else:
-                    self._show_read(path, *(thumbnail(path) if path is not None else (None, tr("no picture chosen"))))
+                self._show_still(path)
             self._file.setText(title_of(path) if path is not None else "")
             self._file.setToolTip(plain_tip(str(path or "")))
         if fed:
@@ -174,24 +169,24 @@ class InputRow(QFrame):
         self._problem.setText(problem or (track.error if track is not None else ""))
         self._problem.setVisible(bool(self._problem.text()))
 
-    def _read_aside(self, path: Path) -> None:
-        """A thumbnail that takes long is read in a thread; the one before stands until it is there."""
-        reading = Background(self)
-
-        def came(found: Any) -> None:  # (picture, size as text)
-            reading.deleteLater()
-            if self._path == path and self.layer not in self._playback.tracks:
-                self._show_read(path, *found)
-
-        reading.done.connect(came)
-        reading.failed.connect(lambda found: came((None, found[0].message)))
-        reading.start(lambda: thumbnail(path))
+    def _show_still(self, path: Path | None) -> None:
+        """A picture: the engine's process decodes it, and the one before stays until it is there."""
+        if path is None:
+            self._show_read(None, None, tr("no picture chosen"))
+        elif str(path).startswith(PATTERN):
+            name = str(path).removeprefix(PATTERN)
+            if name in PATTERNS:
+                self._show_read(path, pattern_thumbnail(name), tr("at the size of dims"))
+            else:
+                self._show_read(path, None, tr("no such pattern"))
+        elif TENSORS.reads(path):
+            self._show_read(path, None, "tensor")
+        else:
+            self._playback.look(self.layer, path)
 
     def _show_read(self, path: Path | None, image: QImage | None, size: str) -> None:
         self._show_picture(image, path)
         self._size.setText(size)
-        if image is None and path is not None and is_deep(path):
-            self._playback.look(self.layer, path)
 
     def _on_track(self, layer: str) -> None:
         if layer != self.layer:
@@ -212,7 +207,7 @@ class InputRow(QFrame):
         self._drawn, self._preview = track, track.preview
         image = image_of(track.preview)
         if image is None and track.kind == "folder" and track.names:
-            image, _ = thumbnail(track.path / track.names[track.position])
+            self._playback.look(self.layer, track.path / track.names[track.position])
         self._show_picture(image, track.path)
         if track.kind == "folder":
             self._size.setText(tr("{count} pictures", count=len(track.names)))
@@ -224,9 +219,12 @@ class InputRow(QFrame):
             self._size.setText(tr("live pictures") if track.kind == "camera" else "")
 
     def _on_looked(self, layer: str, path: Path, found: Any) -> None:
-        if layer == self.layer and path == self._path:
+        if layer != self.layer:
+            return
+        if path == self._path:
+            self._show_read(path, image_of(found[0]), found[1])
+        elif self._drawn is not None and path.parent == self._drawn.path and self._drawn.preview is None:
             self._show_picture(image_of(found[0]), path)
-            self._size.setText(found[1])
 
     def _show_range(self, low: float, high: float) -> None:
         """Values outside of 0..1 are computed with, and the picture cannot show them: say so."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QImage, QImageIOHandler, QImageReader
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QImage
 
 from app.ui.widgets.render import picture_pixels, to_image
 from app.ui.widgets.texts import tr
@@ -18,10 +18,9 @@ from designer.graph.graph import Graph
 from designer.operators.api import Role
 from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
-from designer.runtime.images import IMAGES, TENSORS
-from designer.runtime.patterns import PATTERNS, make_pattern
+from designer.runtime.images import IMAGES
+from designer.runtime.patterns import make_pattern
 
-AT_ONCE = 1 << 17  # pixels of a picture that is decoded in the window's own thread
 THUMBNAIL = QSize(96, 72)
 Pixels = NDArray[np.uint8]
 
@@ -84,35 +83,3 @@ def cameras() -> tuple[str, ...]:
         found = (p.name.removeprefix("video") for p in Path("/dev").glob("video*"))
         return tuple(sorted((n for n in found if n.isdecimal()), key=int))
     return ("0", "1")
-
-
-def slow_to_read(path: Path) -> bool:
-    """Whether decoding a picture would hold up the window; only the file's head is read for that."""
-    if str(path).startswith(PATTERN) or TENSORS.reads(path):
-        return False
-    reader = QImageReader(str(path))
-    reader.setDecideFormatFromContent(True)
-    size = reader.size()
-    return size.isValid() and size.width() * size.height() > AT_ONCE
-
-
-def thumbnail(path: Path) -> tuple[QImage | None, str]:
-    """A small picture of a file and its size as text; without a picture the text says why there is none."""
-    if str(path).startswith(PATTERN):
-        name = str(path).removeprefix(PATTERN)
-        if name not in PATTERNS:
-            return None, tr("no such pattern")
-        return pattern_thumbnail(name), tr("at the size of dims")
-    if TENSORS.reads(path):
-        return None, "tensor"
-    reader = QImageReader(str(path))
-    reader.setAutoTransform(True)
-    reader.setDecideFormatFromContent(True)
-    size = reader.size()
-    if not size.isValid():
-        return None, tr("no preview")
-    turned = bool(reader.transformation() & QImageIOHandler.Transformation.TransformationRotate90)
-    reader.setScaledSize(size.scaled(THUMBNAIL * 2, Qt.AspectRatioMode.KeepAspectRatio))
-    image = reader.read()
-    shown = size.transposed() if turned else size
-    return (None if image.isNull() else image), f"{shown.width()} x {shown.height()}"

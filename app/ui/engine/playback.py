@@ -24,6 +24,7 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.network_inputs import NetworkInputs
 from app.ui.engine.result import AnalysisResult, Phase
 from app.ui.widgets.sentences import placed_text
+from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.sources import kind_of, playlist
 
@@ -141,8 +142,13 @@ class Playback(QObject):
             self.step(layer, by)
 
     def look(self, layer: str, path: Path) -> None:
-        """Ask for the thumbnail of a still file that the window cannot draw; `looked` brings it."""
-        self._engine().ask(DescribeInputRequest(str(path)), self, lambda reply: self._looked(layer, path, reply))
+        """Ask for the thumbnail of a still file, which the window never decodes itself; `looked` brings it."""
+        self._engine().ask(
+            DescribeInputRequest(str(path)),
+            self,
+            lambda reply: self._looked(layer, path, reply),
+            lambda _: self.looked.emit(layer, path, (None, tr("no preview"))),
+        )
 
     def _looked(self, layer: str, path: Path, reply: DescribeInputReply) -> None:
         preview = self._engine().take(reply.preview) if reply.preview is not None else None

@@ -1,0 +1,32 @@
+"""Only regular files are read: a pipe or a device would be waited for, and never ends."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def check_regular(path: Path) -> None:
+    """Raise DiagnosticError for a pipe, a socket or a device. What is missing or a folder is the reader's to report."""
+    try:
+        kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
+    except (OSError, ValueError):
+        return
+    if kind is not None:
+        raise DiagnosticError(
+            Diagnostic(
+                "not-a-file",
+                f"{path} is {kind}, and only regular files are read",
+                file=str(path),
+                remedy="save its content as a file and choose that",
+            )
+        )
