@@ -239,7 +239,7 @@ def _show(record: Record, ok: bool) -> None:
         figure = record.utilisation[key]
         print(f"  {title}: {text(figure)} ({figure.source.value}: {figure.reason})")
     if record.peaks is not None:
-        named = [("compute", record.peaks.compute), *record.peaks.others, ("memory", record.peaks.memory)]
+        named = [("compute", record.peaks.compute), *record.peaks.others.items(), ("memory", record.peaks.memory)]
         print("  peaks: " + ", ".join(f"{name} {text(figure)}" for name, figure in named))
     for note in record.notes:
         print(f"  note: {note}")

@@ -15,7 +15,7 @@ COLUMNS = ("time", "share", "flops", "compute_rate", "saving")  # figures of a s
 
 def lines(record: Record) -> Iterator[RenderableType]:
     """The whole record, for a terminal."""
-    yield record.title + (f" - {record.weights_note}" if record.weights_note else "")
+    yield record.title + (f" - {record.weights}" if record.weights else "")
     yield operators_table(record)
     yield "whole network: " + ", ".join(f"{name} {text(figure)}" for name, figure in record.total.items())
     yield from utilisation(record)

@@ -64,7 +64,7 @@ def assemble(
         utilisation=mean_utilisation(groups, time.value, "whole network"),
         groups=tuple(groups),
         peaks=peaks,
-        weights_note=run.weights_note,
+        weights=run.weights_note,
         notes=tuple(notes),
         checks=dict(run.checks),
     )

@@ -30,15 +30,14 @@ class Figure:
     reason: str = ""
 
     def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise ValueError(f"the unit {self.unit!r} is not one of {', '.join(u or 'none' for u in UNITS)}")
         if (self.value is None) != (self.source is Origin.UNAVAILABLE):
             raise ValueError("a figure has a value unless it is unavailable")
         if self.value is None and not self.reason:
             raise ValueError("an unavailable figure needs its reason")
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError(f"a figure must be finite, not {self.value}")
-
-    def as_dict(self) -> dict[str, float | str | None]:
-        return {"value": self.value, "unit": self.unit, "source": self.source.value, "reason": self.reason}
 
 
 def measured(value: float, unit: str, reason: str = "") -> Figure:

@@ -76,7 +76,7 @@ def measure_gpu(device: str, precision: str, *, size: int = 8192, copy_bytes: in
         if cache_bytes
         else unavailable("B/s", "the size of the L2 cache is not known")
     )
-    others = tuple((n, f) for n, f in peaks.items() if n != PRECISION_PEAK[precision])
+    others = {name: figure for name, figure in peaks.items() if name != PRECISION_PEAK[precision]}
     return Peaks(
         peaks[PRECISION_PEAK[precision]], cache, memory, cache_bytes, foreign, now(), "torch", precision, 0, others
     )

@@ -22,6 +22,10 @@ class Machine:
     system: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.cores < 0:
+            raise ValueError("a machine has 0 cores or more")
+
     def device(self, options: Mapping[str, str]) -> str:
         """The name of the chip that a run with `options` used."""
         return self.gpu if options.get("device", "cpu") != "cpu" and self.gpu else self.cpu

@@ -10,16 +10,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from designer.profiling.figures import Figure, Origin, measured, unavailable
+from designer.profiling.figures import Figure, measured, unavailable
 from designer.runtime.engine_registry import default_engines
 
 BUSY_PERCENT = 5.0
@@ -42,7 +42,7 @@ class Peaks:
     engine: str
     precision: str
     threads: int
-    others: tuple[tuple[str, Figure], ...] = ()
+    others: Mapping[str, Figure] = field(default_factory=dict)
 
     @property
     def busy(self) -> bool:
@@ -206,14 +206,12 @@ def cached(key: str, measure: Callable[[], Peaks], store: Path | None = None) ->
     """The peaks kept under `key`, else those of `measure`, kept unless the machine was busy. A broken store is ignored."""
     path = store if store is not None else default_store()
     kept = _load(path)
-    if key in kept:
-        try:
-            return peaks_from(kept[key])
-        except (KeyError, TypeError, ValueError, OverflowError):
-            pass
+    known = _peaks(kept.get(key))
+    if known is not None:
+        return known
     found = measure()
     if not found.busy:
-        kept[key] = peaks_dict(found)
+        kept[key] = asdict(found)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f"{path.name}.{os.getpid()}")
@@ -224,52 +222,19 @@ def cached(key: str, measure: Callable[[], Peaks], store: Path | None = None) ->
     return found
 
 
+def _peaks(kept: object) -> Peaks | None:
+    """Peaks from plain data; None for anything else, and where msgspec is not installed (make gpu-check)."""
+    try:
+        import msgspec
+
+        return msgspec.convert(kept, Peaks)
+    except (ImportError, ValueError):
+        return None
+
+
 def _load(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def peaks_dict(peaks: Peaks) -> dict[str, Any]:
-    """Plain data for JSON."""
-    return {
-        "compute": peaks.compute.as_dict(),
-        "cache": peaks.cache.as_dict(),
-        "memory": peaks.memory.as_dict(),
-        "cache_bytes": peaks.cache_bytes,
-        "foreign": peaks.foreign.as_dict(),
-        "date": peaks.date,
-        "engine": peaks.engine,
-        "precision": peaks.precision,
-        "threads": peaks.threads,
-        "others": {name: figure.as_dict() for name, figure in peaks.others},
-        "note": peaks.note,
-    }
-
-
-def peaks_from(data: dict[str, Any]) -> Peaks:
-    """Back from plain data; KeyError, TypeError, ValueError or OverflowError where it is not a record of peaks."""
-
-    def figure(value: Any) -> Figure:
-        number = value["value"]
-        return Figure(
-            None if number is None else float(number),
-            str(value["unit"]),
-            Origin(value["source"]),
-            str(value.get("reason", "")),
-        )
-
-    return Peaks(
-        figure(data["compute"]),
-        figure(data["cache"]),
-        figure(data["memory"]),
-        int(data["cache_bytes"]),
-        figure(data["foreign"]),
-        str(data["date"]),
-        str(data["engine"]),
-        str(data["precision"]),
-        int(data["threads"]),
-        tuple((str(name), figure(value)) for name, value in dict(data.get("others", {})).items()),
-    )

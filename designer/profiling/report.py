@@ -11,14 +11,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from designer.files.formats import Format, FormatTable
+from designer.files.json_text import problem_of
 from designer.files.tables import as_cells, write_text
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.profiling.figures import UNITS, Figure, Origin
+from designer.profiling.figures import Figure
 from designer.profiling.machine import Machine
-from designer.profiling.peaks import Peaks, peaks_dict, peaks_from
+from designer.profiling.peaks import Peaks
 
 SCHEMA = "layerwright-profile"
 VERSION = 1
@@ -53,6 +53,10 @@ class Group:
     bound: str = ""
     what: str = ""
 
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise ValueError("layers is empty")
+
     @property
     def name(self) -> str:
         return " + ".join(self.layers)
@@ -73,52 +77,18 @@ class Record:
     utilisation: Figures
     groups: tuple[Group, ...]
     peaks: Peaks | None = None
-    weights_note: str = ""
+    weights: str = ""  # where they come from when not from a file
     notes: tuple[str, ...] = ()
     checks: Mapping[str, Figure] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.iterations < 0 or self.warmup < 0:
+            raise ValueError("iterations and warmup are 0 or more")
 
     @property
     def title(self) -> str:
         o = self.options
         return f"{self.network}, {o.get('engine', '?')} {o.get('precision', '?')} {o.get('layout', '?')} on {self.machine.device(o)}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "network": self.network,
-            "date": self.date,
-            "machine": asdict(self.machine),
-            "options": dict(self.options),
-            "iterations": self.iterations,
-            "warmup": self.warmup,
-            "inputs": dict(self.inputs),
-            "weights": self.weights_note,
-            "notes": list(self.notes),
-            "checks": _plain(self.checks),
-            "peaks": None if self.peaks is None else peaks_dict(self.peaks),
-            "total": _plain(self.total),
-            "utilisation": _plain(self.utilisation),
-            "groups": [_group_dict(g) for g in self.groups],
-        }
-
-
-def _plain(figures: Figures) -> dict[str, Any]:
-    return {name: figure.as_dict() for name, figure in figures.items()}
-
-
-def _group_dict(group: Group) -> dict[str, Any]:
-    return {
-        "layers": list(group.layers),
-        "types": list(group.types),
-        "summary": group.summary,
-        "what": group.what,
-        "parameters": {n: dict(p) for n, p in group.parameters.items()},
-        "inputs": list(group.inputs),
-        "outputs": list(group.outputs),
-        "bound": group.bound,
-        "figures": _plain(group.figures),
-        "utilisation": _plain(group.utilisation),
-    }
 
 
 # --- files -----------------------------------------------------------------------------------------------------
@@ -126,7 +96,7 @@ def _group_dict(group: Group) -> dict[str, Any]:
 
 def to_json(records: Sequence[Record]) -> str:
     """The text of a file with these records."""
-    data = {"schema": SCHEMA, "version": VERSION, "records": [r.as_dict() for r in records]}
+    data = {"schema": SCHEMA, "version": VERSION, "records": [asdict(r) for r in records]}
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -141,10 +111,12 @@ def load_records(path: Path) -> tuple[Record, ...]:
 
 
 def _read_json(path: Path) -> tuple[Record, ...]:
+    import msgspec
+
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _bad(f"the file has more than {MAX_BYTES >> 20} MiB", str(path))
-        data = json.loads(path.read_bytes())
+        data = msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise _bad(f"it cannot be read: {error.strerror or error}", str(path)) from None
     except (ValueError, RecursionError):
@@ -154,52 +126,18 @@ def _read_json(path: Path) -> tuple[Record, ...]:
 
 def from_json(data: object, file: str = "") -> tuple[Record, ...]:
     """Records from parsed JSON, every field checked."""
+    import msgspec  # here, for `make gpu-check` writes records on machines that have only torch and numpy
+
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise _bad(f"it does not say schema '{SCHEMA}'", file)
     if data.get("version") != VERSION:
         raise _bad(f"its version is {data.get('version')!r}, this program reads {VERSION}", file)
-    records = data.get("records")
-    if not isinstance(records, list) or not records:
+    if not data.get("records"):
         raise _bad("it holds no records", file)
-    return tuple(record_from_dict(r, file=file, where=f"records[{i}]") for i, r in enumerate(records))
-
-
-def record_from_dict(data: object, *, file: str = "", where: str = "record") -> Record:
-    """One record from plain data (a file, or the engine process); DiagnosticError names the field that is wrong."""
-    read = _Reader(file)
-    d = read.mapping(data, where)
-    machine = read.mapping(d.get("machine"), f"{where}.machine")
-    peaks = None
-    if d.get("peaks") is not None:
-        try:
-            peaks = peaks_from(read.mapping(d["peaks"], f"{where}.peaks"))
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise _bad(f"{where}.peaks is not a set of peaks ({error})", file) from None
-    groups = tuple(
-        read.group(g, f"{where}.groups[{i}]") for i, g in enumerate(read.items(d.get("groups"), f"{where}.groups"))
-    )
-    return Record(
-        network=read.text(d.get("network"), f"{where}.network"),
-        date=read.text(d.get("date"), f"{where}.date"),
-        machine=Machine(
-            cpu=read.text(machine.get("cpu"), f"{where}.machine.cpu"),
-            cores=read.whole(machine.get("cores"), f"{where}.machine.cores"),
-            gpu=read.text(machine.get("gpu", ""), f"{where}.machine.gpu"),
-            system=read.text(machine.get("system", ""), f"{where}.machine.system"),
-            versions=read.texts(machine.get("versions", {}), f"{where}.machine.versions"),
-        ),
-        options=read.texts(d.get("options"), f"{where}.options"),
-        iterations=read.whole(d.get("iterations"), f"{where}.iterations"),
-        warmup=read.whole(d.get("warmup", 0), f"{where}.warmup"),
-        inputs=read.texts(d.get("inputs", {}), f"{where}.inputs"),
-        total=read.figures(d.get("total"), f"{where}.total"),
-        utilisation=read.figures(d.get("utilisation"), f"{where}.utilisation"),
-        groups=groups,
-        peaks=peaks,
-        weights_note=read.text(d.get("weights", ""), f"{where}.weights"),
-        notes=tuple(read.text(n, f"{where}.notes") for n in read.items(d.get("notes", []), f"{where}.notes")),
-        checks=read.figures(d.get("checks", {}), f"{where}.checks"),
-    )
+    try:
+        return msgspec.convert(data["records"], tuple[Record, ...])
+    except (ValueError, RecursionError) as error:
+        raise _bad(f"records{problem_of(error)}", file) from None
 
 
 def _bad(message: str, file: str) -> DiagnosticError:
@@ -211,78 +149,6 @@ def _bad(message: str, file: str) -> DiagnosticError:
             remedy="choose a .json file that Save Record or `make gpu-check` wrote",
         )
     )
-
-
-class _Reader:
-    """Checked access to parsed JSON; every refusal names the place."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-
-    def mapping(self, value: object, where: str) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise _bad(f"{where} is not an object", self.file)
-        return value
-
-    def items(self, value: object, where: str) -> list[Any]:
-        if not isinstance(value, list):
-            raise _bad(f"{where} is not a list", self.file)
-        return value
-
-    def text(self, value: object, where: str) -> str:
-        if not isinstance(value, str):
-            raise _bad(f"{where} is not a text", self.file)
-        return value
-
-    def whole(self, value: object, where: str) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise _bad(f"{where} is not a whole number", self.file)
-        return value
-
-    def texts(self, value: object, where: str) -> dict[str, str]:
-        return {k: self.text(v, f"{where}.{k}") for k, v in self.mapping(value, where).items()}
-
-    def figure(self, value: object, where: str) -> Figure:
-        d = self.mapping(value, where)
-        number, unit = d.get("value"), d.get("unit")
-        if unit not in UNITS:
-            raise _bad(f"{where}.unit is {unit!r}, not one of {', '.join(u or 'empty' for u in UNITS)}", self.file)
-        if number is not None and (isinstance(number, bool) or not isinstance(number, (int, float))):
-            raise _bad(f"{where}.value is not a number", self.file)
-        try:
-            origin = Origin(str(d.get("source")))
-            return Figure(
-                None if number is None else float(number),
-                unit,
-                origin,
-                self.text(d.get("reason", ""), f"{where}.reason"),
-            )
-        except (ValueError, OverflowError) as error:
-            raise _bad(f"{where}: {error}", self.file) from None
-
-    def figures(self, value: object, where: str) -> dict[str, Figure]:
-        return {k: self.figure(v, f"{where}.{k}") for k, v in self.mapping(value, where).items()}
-
-    def group(self, value: object, where: str) -> Group:
-        d = self.mapping(value, where)
-        layers = tuple(self.text(n, f"{where}.layers") for n in self.items(d.get("layers"), f"{where}.layers"))
-        if not layers:
-            raise _bad(f"{where}.layers is empty", self.file)
-        parameters = self.mapping(d.get("parameters", {}), f"{where}.parameters")
-        return Group(
-            layers=layers,
-            types=tuple(self.text(n, f"{where}.types") for n in self.items(d.get("types", []), f"{where}.types")),
-            summary=self.text(d.get("summary", ""), f"{where}.summary"),
-            parameters={n: self.texts(p, f"{where}.parameters.{n}") for n, p in parameters.items()},
-            inputs=tuple(self.text(n, f"{where}.inputs") for n in self.items(d.get("inputs", []), f"{where}.inputs")),
-            outputs=tuple(
-                self.text(n, f"{where}.outputs") for n in self.items(d.get("outputs", []), f"{where}.outputs")
-            ),
-            figures=self.figures(d.get("figures"), f"{where}.figures"),
-            utilisation=self.figures(d.get("utilisation"), f"{where}.utilisation"),
-            bound=self.text(d.get("bound", ""), f"{where}.bound"),
-            what=self.text(d.get("what", ""), f"{where}.what"),
-        )
 
 
 # --- table -----------------------------------------------------------------------------------------------------

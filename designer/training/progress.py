@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 MAX_LINE = 1 << 20  # characters; a longer line is not one of ours
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True, tag_field="event", tag="start"):
     """Training begins, at `step` when it goes on. `held_out` names the photographs kept for validation."""
 
     step: int
@@ -21,11 +20,10 @@ class Started:
     made_up: int
     device: str
     held_out: tuple[str, ...] = ()
-    recipe: dict[str, Any] = field(default_factory=dict)
+    recipe: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Stepped:
+class Stepped(Struct, frozen=True, tag_field="event", tag="step"):
     """A step was made; a few a second are told. `seconds` since the start of this process.
 
     `loss` is the sum of `losses`, which are by name.
@@ -37,7 +35,7 @@ class Stepped:
     lr: float
     seconds: float
     steps_per_second: float
-    losses: dict[str, float] = field(default_factory=dict)
+    losses: dict[str, float] = {}
 
     @property
     def seconds_left(self) -> float | None:
@@ -45,8 +43,7 @@ class Stepped:
         return (self.steps - self.step) / self.steps_per_second if self.steps_per_second > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Validated:
+class Validated(Struct, frozen=True, tag_field="event", tag="validation"):
     """Mean losses by name, and mean PSNR in dB of the network's output and of the noisy pictures.
 
     The PSNR is None where the target is no picture. `on_training`: not of unseen pictures.
@@ -56,19 +53,17 @@ class Validated:
     psnr: float | None = None
     noisy_psnr: float | None = None
     on_training: bool = False
-    losses: dict[str, float] = field(default_factory=dict)
+    losses: dict[str, float] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True, tag_field="event", tag="checkpoint"):
     """A checkpoint and the weights were written."""
 
     step: int
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True, tag_field="event", tag="stopped"):
     """Somebody stopped the run; it can be resumed."""
 
     step: int
@@ -76,8 +71,7 @@ class Stopped:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True, tag_field="event", tag="done"):
     """The last step was made; `weights` is the folder for the designer."""
 
     step: int
@@ -86,28 +80,18 @@ class Done:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True, tag_field="event", tag="error"):
     """Training cannot go on, and why."""
 
     message: str
 
 
 Event = Started | Stepped | Validated | Saved | Stopped | Done | Failed
-
-_EVENTS: dict[str, type[Event]] = {
-    "start": Started,
-    "step": Stepped,
-    "validation": Validated,
-    "checkpoint": Saved,
-    "stopped": Stopped,
-    "done": Done,
-    "error": Failed,
-}
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def parse_line(line: str) -> Event | None:
-    """The event in a line; None for anything else that a process may print (warnings, a person's own prints).
+    """The event in a line; None for anything else that a process may print (warnings, a user's own prints).
 
     Fields that are not known are left out, so that later scripts can say more.
     """
@@ -115,35 +99,6 @@ def parse_line(line: str) -> Event | None:
     if not text.startswith("{") or len(text) > MAX_LINE:
         return None
     try:
-        data = json.loads(text)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
-    kind = _EVENTS.get(data.get("event", "")) if isinstance(data.get("event", ""), str) else None
-    if kind is None:
-        return None
-    values = {name: data[name] for name in kind.__dataclass_fields__ if name in data}
-    if any(not _fits(kind.__dataclass_fields__[name].type, value) for name, value in values.items()):
-        return None
-    if "held_out" in values:
-        values["held_out"] = tuple(values["held_out"])
-    try:
-        return kind(**values)
-    except TypeError:  # a field is missing
-        return None
-
-
-def _fits(annotation: Any, value: Any) -> bool:
-    """Whether a JSON value has the type that the field is annotated with (annotations are text here)."""
-    if annotation == "int":
-        return isinstance(value, int) and not isinstance(value, bool)
-    if annotation in ("float", "float | None"):
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if annotation == "bool":
-        return isinstance(value, bool)
-    if annotation == "str":
-        return isinstance(value, str)
-    if annotation == "tuple[str, ...]":
-        return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    if annotation == "dict[str, float]":
-        return isinstance(value, dict) and all(_fits("float", item) for item in value.values())
-    return isinstance(value, dict)

@@ -17,7 +17,7 @@ BLOCKER = """
 import sys
 
 BLOCKED = {"PySide6", "shiboken6", "lxml", "onnx", "onnxruntime", "platformdirs", "typer", "rich", "PIL", "click",
-           "psutil", "threadpoolctl", "matplotlib", "safetensors", "tqdm", "qtawesome", "Qt", "NodeGraphQt"}
+           "psutil", "threadpoolctl", "matplotlib", "msgspec", "safetensors", "tqdm", "qtawesome", "Qt", "NodeGraphQt"}
 
 
 class Blocker:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import time
 
+import msgspec
 import pytest
 
 from designer.profiling import peaks as peaks_module
 from designer.profiling.figures import measured, unavailable
-from designer.profiling.peaks import Peaks, cached, copy_rate, foreign_load, measure_cpu, peaks_dict, peaks_from
+from designer.profiling.peaks import Peaks, cached, copy_rate, foreign_load, measure_cpu
 from designer.profiling.roofline import place, spread
 
 
@@ -33,7 +34,7 @@ def test_peaks_of_this_machine_are_plausible(engine):
     assert found.compute.value > 1e8
     assert found.cache.value > 1e8
     assert found.memory.value > 1e8
-    assert peaks_from(peaks_dict(found)) == found
+    assert msgspec.convert(msgspec.to_builtins(found), Peaks) == found
 
 
 def test_copy_rate_counts_reading_and_writing():

@@ -108,7 +108,7 @@ def test_progress_counts_to_the_end(profiled):
 
 
 def test_weights_note_is_kept(profiled):
-    assert profiled("torch").weights_note == "random weights (seed 0)"
+    assert profiled("torch").weights == "random weights (seed 0)"
 
 
 def test_no_iterations_is_refused(profiled):
@@ -153,13 +153,22 @@ def damaged(record, change):
         (lambda d: d.update(schema="other"), "schema"),
         (lambda d: d.update(version=99), "version"),
         (lambda d: d.update(records=[]), "no records"),
-        (lambda d: d["records"][0].pop("machine"), "records[0].machine"),
-        (lambda d: d["records"][0]["groups"][0].update(layers=[]), "groups[0].layers"),
-        (lambda d: d["records"][0]["groups"][0]["figures"]["time"].update(value="fast"), "figures.time.value"),
+        (lambda d: d["records"][0].pop("machine"), "records[0]: object missing required field machine"),
+        (lambda d: d["records"][0]["groups"][0].update(layers=[]), "groups[0]: layers is empty"),
+        (
+            lambda d: d["records"][0]["groups"][0]["figures"]["time"].update(value="fast"),
+            "groups[0].figures[...].value",
+        ),
         (lambda d: d["records"][0]["groups"][0]["figures"]["time"].update(unit="parsec"), "unit"),
-        (lambda d: d["records"][0]["groups"][0]["figures"]["time"].update(value=None), "figures.time"),
-        (lambda d: d["records"][0]["total"]["time"].update(value=1e400), "total.time"),
-        (lambda d: d["records"][0]["total"]["time"].update(source="guessed"), "total.time"),
+        (
+            lambda d: d["records"][0]["groups"][0]["figures"]["time"].update(value=None),
+            "groups[0].figures[...]: a figure has a value unless",
+        ),
+        (lambda d: d["records"][0]["total"]["time"].update(value=1e400), "total[...]: a figure must be finite"),
+        (
+            lambda d: d["records"][0]["total"]["time"].update(source="guessed"),
+            "total[...].source: invalid enum value 'guessed'",
+        ),
         (lambda d: d["records"][0].update(iterations=-1), "iterations"),
         (lambda d: d["records"][0].update(peaks={"compute": 3}), "peaks"),
         (lambda d: d["records"][0]["peaks"].update(others=7), "peaks"),

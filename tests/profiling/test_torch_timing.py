@@ -81,7 +81,7 @@ def test_gpu_peaks_with_a_stand_in(monkeypatch, fake_cuda):
     monkeypatch.setattr(gpu, "nvidia_smi", lambda field: "7")
     peaks = gpu.measure_gpu("cpu", "fp32", size=64, copy_bytes=1 << 20)
     assert peaks.compute.value > 0
-    assert {name for name, _ in peaks.others} == {"tf32", "fp16", "bf16"}
+    assert peaks.others.keys() == {"tf32", "fp16", "bf16"}
     assert peaks.memory.value > 0
     assert peaks.cache.value > 0
     assert peaks.foreign.value == 7.0

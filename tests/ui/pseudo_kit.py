@@ -118,7 +118,7 @@ def told(window: MainWindow) -> Iterator[str]:
     yield from (origin.value for origin in Origin)
     for entry in profiling_of(window.context).entries:
         record = entry.record
-        yield from (record.title, record.weights_note, *record.notes, *record.options.values())
+        yield from (record.title, record.weights, *record.notes, *record.options.values())
         yield record.machine.device(record.options)
         figures = [*record.total.values(), *record.utilisation.values(), *record.checks.values()]
         for group in record.groups:

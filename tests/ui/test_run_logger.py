@@ -85,7 +85,7 @@ def test_a_run_from_the_button_to_the_table(qtbot, run_context, run_panel):
     assert record.network == "small"
     assert record.iterations == 3
     assert record.options["engine"] == "onnxruntime"
-    assert record.weights_note == "random weights (seed 0)"
+    assert record.weights == "random weights (seed 0)"
     assert {n for g in record.groups for n in g.layers} == {"conv", "pool"}
     assert record.total["time"].value > 0
     assert table.proxy.rowCount() == len(record.groups)
@@ -114,7 +114,7 @@ def test_the_settings_of_the_document_are_used(qtbot, run_context, run_panel):
         qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
     record = profiling_of(run_context).entries[0].record
     assert (record.options["engine"], record.options["layout"], record.options["threads"]) == ("torch", "nhwc", "1")
-    assert record.weights_note == "random weights (seed 5)"
+    assert record.weights == "random weights (seed 5)"
     assert record.iterations == 2
 
 
@@ -171,7 +171,7 @@ def test_missing_weights_are_never_filled_in_silence(qtbot, run_context, run_pan
         qtbot.mouseClick(random, Qt.MouseButton.LeftButton)
     assert not notice.isVisible()
     assert run_context.document.settings.random_seed == 0
-    assert profiling.entries[0].record.weights_note == "random weights (seed 0)"
+    assert profiling.entries[0].record.weights == "random weights (seed 0)"
     # the other way out: a folder that holds them
     run_context.document.change_settings(random_seed=None)
     qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
@@ -181,7 +181,7 @@ def test_missing_weights_are_never_filled_in_silence(qtbot, run_context, run_pan
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *a, **k: str(tmp_path))
     with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
         qtbot.mouseClick(run_panel.findChild(QPushButton, "run_logger.notice.weights"), Qt.MouseButton.LeftButton)
-    assert profiling.entries[1].record.weights_note == ""
+    assert profiling.entries[1].record.weights == ""
     assert run_context.document.settings.weights == str(tmp_path)
     run_context.document.change_settings(weights="")
     qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)

@@ -268,8 +268,8 @@ def described(record: Record) -> str:
         tr("input {inputs}", inputs=inputs) if inputs else "",
         tr("at the machine's roof {roof}", roof=text(total["roof"])),
     ]
-    if record.weights_note:
-        lines.append(tr("weights: {note}", note=record.weights_note))
+    if record.weights:
+        lines.append(tr("weights: {note}", note=record.weights))
     lines += [
         f"{name}: {figure.value:.2e} ({figure.reason})"
         for name, figure in record.checks.items()

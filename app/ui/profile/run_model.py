@@ -48,7 +48,7 @@ RUN_COLUMNS: tuple[tuple[str, Callable[[Entry], str], bool], ...] = (
     (mark("Precision"), _option("precision"), False),
     (mark("Layout"), _option("layout"), False),
     (mark("Chip"), lambda e: e.record.machine.device(e.record.options), False),
-    (mark("Weights"), lambda e: e.record.weights_note or tr("from file"), False),
+    (mark("Weights"), lambda e: e.record.weights or tr("from file"), False),
     (mark("From"), lambda e: e.path.name if e.path is not None else tr("this session"), False),
 )
 
