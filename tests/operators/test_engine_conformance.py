@@ -25,6 +25,7 @@ REFUSED = {
         "padding-3-wrapped",
         "resize-2-smoothed",
         "resize-3-smoothed,_bicubic",
+        "resize-4-smoothed,_one_pixel_wide",
         "unpooling-0",
     },
 }  # fmt: skip
