@@ -45,9 +45,8 @@ def check(file: FileArgument, layers: LayersOption = False, as_json: JsonOption 
 def _print(network: Network, layers: bool) -> None:
     rows = network.rows()
     show(network.diagnostics)
-    total = sum(row.parameters for row in rows)
     problems = sum(d.severity is Severity.ERROR for d in network.diagnostics)
-    counts = f"{count(len(rows))} layers, {count(total)} parameters, {problems} error{'s' if problems != 1 else ''}"
+    counts = f"{count(len(rows))} layers, {count(network.parameters)} parameters, {problems} error{'s' if problems != 1 else ''}"
     out.print(f"{network.graph.name}: {counts}", markup=False)
     branch = sum(row.training for row in rows)
     if branch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 from designer.files.document import read_document
@@ -19,7 +20,7 @@ from designer.files.weights import (
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.operators.api import Operator
+from designer.operators.live_cost import LiveCost
 from designer.operators.registry import Registry, default_registry
 from designer.operators.training_branch import training_branch
 
@@ -73,16 +74,25 @@ class Network:
             shape = f"unknown because of {state.because_of}"
         else:
             shape = "unknown"
-        operator = self.inference.read(name).operator
-        parameters = 0
-        if isinstance(operator, Operator) and state.outputs is not None:
-            parameters = operator.cost(state.inputs, state.outputs).parameters
-        return Row(name, self.graph[name].type, shape, parameters, training)
+        work = self._costs.of(name)
+        return Row(name, self.graph[name].type, shape, work.learned if work is not None else 0, training)
+
+    @property
+    def parameters(self) -> int:
+        """Learned values of the network; those that instances of a template share count once."""
+        return self._costs.total().learned
+
+    @cached_property
+    def _costs(self) -> LiveCost:
+        costs = LiveCost(self.inference)
+        costs.count()
+        return costs
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "name": self.graph.name,
+            "parameters": self.parameters,
             "layers": [asdict(row) for row in self.rows()],
             "diagnostics": [d.as_dict() for d in self.diagnostics],
         }

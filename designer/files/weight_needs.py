@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from designer.files import limits
 from designer.files.weight_types import WeightKey
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
-from designer.graph.naming import identifiers
+from designer.graph.naming import identifier, identifiers
 from designer.operators.api import Operator, Weight
 from designer.operators.inlining import inlined
 from designer.operators.training_branch import training_layers
 from designer.units import dims_text
 
 ACTIVATION_PREFIX = "activation_"
+MAX_PARTS = 8  # of a layer's name, of which every way to part them is tried
 MAX_PATH = 64  # parts of a layer's name that may be modules inside of modules
 
 
@@ -60,7 +62,8 @@ def torch_keys(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
     """The keys that a state dict of the generated module can have for `needed`.
 
     A module's tensors are `<attribute>.<torch name>`, a tensor that the module holds itself is `<attribute>_<torch name>`.
-    In generated source an instance of a template is a module of its own: there `<instance>.<layer>` are two attributes.
+    In generated source an instance of a template is a module of its own: there `<instance>.<layer>` are two attributes. Names
+    of instances and layers may hold full stops themselves, so other ways to part a name count where they mean one layer only.
     """
     attributes = identifiers({key.layer for key in needed})
     result: dict[str, WeightKey] = {}
@@ -75,7 +78,26 @@ def torch_keys(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
         suffix = "_activation" if key.tensor.startswith(ACTIVATION_PREFIX) else ""
         for between in "._":
             result.setdefault(f"{nested[key.layer]}{suffix}{between}{weight.torch}", key)
+    others: dict[str, set[WeightKey]] = {}
+    for key, weight in needed.items():
+        suffix = "_activation" if key.tensor.startswith(ACTIVATION_PREFIX) else ""
+        for path in _partings(key.layer):
+            for between in "._":
+                others.setdefault(f"{path}{suffix}{between}{weight.torch}", set()).add(key)
+    for text, keys in others.items():
+        if len(keys) == 1:
+            result.setdefault(text, *keys)
     return result
+
+
+def _partings(name: str) -> Iterator[str]:
+    """The attributes that a layer's name can mean, whichever of its full stops part an instance from what is inside."""
+    parts = name.split(".")
+    if not 2 < len(parts) <= MAX_PARTS:
+        return
+    for stops in product((".", "_"), repeat=len(parts) - 1):
+        text = "".join(f"{stop}{part}" for stop, part in zip(("", *stops), parts, strict=True))
+        yield ".".join(identifier(part) for part in text.split("."))
 
 
 def _paths(layers: Collection[str]) -> dict[str, str]:

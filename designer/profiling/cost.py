@@ -50,17 +50,21 @@ class CostTable:
         inside = set(names)
         read: dict[Source, int] = {}
         written = 0
-        flops = learned = weights = 0
+        flops = weights = 0
         for name in names:
             row = self.rows[name]
-            flops, learned, weights = flops + row.flops, learned + row.learned, weights + row.weight_bytes
+            flops, weights = flops + row.flops, weights + row.weight_bytes
             for source, tensor in zip(row.sources, row.inputs, strict=False):
                 if source.layer not in inside:
                     read[source] = self.bytes_of(tensor)
             readers = self.graph.consumers(name)
             if not readers or any(r not in inside for r in readers):
                 written += sum(self.bytes_of(t) for t in row.outputs)
-        return Cost(flops, sum(read.values()) + weights, written, learned)
+        return Cost(flops, sum(read.values()) + weights, written, self._learned(names))
+
+    def _learned(self, names: Iterable[str]) -> int:
+        """Learned values of layers; those that several layers share count once."""
+        return sum({self.graph[name].weights_name: self.rows[name].learned for name in names}.values())
 
     def bytes_of(self, tensor: TensorType) -> int:
         item = self.item_bytes if tensor.dtype.is_float else tensor.dtype.itemsize
@@ -73,7 +77,7 @@ class CostTable:
             sum(p.flops for p in parts),
             sum(p.bytes_read for p in parts),
             sum(p.bytes_written for p in parts),
-            sum(p.parameters for p in parts),
+            self._learned(self.rows),
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -13,44 +14,71 @@ from designer.graph.types import TensorType
 from designer.operators.api import Operator, Role
 from designer.operators.torch_data import TorchInput
 from designer.runtime.network import activation_of, operator_of, role_of
-from designer.runtime.reach import Found, Places, UnknownReachError, back, obstacle, window
+from designer.runtime.reach import (
+    CHANNELS,
+    COLUMNS,
+    ROWS,
+    Found,
+    Places,
+    Size,
+    UnknownReachError,
+    back,
+    obstacle,
+    window,
+)
+
+Boxed = dict[int, Places]  # places by axis; any channel where there are none for channels
 
 
-def reached(
-    inference: Inference, of: Source, axis: int, places: Places, ends: Collection[Source] = ()
-) -> tuple[dict[Source, Places], str]:
-    """What `places` of `of` depend on along an axis (0: rows): places by tensor, and a layer that reads whole pictures or "".
-
-    Goes no farther than the tensors in `ends`. Raises UnknownReachError with the name of the layer of which it is not known.
-    """
-    found: dict[Source, Places] = {inference.tensor(of): places}
+def reached(inference: Inference, of: Source, y: int, x: int) -> tuple[dict[Source, Boxed], str]:
+    """What the pixel (y, x) of `of` depends on: rows, columns and perhaps channels by tensor, and a layer that reads whole
+    images or "". Raises UnknownReachError with the name of the layer of which it is not known."""
+    found: dict[Source, Boxed] = {inference.tensor(of): {ROWS: np.array([y]), COLUMNS: np.array([x])}}
     whole = ""
     for name in reversed(inference.graph.order()[0]):
         if role_of(inference, name) is Role.INPUT:
             continue
         for index, source in enumerate(inference.tensors(name)):
-            if source not in found or source in ends:
+            if source not in found:
                 continue
-            reads = layer_reach(inference, name, index, axis, found[source])
-            whole = name if reads.whole else whole
-            for port, part in reads.places.items():
+            for port, box, reads_all in _layer_box(inference, name, index, found[source]):
+                whole = name if reads_all else whole
                 read = _read(inference, name, port)
-                found[read] = np.union1d(found[read], part) if read in found else part
+                found[read] = _union(found[read], box) if read in found else box
     return found, whole
+
+
+def _layer_box(inference: Inference, name: str, output: int, places: Boxed) -> list[tuple[int, Boxed, bool]]:
+    """What one output of a layer reads: port, box, and whether whole images are read."""
+    parts = [layer_reach(inference, name, output, axis, places[axis]) for axis in (ROWS, COLUMNS)]
+    if CHANNELS in places:
+        with suppress(UnknownReachError):  # then any channel
+            parts.append(layer_reach(inference, name, output, CHANNELS, places[CHANNELS]))
+    found = []
+    for port in set(parts[0].places) & set(parts[1].places):
+        size = _size(inference.states[name].inputs[port])
+        box: Boxed = {axis: np.arange(size[axis]) for axis in (ROWS, COLUMNS)} if size is not None else {}
+        box |= {part.axes[port]: part.places[port] for part in parts if port in part.places}
+        found.append((port, box, any(part.whole for part in parts)))
+    return found
+
+
+def _union(one: Boxed, other: Boxed) -> Boxed:
+    return {axis: np.union1d(one[axis], other[axis]) for axis in one.keys() & other.keys()}
 
 
 def layer_reach(inference: Inference, name: str, output: int, axis: int, places: Places) -> Found:
     """What one output of a layer reads of its inputs; UnknownReachError names the layer."""
     operator, state = operator_of(inference, name), inference.states[name]
-    sizes = [_size(kind, axis) for kind in state.inputs]
+    sizes = [_size(kind) for kind in state.inputs]
     if operator.role is Role.ANALYSIS:
-        return _analysis(operator, name, places, sizes)
+        return _analysis(operator, name, axis, places, sizes)
     try:
         attached = activation_of(inference, name)
         whole = ""
         if attached is not None and output == 0 and state.before_activation is not None:
             types = (state.before_activation,)
-            found = back(attached.torch(types), axis, places, [_size(types[0], axis)])
+            found = back(attached.torch(types), axis, places, [_size(types[0])])
             places, whole = found.places.get(0, places), found.whole
         made = operator.torch(state.inputs)
         root = made[output] if isinstance(made, tuple) else made
@@ -61,20 +89,21 @@ def layer_reach(inference: Inference, name: str, output: int, axis: int, places:
 
 
 def piecewise(inference: Inference, name: str) -> str:
-    """Why a layer cannot be run on pieces of a picture although it only reads what is near; "" when it can."""
+    """Why a layer cannot be run on pieces of an image although it only reads what is near; "" when it can."""
     made = operator_of(inference, name).torch(inference.states[name].inputs)
     return obstacle(made)
 
 
-def _analysis(operator: Operator, name: str, places: Places, sizes: Sequence[int | None]) -> Found:
+def _analysis(operator: Operator, name: str, axis: int, places: Places, sizes: Sequence[Size | None]) -> Found:
     reach = operator.reach()
     if reach is None:
         raise UnknownReachError(name)
-    around = window(2 * reach + 1, 1, reach, 1).back(places)
-    parts = [back(TorchInput(index), 0, around, sizes) for index, size in enumerate(sizes) if size is not None]
+    around = places if axis == CHANNELS else window(2 * reach + 1, 1, reach, 1).back(places)
+    parts = [back(TorchInput(index), axis, around, sizes) for index, size in enumerate(sizes) if size is not None]
     return Found(
         {index: part for found in parts for index, part in found.places.items()},
         {index: step for found in parts for index, step in found.steps.items()},
+        axes={index: axis for found in parts for index in found.places},
     )
 
 
@@ -83,5 +112,8 @@ def _read(inference: Inference, name: str, port: int) -> Source:
     return inference.tensor(connected[port])
 
 
-def _size(kind: TensorType, axis: int) -> int | None:
-    return kind.concrete(1)[2 + axis] if kind.rank == 4 else None
+def _size(kind: TensorType) -> Size | None:
+    if kind.rank != 4:
+        return None
+    _, channels, rows, columns = kind.concrete(1)
+    return rows, columns, channels

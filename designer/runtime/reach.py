@@ -7,7 +7,7 @@ known here reach nobody knows how far (`UnknownReachError`), and those that read
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from designer.operators.torch_data import TorchCall, TorchExpr, TorchInput, TorchItem, TorchMethod, TorchModule, walk
 
 Places = NDArray[np.int64]  # pixels along an axis, sorted, each once
+Size = tuple[int, int, int]  # by axis: rows, columns, channels
+ROWS, COLUMNS, CHANNELS = 0, 1, -1
 ONE = Fraction(1)
 
 
@@ -28,10 +30,11 @@ class UnknownReachError(Exception):
 class Rule:
     """One function along one axis: `step` input pixels an output pixel, and the places that it reads for places.
 
-    Places may lie outside; `border` says what is there: "zeros", "replicate", "reflect" or "circular".
+    Places may lie outside; `border` says what is there: "zeros", "replicate", "reflect" or "circular". `step` is None where the
+    size of the result does not follow from that of the input.
     """
 
-    step: Fraction
+    step: Fraction | None
     back: Callable[[Places], Places]
     border: str = "zeros"
 
@@ -39,78 +42,114 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What an expression reads, by input index: places, and pixels of the input per output pixel (`steps`; none for inputs
-    of one pixel). `whole` is a function that reads whole inputs, if there is one."""
+    of one pixel, and where the result has a size of its own). `whole` is a function that reads whole inputs, if there is one.
+
+    `edges` are pixels of the border that say what is outside, where something outside is read. `axes` has the input's axis
+    where that is not the one asked for.
+    """
 
     places: Mapping[int, Places]
     steps: Mapping[int, Fraction]
     whole: str = ""
+    edges: Mapping[int, Places] = field(default_factory=dict)
+    axes: Mapping[int, int] = field(default_factory=dict)
 
 
 SAME = Rule(ONE, lambda places: places)
 
 
-def back(expr: Any, axis: int, places: Places, sizes: Sequence[int | None]) -> Found:
-    """What `expr` reads for `places` of its output. `axis` is 0 for rows, 1 for columns; `sizes` are those of the inputs
-    along it, None for an input that is no picture. Raises UnknownReachError."""
+def back(expr: Any, axis: int, places: Places, sizes: Sequence[Size | None]) -> Found:
+    """What `expr` reads for `places` of its output along `axis` (ROWS, COLUMNS or CHANNELS). `sizes` are those of the inputs,
+    None for an input that is not an image. Raises UnknownReachError."""
     if isinstance(expr, TorchInput):
-        return _input(expr.index, places, sizes[expr.index])
+        return _input(expr.index, axis, places, sizes[expr.index])
     if not isinstance(expr, TorchExpr):
         return Found({}, {})
     if not any(isinstance(node, TorchInput) for node in walk(expr)):
         return Found({}, {})  # weights and constants
     if whole := _whole(expr):
         indices = {node.index for node in walk(expr) if isinstance(node, TorchInput)}
-        return Found({i: np.arange(size) for i in indices if (size := sizes[i]) is not None}, {}, whole)
-    rule, sources = _rule(expr, axis)
-    read = rule.back(places)
+        read = {i: np.arange(size[axis]) for i in indices if (size := sizes[i]) is not None}
+        return Found(read, {}, whole, axes=dict.fromkeys(read, axis))
+    if isinstance(expr, TorchMethod) and expr.method in ("permute", "transpose"):
+        return back(expr.target, _axis_before(expr, axis), places, sizes)
+    rule, sources = _rule(expr, axis, sizes)
+    read_places = rule.back(places)
     found = []
     for source in sources:
         size = sizes[source.index] if isinstance(source, TorchInput) else None
-        found.append(back(source, axis, _bordered(rule.border, read, size), sizes))
+        inside, edges = _bordered(rule.border, read_places, None if size is None else size[axis])
+        part = back(source, axis, inside, sizes)
+        if isinstance(source, TorchInput) and edges.size and source.index in part.places:
+            part = replace(part, edges={source.index: edges})
+        found.append(part)
     return _joined(found, rule.step)
 
 
-def _input(index: int, places: Places, size: int | None) -> Found:
+def _input(index: int, axis: int, places: Places, size: Size | None) -> Found:
     if size is None:
-        return Found({}, {}, "an input that is no picture")
-    if size == 1:  # one value for all places
-        return Found({index: np.zeros(1, np.int64)}, {})
-    inside = places[(places >= 0) & (places < size)]
-    return Found({index: inside} if inside.size else {}, {index: ONE})
+        return Found({}, {}, "an input that is not an image")
+    if size[axis] == 1:  # one value for all places
+        return Found({index: np.zeros(1, np.int64)}, {}, axes={index: axis})
+    inside = places[(places >= 0) & (places < size[axis])]
+    return Found({index: inside} if inside.size else {}, {index: ONE}, axes={index: axis})
 
 
 def obstacle(expr: Any) -> str:
-    """Why a piece of a picture gives something else than a piece of the result, although what it reads is near; or ""."""
+    """Why a piece of an image gives something else than a piece of the result, although what it reads is near; or ""."""
     for node in walk(expr):
         if isinstance(node, TorchModule | TorchCall) and "circular" in node.kwargs.values():
             return "its border wraps around"
-        if isinstance(node, TorchItem) and not isinstance(node.index, int):
-            return "it cuts off a border"
+        if isinstance(node, TorchMethod) and node.method in ("permute", "transpose"):
+            return "it changes the order of the axes"
     return ""
 
 
-def _joined(found: Sequence[Found], step: Fraction) -> Found:
+def _joined(found: Sequence[Found], step: Fraction | None) -> Found:
     places: dict[int, Places] = {}
+    edges: dict[int, Places] = {}
+    axes: dict[int, int] = {}
     for part in found:
-        for index, read in part.places.items():
-            places[index] = np.union1d(places[index], read) if index in places else read
+        for mine, theirs in ((places, part.places), (edges, part.edges)):
+            for index, read in theirs.items():
+                mine[index] = np.union1d(mine[index], read) if index in mine else read
+        for index, axis in part.axes.items():
+            if axes.setdefault(index, axis) != axis:
+                raise UnknownReachError("an input read along two axes")
     steps: dict[int, Fraction] = {}
     for index, inner in ((index, inner) for part in found for index, inner in part.steps.items()):
-        if steps.setdefault(index, inner * step) != inner * step:
+        if step is not None and steps.setdefault(index, inner * step) != inner * step:
             raise UnknownReachError("an input read at several scales")
-    return Found(places, steps, next((part.whole for part in found if part.whole), ""))
+    return Found(places, steps, next((part.whole for part in found if part.whole), ""), edges, axes)
 
 
-def _bordered(border: str, places: Places, size: int | None) -> Places:
-    """The real places behind those that lie outside; outside a border of zeros there is nothing."""
-    if border == "zeros" or size is None:
-        return places
+def _bordered(border: str, places: Places, size: int | None) -> tuple[Places, Places]:
+    """The real places behind those that lie outside, and the edges there; outside a border of zeros there is nothing."""
+    none = np.empty(0, np.int64)
+    if border == "zeros" or size is None or not places.size:
+        return places, none
+    edges = np.array(
+        [edge for edge, beyond in ((0, places[0] < 0), (size - 1, places[-1] >= size)) if beyond], np.int64
+    )
     if border == "circular":
         places = places % size
     elif border == "reflect":
         places = np.abs(places)
         places = np.where(places >= size, 2 * (size - 1) - places, places)
-    return np.unique(np.clip(places, 0, size - 1))
+    return np.unique(np.clip(places, 0, size - 1)), edges
+
+
+def _axis_before(expr: TorchMethod, axis: int) -> int:
+    """The axis of a permuted image that becomes `axis`."""
+    if expr.method == "transpose":
+        one, other = (number % 4 for number in expr.args)
+        order = [other if n == one else one if n == other else n for n in range(4)]
+    else:
+        order = [number % 4 for number in expr.args[0]]
+    dim = order[2 + axis] if len(order) == 4 else 0
+    if dim == 0:
+        raise UnknownReachError(expr.method)
+    return dim - 2
 
 
 # --- the functions ------------------------------------------------------------------------------------------------
@@ -166,22 +205,40 @@ def _dims(expr: TorchModule | TorchCall) -> set[int]:
     return set(given) if isinstance(given, tuple | list) else {given}
 
 
-def _rule(expr: TorchExpr, axis: int) -> tuple[Rule, list[Any]]:
+def _rule(expr: TorchExpr, axis: int, sizes: Sequence[Size | None]) -> tuple[Rule, list[Any]]:
     """The rule of the outermost function of `expr`, and the expressions that it reads."""
     if isinstance(expr, TorchModule | TorchCall):
         short = _short(expr.path)
         module = isinstance(expr, TorchModule)
         if short in _POINTWISE or (module and short.removeprefix("nn.") in _POINTWISE_MODULES):
             return SAME, _sources(expr)
+        if axis == CHANNELS:
+            raise UnknownReachError(expr.path)
         if short in _ALONG:
             return SAME, _sources(expr)
         if short in _WINDOWS:
-            return _WINDOWS[short](expr, axis), [expr.args[0]]
-    if isinstance(expr, TorchMethod) and expr.method in _METHODS:
-        return SAME, [expr.target, *expr.args]
+            return _WINDOWS[short](expr, axis, _extent(expr.args[0], axis, sizes)), [expr.args[0]]
+        if short == "nn.functional.max_unpool2d":
+            factor = _of(expr.kwargs["kernel_size"], axis)
+            return Rule(Fraction(1, factor), lambda places: np.unique(places // factor)), list(expr.args)
+        if short == "narrow":
+            return _narrow(expr, axis, sizes), [expr.args[0]]
+    if isinstance(expr, TorchMethod):
+        if expr.method in _METHODS:
+            return SAME, [expr.target, *expr.args]
+        if expr.method == "repeat" and axis != CHANNELS:
+            return _repeat(expr, axis, _extent(expr.target, axis, sizes)), [expr.target]
+        if expr.method == "flatten":
+            return _blocks(expr, axis)
     if isinstance(expr, TorchItem):
-        return _item(expr.index, axis), [expr.value]
+        return _item(expr.index, axis, _extent(expr.value, axis, sizes)), [expr.value]
     raise UnknownReachError(getattr(expr, "path", "") or getattr(expr, "method", "") or type(expr).__name__)
+
+
+def _extent(expr: Any, axis: int, sizes: Sequence[Size | None]) -> int | None:
+    """The size along an axis, where it is known."""
+    size = sizes[expr.index] if isinstance(expr, TorchInput) else None
+    return None if size is None else size[axis]
 
 
 def _sources(expr: TorchModule | TorchCall) -> list[Any]:
@@ -200,7 +257,7 @@ def window(kernel: int, stride: int, pad: int, dilation: int, border: str = "zer
     return Rule(Fraction(stride), lambda places: np.unique(places[:, None] * stride + taps), border)
 
 
-def _convolution(expr: Any, axis: int) -> Rule:
+def _convolution(expr: Any, axis: int, size: int | None) -> Rule:
     k = expr.kwargs
     border = str(k.get("padding_mode", "zeros"))
     return window(
@@ -212,7 +269,7 @@ def _convolution(expr: Any, axis: int) -> Rule:
     )
 
 
-def _pool(expr: Any, axis: int) -> Rule:
+def _pool(expr: Any, axis: int, size: int | None) -> Rule:
     k = expr.kwargs
     stride = k.get("stride")
     return window(
@@ -223,7 +280,7 @@ def _pool(expr: Any, axis: int) -> Rule:
     )
 
 
-def _filter(expr: Any, axis: int) -> Rule:
+def _filter(expr: Any, axis: int, size: int | None) -> Rule:
     """`conv2d` with a constant filter."""
     shapes = [node.shape for node in walk(expr.args[1]) if hasattr(node, "shape")]
     if len(shapes) != 1 or len(shapes[0]) != 4:
@@ -235,7 +292,7 @@ def _filter(expr: Any, axis: int) -> Rule:
     )
 
 
-def _transposed(expr: Any, axis: int) -> Rule:
+def _transposed(expr: Any, axis: int, size: int | None) -> Rule:
     k = expr.kwargs
     kernel, stride = _of(k["kernel_size"], axis), _of(k.get("stride", 1), axis)
     taps = np.arange(kernel) * _of(k.get("dilation", 1), axis) - _of(k.get("padding", 0), axis)
@@ -247,39 +304,123 @@ def _transposed(expr: Any, axis: int) -> Rule:
     return Rule(Fraction(1, stride), back)
 
 
-def _interpolate(expr: Any, axis: int) -> Rule:
+def _interpolate(expr: Any, axis: int, size: int | None) -> Rule:
     k = expr.kwargs
+    if k.get("scale_factor") is None and size is not None:
+        return _to_size(k, _of(k["size"], axis), size)
     factor, mode = k.get("scale_factor"), k.get("mode", "nearest")
-    if factor is None or k.get("align_corners") or k.get("antialias"):
+    if factor is None:
         raise UnknownReachError(f"{expr.path} to a size")
     scale = Fraction(factor[axis] if isinstance(factor, tuple | list) else factor).limit_denominator(1 << 16)
     up, down = scale.numerator, scale.denominator
-    if mode == "nearest":
+    if k.get("align_corners"):
+        if size is None:
+            raise UnknownReachError(f"{expr.path} with aligned corners")
+        return _to_size(k, size * up // down, size)
+    if mode in ("nearest", "nearest-exact"):  # the same pixels for whole factors
         return Rule(1 / scale, lambda places: np.unique(places * down // up), "replicate")
-    more = {"bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}.get(mode)
-    if more is None:
-        raise UnknownReachError(f"{expr.path} {mode}")
-
-    def back(places: Places) -> Places:
-        twice = (2 * places + 1) * down - up  # the place between the pixels, times 2 * up
-        twice = np.maximum(twice, 0) if mode == "bilinear" else twice
-        low, between = twice // (2 * up), twice % (2 * up) != 0
-        return np.unique(np.concatenate([low, *(low[between] + n for n in more)]))
-
-    return Rule(1 / scale, back, "replicate")
+    return Rule(1 / scale, lambda places: _around((2 * places + 1) * down - up, 2 * up, mode), "replicate")
 
 
-def _shuffle(expr: Any, axis: int) -> Rule:
+def _around(at: Places, unit: int, mode: str) -> Places:
+    """The pixels from which values at `at` / `unit` are interpolated."""
+    at = np.maximum(at, 0) if mode == "bilinear" else at
+    low, between = at // unit, at % unit != 0
+    more = {"bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}[mode]
+    return np.unique(np.concatenate([low, *(low[between] + n for n in more)]))
+
+
+def _to_size(k: Mapping[str, Any], count: int, size: int) -> Rule:
+    """`size` pixels brought to `count`: what is read depends on both, so no step follows."""
+    mode = k.get("mode", "nearest")
+
+    def smoothed(places: Places) -> Places:
+        scale = size / count
+        support = max(scale, 1.0) * (2 if mode == "bicubic" else 1)
+        centres = (places + 0.5) * scale
+        ends = zip(centres - support + 0.5, centres + support + 0.5, strict=True)
+        return np.unique(np.concatenate([np.arange(max(int(low), 0), min(int(high), size)) for low, high in ends]))
+
+    def corners(places: Places) -> Places:
+        return _around(places * (size - 1), max(count - 1, 1), mode)
+
+    def nearest(places: Places) -> Places:
+        return np.unique((places.astype(np.float32) * (np.float32(size) / np.float32(count))).astype(np.int64))
+
+    def centres(places: Places) -> Places:
+        return _around((2 * places + 1) * size - count, 2 * count, mode)
+
+    found = smoothed if k.get("antialias") else corners if k.get("align_corners") else centres
+    return Rule(None, nearest if mode == "nearest" else found, "replicate")
+
+
+def _narrow(expr: TorchModule | TorchCall, axis: int, sizes: Sequence[Size | None]) -> Rule:
+    _, dim, start, _ = expr.args
+    if dim != 2 + axis:
+        return SAME
+    offset = _number(start, sizes)
+    return Rule(ONE, lambda places: places + offset)
+
+
+def _number(expr: Any, sizes: Sequence[Size | None]) -> int:
+    """The value of an expression of sizes of inputs."""
+    if isinstance(expr, int):
+        return expr
+    if isinstance(expr, TorchMethod) and expr.method == "size" and isinstance(expr.target, TorchInput):
+        size = sizes[expr.target.index]
+        if size is not None and expr.args[0] in (2, 3):
+            return size[expr.args[0] - 2]
+    if isinstance(expr, TorchCall):
+        values = [_number(arg, sizes) for arg in expr.args]
+        if expr.path == "torch.tensor":
+            return values[0]
+        if expr.path == "torch.sub":
+            return values[0] - values[1]
+        if expr.path == "torch.floor_divide":
+            return values[0] // values[1]
+    raise UnknownReachError(getattr(expr, "path", "a number"))
+
+
+def _repeat(expr: TorchMethod, axis: int, size: int | None) -> Rule:
+    counts = expr.args[0]
+    if len(counts) == 4 and counts[2 + axis] == 1:
+        return SAME
+    if len(counts) != 4 or size is None:
+        raise UnknownReachError("repeat")
+    return Rule(None, lambda places: np.unique(places % size))
+
+
+def _blocks(expr: TorchMethod, axis: int) -> tuple[Rule, list[Any]]:
+    """Images cut into blocks and joined again (`pad_to_multiple`), or with zeros between their pixels (`unpooling`)."""
+    along = {(3, 4): COLUMNS, (2, 3): ROWS}.get(expr.args)
+    inner = expr.target
+    if along is not None and isinstance(inner, TorchCall) and inner.path == "torch.nn.functional.pad":
+        apart, numbers = inner.args
+        if isinstance(apart, TorchMethod) and apart.method == "unsqueeze" and not any(numbers[:-1]):
+            factor = int(numbers[-1]) + 1
+            if along != axis:
+                return SAME, [apart.target]
+            return Rule(Fraction(1, factor), lambda p: p[p % factor == 0] // factor), [apart.target]
+    if isinstance(inner, TorchMethod) and inner.method == "movedim":
+        inner = inner.target
+    if along is not None and isinstance(inner, TorchMethod) and inner.method == "unfold":
+        _, size, step = inner.args
+        if size == step:
+            return SAME, [inner.target]
+    raise UnknownReachError(expr.method)
+
+
+def _shuffle(expr: Any, axis: int, size: int | None) -> Rule:
     factor = int(expr.kwargs["upscale_factor"])
     return Rule(Fraction(1, factor), lambda places: np.unique(places // factor))
 
 
-def _unshuffle(expr: Any, axis: int) -> Rule:
+def _unshuffle(expr: Any, axis: int, size: int | None) -> Rule:
     factor = int(expr.kwargs["downscale_factor"])
     return window(factor, factor, 0, 1)
 
 
-def _pad(expr: Any, axis: int) -> Rule:
+def _pad(expr: Any, axis: int, size: int | None) -> Rule:
     numbers = expr.args[1]
     if len(numbers) > 4:
         raise UnknownReachError(expr.path)
@@ -288,13 +429,21 @@ def _pad(expr: Any, axis: int) -> Rule:
     return Rule(ONE, lambda places: places - before, "zeros" if mode == "constant" else mode)
 
 
-def _item(index: Any, axis: int) -> Rule:
-    """One of several results, or a cut that ends at a distance from the end."""
+def _item(index: Any, axis: int, size: int | None) -> Rule:
+    """One of several results, chosen places, or a cut that ends at a distance from the end."""
     if isinstance(index, int):
         return SAME
     cuts = index if isinstance(index, tuple) else (index,)
+    if not all(isinstance(c, slice | list) for c in cuts) or cuts[:1] != (slice(None),):
+        raise UnknownReachError("a slice")
     cut = cuts[2 + axis] if len(cuts) > 2 + axis else slice(None)
-    if not all(isinstance(c, slice) for c in cuts) or cuts[:1] != (slice(None),) or cut.step not in (None, 1):
+    if isinstance(cut, list):
+        chosen = np.array(cut, np.int64)
+        if size is None and (chosen < 0).any():
+            raise UnknownReachError("a place from the end")
+        chosen = np.where(chosen < 0, chosen + (size or 0), chosen)
+        return Rule(None, lambda places: np.unique(chosen[places[(places >= 0) & (places < len(chosen))]]))
+    if cut.step not in (None, 1):
         raise UnknownReachError("a slice")
     start, stop = cut.start or 0, cut.stop
     if start < 0 or (stop is not None and stop >= 0):
@@ -302,10 +451,11 @@ def _item(index: Any, axis: int) -> Rule:
     return Rule(ONE, lambda places: places + start)
 
 
-_WINDOWS: dict[str, Callable[[Any, int], Rule]] = {
+_WINDOWS: dict[str, Callable[[Any, int, int | None], Rule]] = {
     "nn.Conv2d": _convolution,
     "nn.ConvTranspose2d": _transposed,
     "nn.MaxPool2d": _pool,
+    "nn.functional.max_pool2d": _pool,
     "nn.AvgPool2d": _pool,
     "nn.functional.avg_pool2d": _pool,
     "nn.functional.conv2d": _filter,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 import numpy as np
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
+from designer.operators.api import Role
 from designer.runtime.gradient import gradient
 from designer.runtime.layer_reach import reached
-from designer.runtime.network import type_of
-from designer.runtime.reach import UnknownReachError
+from designer.runtime.network import operator_of, role_of, type_of
+from designer.runtime.reach import COLUMNS, ROWS, UnknownReachError
 from designer.runtime.session import Session
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom; the last two are the first pixels outside
@@ -44,14 +46,13 @@ def receptive(session: Session, of: Source, y: int, x: int, layer: str) -> Recep
         )
     height, width = session.fed(layer).extent
     try:
-        rows, whole = reached(session.inference, source, 0, np.array([y]))
-        columns, _ = reached(session.inference, source, 1, np.array([x]))
+        boxes, whole = reached(session.inference, source, y, x)
     except UnknownReachError as error:
         return _measured(session, of, y, x, layer, f"how far '{error}' reaches is not known")
     found = Source(layer)
-    if found not in rows or found not in columns:
+    if found not in boxes:
         return Receptive((0, 0, 0, 0), "computed", f"the pixel does not depend on '{layer}'")
-    top, bottom, left, right = (int(n) for p in (rows[found], columns[found]) for n in (p[0], p[-1]))
+    top, bottom, left, right = (int(n) for p in (boxes[found][ROWS], boxes[found][COLUMNS]) for n in (p[0], p[-1]))
     # What is behind the picture repeats its edge.
     box = (min(left, width - 1), min(top, height - 1), min(right + 1, width), min(bottom + 1, height))
     note = f"'{whole}' reads the whole picture" if whole else ""
@@ -65,4 +66,22 @@ def _measured(session: Session, of: Source, y: int, x: int, layer: str, why: str
     note = f"{why}; pixels that change nothing at the present values are not counted"
     if not rows.size:
         return Receptive((0, 0, 0, 0), "measured", note)
-    return Receptive((int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1), "measured", note)
+    # The gradient passes analysis layers pixel by pixel.
+    (above, aside), (height, width) = _around_analysis(session, of, layer), made.shape[2:]
+    top, left = max(int(rows[0]) - above, 0), max(int(columns[0]) - aside, 0)
+    bottom, right = min(int(rows[-1]) + 1 + above, height), min(int(columns[-1]) + 1 + aside, width)
+    return Receptive((left, top, right, bottom), "measured", note)
+
+
+def _around_analysis(session: Session, of: Source, layer: str) -> tuple[int, int]:
+    """How many rows and columns of an input analysis layers between it and `of` read around a pixel, all together."""
+    inference, (height, width) = session.inference, session.fed(layer).extent
+    rows = columns = 0
+    between = inference.graph.downstream([layer]) & inference.graph.upstream([session.source(of).layer])
+    for name in between:
+        if role_of(inference, name) is Role.ANALYSIS:
+            reach, shape = operator_of(inference, name).reach(), type_of(inference, Source(name)).concrete(1)
+            if reach is None or len(shape) != 4:
+                return height, width
+            rows, columns = rows + ceil(reach * height / shape[2]), columns + ceil(reach * width / shape[3])
+    return rows, columns

@@ -1,7 +1,9 @@
 """Parts of a network run in tiles, for pictures whose tensors would not fit into memory.
 
 Every tile is cut out with as much around it as its result depends on (reach.py), at places that all strides between divide.
-So the pieces are what the whole would have been. Analysis layers always see whole tensors: noise is drawn once for all.
+That the pieces are what the whole would have been is proved for every cut before it is used: each pixel that is needed, of any
+layer, exists in the cut and reads there what it reads in the whole. Cuts grow until that is so. Analysis layers always see whole
+tensors: noise is drawn once for all.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import Size3D
 from designer.operators.api import Role
 from designer.runtime.api import AUTO, ONE_TILE, Array, RunResult, Tensor
-from designer.runtime.layer_reach import layer_reach, piecewise, reached
+from designer.runtime.layer_reach import layer_reach, piecewise
 from designer.runtime.machine import free_memory
 from designer.runtime.network import inputs_of, role_of, type_of
 from designer.runtime.plan import PartStep
-from designer.runtime.reach import Places, UnknownReachError
+from designer.runtime.reach import Found, Places, UnknownReachError
 from designer.units import binary
 
 SPARE = (
@@ -43,6 +45,14 @@ class Tile:
 
     cut: Window
     core: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Along one axis: the pixels that are needed of each tensor, and what each output of a layer (by number) reads for them."""
+
+    needs: dict[Source, Places]
+    reads: dict[tuple[str, int], tuple[Source, Found]]
 
 
 class TileRunner(Protocol):
@@ -63,6 +73,7 @@ class Tiling:
             raise _refused(step.part.layers[0], "it reads something that is no picture")
         self.base = self._extent(feeds[0])
         self.scales = [self._scales(axis) for axis in (0, 1)]  # base pixels per pixel of every tensor
+        self._small: dict[tuple[int, ...], Inference] = {}  # the part at the sizes of a cut
 
     # --- sizes ---------------------------------------------------------------------------------------------------
 
@@ -90,15 +101,17 @@ class Tiling:
         return lcm(*(scale.numerator for scale in self.scales[axis].values()))
 
     def around(self, axis: int) -> tuple[int, int]:
-        """Pixels before and behind a tile that its results depend on, in the middle of the picture."""
+        """Pixels before and behind a tile that its results depend on, in the middle of the image."""
         before = behind = 0
         for source in self.step.wanted:
             scale, size = self.scales[axis][source], self._extent(source)[axis]
             place = size // 2
-            for feed, places in self._needs(source, axis, np.array([place])).items():
-                here, step = place * scale, self.scales[axis][feed]
-                before = max(before, ceil(here - int(places[0]) * step))
-                behind = max(behind, ceil((int(places[-1]) + 1) * step - here - scale))
+            walk = self._walk(axis, {source: np.array([place])})
+            for feed in self.step.part.feeds:
+                if (places := walk.needs.get(feed)) is not None:
+                    here, step = place * scale, self.scales[axis][feed]
+                    before = max(before, ceil(here - int(places[0]) * step))
+                    behind = max(behind, ceil((int(places[-1]) + 1) * step - here - scale))
         return before, behind
 
     def tiles(self, axis: int, side: int) -> list[Tile]:
@@ -106,27 +119,69 @@ class Tiling:
         size, unit = self.base[axis], self.unit(axis)
         side = max(unit, side - side % unit)
         cores = [(start, min(start + side, size)) for start in range(0, size, side)]
-        cuts = [self._cut(axis, core) for core in cores]
+        walks = [self._walk(axis, self._wanted(axis, core)) for core in cores]
+        cuts = [self._cut(axis, core, walk) for core, walk in zip(cores, walks, strict=True)]
         usual = max(end - start for start, end in cuts)
         found = []
-        for core, (start, end) in zip(cores, cuts, strict=True):
+        for core, walk, (start, end) in zip(cores, walks, cuts, strict=True):
             last = start + usual >= size
-            start = max(0, size - usual - (size - usual) % unit) if last else start
-            found.append(Tile((start, size if last else max(end, start + usual)), core))
+            alike = (max(0, size - usual - (size - usual) % unit), size) if last else (start, start + usual)
+            found.append(Tile((start, end) if self._seam(axis, alike, walk) else alike, core))
         return found
 
-    def _cut(self, axis: int, core: Window) -> Window:
+    def _wanted(self, axis: int, core: Window) -> dict[Source, Places]:
+        regions = {source: self.region(source, axis, core) for source in self.step.wanted}
+        return {source: np.arange(start, end) for source, (start, end) in regions.items() if start < end}
+
+    def _cut(self, axis: int, core: Window, walk: Walk) -> Window:
+        """The smallest cut found that gives what `core` needs."""
         size, unit = self.base[axis], self.unit(axis)
         low, high = core
-        for source in self.step.wanted:
-            start, end = self.region(source, axis, core)
-            if start == end:
-                continue
-            for feed, places in self._needs(source, axis, np.arange(start, end)).items():
+        for feed in self.step.part.feeds:
+            if (places := walk.needs.get(feed)) is not None:
                 step = self.scales[axis][feed]
                 low = min(low, int(places[0] * step))
                 high = max(high, ceil((int(places[-1]) + 1) * step))
-        return max(0, low - low % unit), min(size, high + -high % unit)
+        low, high = max(0, low - low % unit), min(size, high + -high % unit)
+        more, longest = unit, max(4 * (high - low), SMALLEST)
+        while (low, high) != (0, size) and (layer := self._seam(axis, (low, high), walk)):
+            if high - low > longest:
+                raise _refused(layer, "its pieces do not fit together")
+            low, high = max(0, (low - 1) // more * more), min(size, (high // more + 1) * more)
+            more *= 2  # cuts at rounder places: some layers want multiples
+        return low, high
+
+    def _seam(self, axis: int, cut: Window, walk: Walk) -> str:
+        """The layer of which a needed pixel is not what it is in the whole, were `cut` run by itself; "" for none."""
+        small = self._inference_of(axis, cut)
+        for source, places in walk.needs.items():
+            here = Source(_name(source)) if source in self.step.part.feeds else source
+            if small.states[here.layer].outputs is None:
+                return source.layer
+            offset, size = self._offset(source, axis, cut), self._extent(source)[axis]
+            length = type_of(small, here).concrete(1)[2 + axis]
+            if offset + length > size or places[0] < offset or places[-1] >= offset + length:
+                return source.layer
+        for (name, index), (source, whole) in walk.reads.items():
+            places = walk.needs[source] - self._offset(source, axis, cut)
+            found = layer_reach(small, name, index, axis, places)
+            reads = inputs_of(self.inference, self.inference.graph[name])
+            if not _same_reads(whole, found, [self._offset(read, axis, cut) for read in reads]):
+                return name
+        return ""
+
+    def _offset(self, source: Source, axis: int, cut: Window) -> int:
+        """Where a tensor of a cut begins in the whole tensor."""
+        return int(cut[0] / self.scales[axis][source])
+
+    def _inference_of(self, axis: int, cut: Window) -> Inference:
+        """The part at the sizes that its tensors have in a cut along one axis."""
+        cuts = (cut, (0, self.base[1])) if axis == 0 else ((0, self.base[0]), cut)
+        windows = [self._within(feed, a, cuts[a]) for feed in self.step.part.feeds for a in (0, 1)]
+        lengths = tuple(end - start for start, end in windows)
+        if lengths not in self._small:
+            self._small[lengths] = Inference(self._tile_graph(cuts), self.inference.lookup)
+        return self._small[lengths]
 
     def region(self, source: Source, axis: int, core: Window) -> Window:
         """What a tile gives of a wanted tensor."""
@@ -211,11 +266,21 @@ class Tiling:
         shape = type_of(self.inference, source).concrete(1)
         return shape[2], shape[3]
 
-    def _needs(self, source: Source, axis: int, places: Places) -> dict[Source, Places]:
-        found, whole = reached(self.inference, source, axis, places, self.step.part.feeds)
-        if whole:
-            raise _refused(whole, "it reads the whole picture at once")
-        return {feed: found[feed] for feed in self.step.part.feeds if feed in found}
+    def _walk(self, axis: int, wanted: Mapping[Source, Places]) -> Walk:
+        """What `wanted` needs of every tensor of the part."""
+        walk = Walk(dict(wanted), {})
+        for name in reversed(self.step.part.layers):
+            for index, source in enumerate(self.inference.tensors(name)):
+                if source not in walk.needs:
+                    continue
+                found = layer_reach(self.inference, name, index, axis, walk.needs[source])
+                walk.reads[name, index] = (source, found)
+                reads = inputs_of(self.inference, self.inference.graph[name])
+                for port, places in found.places.items():
+                    read, edges = reads[port], found.edges.get(port)
+                    places = places if edges is None else np.union1d(places, edges)
+                    walk.needs[read] = np.union1d(walk.needs[read], places) if read in walk.needs else places
+        return walk
 
     def _scales(self, axis: int) -> dict[Source, Fraction]:
         """Of every tensor; found layer by layer from the steps that reach.py gives."""
@@ -298,6 +363,15 @@ class Tilings:
             (found,) = refusal.diagnostics
             sizes = f"it needs about {binary(needed)}, {binary(free)} are free"
             raise DiagnosticError(replace(found, code="out-of-memory", message=f"{found.message}; {sizes}"))
+
+
+def _same_reads(whole: Found, cut: Found, offsets: Sequence[int]) -> bool:
+    """Whether the pixels read in a cut are those read in the whole; the inputs of the cut begin at `offsets`."""
+    return all(
+        mine.keys() == theirs.keys()
+        and all(np.array_equal(places, theirs[port] + offsets[port]) for port, places in mine.items())
+        for mine, theirs in ((whole.places, cut.places), (whole.edges, cut.edges))
+    )
 
 
 def _name(feed: Source) -> str:

@@ -12,8 +12,8 @@ from designer.operators.api import Role
 from designer.operators.deploy import without_analysis
 from designer.operators.registry import Registry
 from designer.operators.training_branch import loss_ends, no_output, training_branch
-from exporters.pytorch.source import Module, built, check_shapes, module_source, role_in
-from exporters.pytorch.subnetworks import prepared
+from exporters.pytorch.source import Module, built, check_shapes, module_source, network_module, role_in
+from exporters.pytorch.subnetworks import prepared, same_class
 
 CLASS = "Losses"
 TITLE = "What training makes smaller: the sum of these values."
@@ -21,11 +21,13 @@ TITLE = "What training makes smaller: the sum of these values."
 
 @dataclass(frozen=True)
 class Losses:
-    """`module` takes `taps`, which the network computes, and `targets`, the input layers that only losses need."""
+    """`module` takes `taps`, which the network computes, `targets`, the input layers that only losses need, and `shared`: the
+    network's attributes that hold weights which the losses use too."""
 
     module: Module
     taps: tuple[Source, ...]
     targets: tuple[Source, ...]
+    shared: tuple[str, ...] = ()
 
 
 def generate_losses(graph: Graph, registry: Registry) -> str:
@@ -64,5 +66,34 @@ def losses_of(graph: Graph, registry: Registry) -> Losses | None:
             )
         )
     inputs, results = (*taps, *targets), tuple(map(Source, ends))
-    program, classes = built(inference, layers, inputs, results, CLASS)
-    return Losses(Module(inference, program, inputs, results, title=TITLE, classes=classes), taps, targets)
+    held = network_module(graph, registry, taps=taps)
+    made = built(inference, layers, inputs, results, CLASS, held.shared)
+    for template in made.given:
+        if not same_class(held.shared[template], made.shared[template]):
+            raise DiagnosticError(_differs(template))
+    copied = {bound.layer for bound in made.program.weights} & {bound.layer for bound in held.program.weights}
+    if copied:
+        raise DiagnosticError(_copied(min(copied)))
+    names = {attribute.layer: attribute.name for attribute in held.program.attributes}
+    module = Module(
+        inference, made.program, inputs, results, title=TITLE, classes=made.classes, given=tuple(made.given.values())
+    )
+    return Losses(module, taps, targets, tuple(names[template] for template in made.given))
+
+
+def _differs(template: str) -> Diagnostic:
+    return Diagnostic(
+        "shared-shape",
+        f"the losses cannot share the weights of the template '{template}' with the network in PyTorch: for their tensors the "
+        "layers inside are made differently",
+        remedy="feed both with tensors of the same shape, or do not share the weights",
+        template=template,
+    )
+
+
+def _copied(layer: str) -> Diagnostic:
+    return Diagnostic(
+        "shared-with-losses",
+        f"the weights of '{layer}' are in the network and in its losses, which would train a copy of their own",
+        remedy="take the loss out of the template, so that the template's instances can share one module",
+    )

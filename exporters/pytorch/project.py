@@ -94,6 +94,7 @@ def _information(module: Module, losses: Losses | None, cls: str, document: str)
         "outputs": [{"name": str(s), "shape": _shape(inference.states[s.layer].outputs)} for s in module.outputs],
         "losses": [str(source) for source in losses.module.outputs] if losses is not None else [],
         "targets": [_target(losses.module, source) for source in losses.targets] if losses is not None else [],
+        "shared": list(losses.shared) if losses is not None else [],
         "weights": {bound.key: stems[WeightKey(bound.layer, bound.tensor)] for bound in program.weights},
     }
 

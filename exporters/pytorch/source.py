@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
@@ -20,7 +20,7 @@ from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program
 from designer.operators.training_branch import no_output
 from exporters.pytorch.checked import check_compiles, check_source, vocabulary
 from exporters.pytorch.custom import custom_sources
-from exporters.pytorch.subnetworks import Subnetwork, prepared, with_classes
+from exporters.pytorch.subnetworks import Subnetwork, WithClasses, prepared, with_classes
 from exporters.pytorch.text import expression, module_text, quoted, tensor_text
 
 MAX_VALUES = 4096  # numbers of one constant that are printed into source
@@ -43,6 +43,9 @@ class Module:
     classes: tuple[Subnetwork, ...] = ()
     template: bool = False  # the class of a template: several outputs are a tuple
     given: tuple[str, ...] = ()  # arguments of `forward` that are modules with shared weights
+    shared: Mapping[str, Subnetwork] = field(
+        default_factory=dict
+    )  # the class of each template whose weights are shared
     shapes: bool = True  # whether the shapes of the drawing hold for every use
 
 
@@ -116,16 +119,24 @@ def network_module(
     reads = [s for name in layers for s in deployed[name].inputs if s is not None and s.layer not in members]
     inputs = sorted({inference.tensor(s) for s in reads} | {Source(n) for n in chosen - members})
     outputs = [s for name in sorted(chosen) for s in _results(inference, name, chosen)]
-    program, classes = built(inference, layers, inputs, outputs, name)
-    return Module(inference, program, tuple(inputs), tuple(outputs), classes=classes)
+    made = built(inference, layers, inputs, outputs, name)
+    return Module(inference, made.program, tuple(inputs), tuple(outputs), classes=made.classes, shared=made.shared)
 
 
 def built(
-    inference: Inference, layers: Sequence[str], inputs: Sequence[Source], wanted: Sequence[Source], name: str
-) -> tuple[Program, tuple[Subnetwork, ...]]:
-    """The program of layers, and the classes of the templates that they are instances of."""
+    inference: Inference,
+    layers: Sequence[str],
+    inputs: Sequence[Source],
+    wanted: Sequence[Source],
+    name: str,
+    elsewhere: Collection[str] = (),
+) -> WithClasses:
+    """The program of layers, and the classes of the templates that they are instances of.
+
+    The shared modules of the templates `elsewhere` are given to `forward`.
+    """
     taken = {class_name(name), *RESERVED_LOCALS}
-    return with_classes(inference, layers, build_program(inference, layers, inputs, wanted), taken)
+    return with_classes(inference, layers, build_program(inference, layers, inputs, wanted), taken, elsewhere)
 
 
 def _whole(inference: Inference, taps: tuple[Source, ...], name: str) -> Module:
@@ -144,8 +155,8 @@ def _whole(inference: Inference, taps: tuple[Source, ...], name: str) -> Module:
         )
     layers = [name for name in graph.order(needed)[0] if name not in inputs]
     sources, results = tuple(map(Source, inputs)), tuple(map(Source, ends))
-    program, classes = built(inference, layers, sources, [*results, *taps], name)
-    return Module(inference, program, sources, results, taps, classes=classes)
+    made = built(inference, layers, sources, [*results, *taps], name)
+    return Module(inference, made.program, sources, results, taps, classes=made.classes, shared=made.shared)
 
 
 def check_shapes(inference: Inference, names: Collection[str]) -> None:

@@ -8,7 +8,7 @@ once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -91,16 +91,56 @@ def _marked(layer: Layer) -> Layer:
     return replace(layer, weights_of=layer.params.get(PARAMETER, "")) if shared else layer
 
 
-def with_classes(
-    inference: Inference, layers: Sequence[str], program: Program, taken: Iterable[str]
-) -> tuple[Program, tuple[Subnetwork, ...]]:
-    """The program with instances as modules of their classes, and these classes, each after those that it uses.
+@dataclass(frozen=True)
+class WithClasses:
+    """A program with instances as modules of their `classes`, each after those that it uses.
 
-    `taken` are names that no class may have.
+    `given` are the templates whose shared modules `forward` gets, as template -> argument; `shared` has the class of each
+    template whose weights instances share.
+    """
+
+    program: Program
+    classes: tuple[Subnetwork, ...]
+    given: Mapping[str, str]
+    shared: Mapping[str, Subnetwork]
+
+
+def with_classes(
+    inference: Inference,
+    layers: Sequence[str],
+    program: Program,
+    taken: Iterable[str],
+    elsewhere: Collection[str] = (),
+) -> WithClasses:
+    """The program with its classes. `taken` are names that no class may have.
+
+    The shared modules of the templates `elsewhere` are those of another module: `forward` gets them.
     """
     classes = _Classes(set(taken))
-    made, _ = classes.finish(inference, layers, program, whole=True)
-    return made, tuple(classes.made.values())
+    made, calls = classes.finish(inference, layers, program, whole=True, elsewhere=elsewhere)
+    given = {template: text for template, text in calls.items() if template in elsewhere}
+    return WithClasses(made, _used(made, classes.made.values()), given, classes.shared)
+
+
+def _used(program: Program, classes: Iterable[Subnetwork]) -> tuple[Subnetwork, ...]:
+    """The classes that something makes; those of modules that are given are not."""
+    found: list[Subnetwork] = []
+    programs = [program]
+    for item in reversed([*classes]):
+        if any(_makes(user, item.name) for user in programs):
+            found.append(item)
+            programs.append(item.program)
+    return tuple(reversed(found))
+
+
+def _makes(program: Program, name: str) -> bool:
+    contents = (attribute.content for attribute in program.attributes)
+    return any(isinstance(content, TorchModule) and content.path == name for content in contents)
+
+
+def same_class(one: Subnetwork, other: Subnetwork) -> bool:
+    """Whether two classes have the same text but for their names."""
+    return repr(_what_it_does(one.program)) == repr(_what_it_does(other.program))
 
 
 @dataclass
@@ -137,11 +177,17 @@ class _Classes:
         return signature
 
     def finish(
-        self, inference: Inference, layers: Sequence[str], program: Program, *, whole: bool
+        self,
+        inference: Inference,
+        layers: Sequence[str],
+        program: Program,
+        *,
+        whole: bool,
+        elsewhere: Collection[str] = (),
     ) -> tuple[Program, dict[str, str]]:
         """The program with instances as modules of their classes, and how it calls the modules that are shared.
 
-        The `whole` network holds these modules; a class of a template gets them.
+        The `whole` network holds these modules but for those of the templates `elsewhere`; a class of a template gets them.
         """
         for layer in layers:
             operator = _instance(inference, layer)
@@ -157,11 +203,12 @@ class _Classes:
             if operator.shared_weights:
                 shared[attribute.name] = operator.template
         used = {attribute.name for attribute in program.attributes if attribute.name not in shared}
-        if not whole:  # then they are arguments, beside the locals
+        if not whole or elsewhere:  # then they are arguments, beside the locals
             used |= {*program.inputs.values(), *(step.target for step in program.steps), *RESERVED_LOCALS}
         wanted = {*shared.values(), *(template for child in children.values() for template in child.needs)}
         names = {template: free_identifier(template, used) for template in sorted(wanted)}
-        calls = {template: f"self.{name}" if whole else name for template, name in names.items()}
+        own = {template for template in names if whole and template not in elsewhere}
+        calls = {template: f"self.{name}" if template in own else name for template, name in names.items()}
 
         def call(node: Submodule) -> TorchExpr:
             child = children.get(node.attribute)
@@ -181,9 +228,8 @@ class _Classes:
         for name, child in children.items():
             if name not in shared:
                 weights += _moved(child, next(a.layer for a in attributes if a.name == name), name)
-        if whole:
-            attributes += [Attribute(names[t], t, TorchModule(self.shared[t].name)) for t in names]
-            weights += [weight for t, name in names.items() for weight in _moved(self.shared[t], t, name)]
+        attributes += [Attribute(names[t], t, TorchModule(self.shared[t].name)) for t in names if t in own]
+        weights += [weight for t, name in names.items() if t in own for weight in _moved(self.shared[t], t, name)]
         steps = tuple(replace(step, value=_mapped(step.value, call)) for step in program.steps)
         made = replace(program, attributes=tuple(attributes), steps=steps, weights=tuple(weights))
         return made, calls

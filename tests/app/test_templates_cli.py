@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import samples
 from app.cli import main as cli
 
+DOCUMENTS = Path(__file__).parents[1] / "data" / "agreement"
 SAMPLE = samples.path("residual_blocks.xml")
 
 
@@ -60,6 +62,33 @@ def test_run_and_capture_an_instance_and_what_is_inside(
     )
     assert np.load(tmp_path / "out.npy").shape == (1, 3, 16, 24)
     np.testing.assert_array_equal(np.load(tmp_path / "group.npy"), np.load(tmp_path / "add.npy"))
+
+
+def test_check_counts_shared_weights_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    path = DOCUMENTS / "shared_parameters_count.xml"
+    play(monkeypatch, "check", path)
+    assert "84 parameters" in capsys.readouterr().out
+    play(monkeypatch, "check", path, "--json")
+    assert json.loads(capsys.readouterr().out)["parameters"] == 84
+
+
+def test_weights_of_an_instance_with_a_full_stop_in_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The exported project's state dict comes back."""
+    torch = pytest.importorskip("torch")
+    path = DOCUMENTS / "dotted_template_instance.xml"
+    play(monkeypatch, "export", "pytorch", path, "--output", tmp_path / "project", "--name", "Net")
+    text = (tmp_path / "project" / "model.py").read_text()
+    space: dict[str, Any] = {}
+    exec(compile(text, "model.py", "exec"), space)
+    network = space["Net"]()
+    torch.save(network.state_dict(), tmp_path / "weights.pt")
+    array = np.random.default_rng(0).random((1, 3, 8, 8), dtype=np.float32)
+    np.save(tmp_path / "in.npy", array)
+    files = ["--input", f"in={tmp_path / 'in.npy'}", "--output", f"o={tmp_path / 'out.npy'}"]
+    play(monkeypatch, "run", path, "--weights", tmp_path / "weights.pt", *files)
+    with torch.no_grad():
+        expected = network(torch.from_numpy(array)).numpy()
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, atol=1e-5)
 
 
 def test_convert_keeps_every_byte(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

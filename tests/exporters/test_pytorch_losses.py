@@ -7,13 +7,15 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from loss_networks import generated, named, restorer, segmenter, speller
 from PIL import Image
-from pytorch_networks import lint, node
+from pytorch_networks import lint, load_source, node
 
+from designer.files.document import read_document
 from designer.files.weights import load_weights, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -23,9 +25,11 @@ from designer.training.progress import Stepped, Validated, parse_line
 from designer.training.runs import read_run
 from exporters.pytorch import export_project, generate_source
 from exporters.pytorch.losses import losses_of
+from exporters.pytorch.source import module_source, network_module
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
+DOCUMENTS = Path(__file__).parents[1] / "data" / "agreement"
 
 
 # --- values, against formulas in numpy ------------------------------------------------------------------------------
@@ -119,6 +123,41 @@ def train(network, losses, inputs, targets, name, steps, lr=1e-2):
         loss.backward()
         optimizer.step()
     return told[0], told[-1]
+
+
+def test_weights_that_network_and_losses_share_are_one_module(registry, tmp_path):
+    graph = read_document(DOCUMENTS / "shared_weights_in_loss.xml").graph
+    made = losses_of(graph, registry)
+    assert made.shared == ("net",)
+    source = module_source(made.module, "Losses")
+    assert "class Net(" not in source
+    network = load_source(module_source(network_module(graph, registry, taps=made.taps), "Network")).Network()
+    losses = load_source(source).Losses()
+    assert not [*losses.parameters()]
+    x, target = torch.rand(2, 3, 8, 8), torch.rand(2, 3, 8, 8)
+    output, read = network.forward_training(x)
+    value = losses(*read, target, network.net)
+    assert value.item() == pytest.approx((output - network(target)).abs().mean().item(), rel=1e-6)
+    value.backward()
+    both = network.net.c.weight.grad.clone()
+    network.zero_grad()
+    (network(x) - network(target)).abs().mean().backward()
+    torch.testing.assert_close(both, network.net.c.weight.grad)
+
+
+def test_a_project_trains_the_one_module(registry, tmp_path):
+    """A siamese network: the distance of what one module makes of two images can only fall where both follow it."""
+    export_project(
+        read_document(DOCUMENTS / "shared_weights_in_loss.xml").graph, registry, tmp_path / "siamese", "Siamese"
+    )
+    command = ["train.py", "--synthetic", "4", "--steps", "3", "--batch", "2", "--patch", "8", "--threads", "1"]
+    done = subprocess.run(
+        [sys.executable, *command], cwd=tmp_path / "siamese", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    saved = torch.load(tmp_path / "siamese" / "checkpoints" / "last.pt", weights_only=True)
+    assert saved["losses"] == {}
+    assert sorted(saved["network"]) == ["net.c.bias", "net.c.weight"]
 
 
 # --- cross-entropy ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from designer.files.document import read_document
 from designer.graph.inference import Inference
+from designer.operators.inlining import inline
 from designer.profiling.cost import cost_table
 
 
@@ -88,3 +90,11 @@ def test_flops_of_the_samples_equal_torchs_counter(name, profiling_registry):
     total = cost_table(inference).total()
     assert counter.get_total_flops() == total.flops
     assert sum(p.numel() for p in module.parameters()) == total.parameters
+
+
+def test_shared_weights_count_once(profiling_registry):
+    path = Path(__file__).parents[1] / "data" / "agreement" / "shared_parameters_count.xml"
+    graph = inline(read_document(path).graph, profiling_registry)
+    table = cost_table(Inference(graph, profiling_registry))
+    assert table.total().parameters == 84
+    assert table.group(["n0.c", "n1.c"]).parameters == 84

@@ -13,6 +13,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Source
 from designer.operators.inlining import inline
 from designer.runtime.api import RunOptions
+from designer.runtime.gradient import gradient
 from designer.runtime.receptive import receptive
 from designer.runtime.session import Session
 
@@ -97,6 +98,26 @@ CHAINS = {
     "blur": (("blur", "gaussian_blur", {"sigma": "1.0"}),),
     "local contrast": (("norm", "local_contrast_normalization", {"size": "5"}),),
     "separable": (("sep", "separable_convolution", {"features": 2, "kernel": "5x3"}),),
+    "turned": (conv(1, "5x3"), ("turned", "permute", {"axes": "0,1,3,2"}), conv(2, "3x1")),
+    "channels last and back": (
+        conv(1),
+        ("last", "permute", {"axes": "0,2,3,1"}),
+        ("bent", "unary", {"operation": "square"}),
+        ("back", "permute", {"axes": "0,3,1,2"}),
+        conv(2),
+    ),
+    "tiles": (conv(1), ("tiled", "tile", {"repeats": "1,1,2,3"}), conv(2)),
+    "chosen channels": (conv(1), ("chosen", "selector", {"indices": "1,0"}), conv(2)),
+    "chosen rows": (conv(1), ("chosen", "selector", {"indices": "7,-1,3", "axis": 2}), conv(2)),
+    "multiple": (conv(1), ("multiple", "pad_to_multiple", {"multiple": "7"}), conv(2)),
+    "unpooling": (conv(1, stride="3x2"), ("wide", "unpooling", {"size": "3x2"}), conv(2)),
+    "smaller": (conv(1), ("size", "resize", {"size": "13x10"}), conv(2)),
+    "larger": (("size", "resize", {"size": "53x41", "method": "bicubic"}), conv(2)),
+    "nearest size": (conv(1), ("size", "resize", {"size": "20x14", "method": "nearest"})),
+    "smoothed": (conv(1), ("size", "resize", {"size": "13x10", "antialias": "true"})),
+    "smoothed, cubic": (conv(1), ("size", "resize", {"size": "11x7", "antialias": "true", "method": "bicubic"})),
+    "enlarged to a size": (("size", "upsample", {"fixed_upscale": "50x31", "method": "bilinear"}), conv(1)),
+    "cut": (conv(1), ("cut", "crop", {"left": 3, "top": 2, "right": 5, "bottom": 1}), conv(2)),
     "global": (conv(1), ("norm", "instance_normalization", {})),
 }
 
@@ -109,6 +130,24 @@ def test_boxes_are_exact(runtime_registry, name):
         found = receptive(session, RESULT, y, x, "image")
         assert found.source == "computed"
         assert found.box == poisoned(session, y, x), (y, x)
+
+
+@pytest.mark.parametrize(
+    "sized",
+    [
+        ("size", "resize", {"size": "21x9", "align_corners": "true"}),
+        ("up", "upsample", {"factor": "2x3", "method": "bilinear", "align_corners": "true"}),
+    ],
+)
+def test_boxes_between_aligned_corners_are_those_of_the_gradient(runtime_registry, sized):
+    """torch multiplies some pixels by 0 there, which not-a-numbers survive."""
+    session = session_of(chain(conv(1), sized), runtime_registry)
+    height, width = session.run().outputs["result"].shape[2:]
+    for y, x in ((0, 0), (height // 2, width // 3), (height - 1, width - 1)):
+        slope = gradient(session, RESULT, "image", (None, y, x)).array != 0
+        rows, columns = (np.flatnonzero(slope.any(axis=axes)) for axes in ((0, 1, 3), (0, 1, 2)))
+        found = receptive(session, RESULT, y, x, "image")
+        assert (found.box, found.source) == ((columns[0], rows[0], columns[-1] + 1, rows[-1] + 1), "computed")
 
 
 def test_a_unet_with_skips(runtime_registry):
@@ -146,11 +185,37 @@ def test_pixels_of_the_padding_are_those_of_the_edge(runtime_registry):
 
 
 def test_what_is_not_known_is_measured(runtime_registry):
-    multiple = ("multiple", "pad_to_multiple", {"multiple": "8"})
-    session = session_of(chain(conv(1), multiple, conv(2)), runtime_registry)
+    same = ("same", "reshape", {"shape": "2,24,32"})
+    session = session_of(chain(conv(1), same, conv(2)), runtime_registry)
     found = receptive(session, RESULT, 12, 16, "image")
     assert (found.box, found.source) == ((14, 10, 19, 15), "measured")
-    assert "'multiple'" in found.note
+    assert "'same'" in found.note
+    blur = ("noise", "noise", {"kind": "blur", "scale": "1.0"})
+    session = session_of(chain(blur, conv(1), same, conv(2)), runtime_registry)
+    found = receptive(session, RESULT, 12, 16, "image")
+    assert (found.box, found.source) == ((11, 7, 22, 18), "measured")
+
+
+def test_unpooling_reads_the_windows_of_its_reference(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            layer("conv", "convolution", "image", features=3, kernel="5x5"),
+            layer("pool", "pooling", "image"),
+            layer("wide", "unpooling", "pool,conv"),
+            layer("result", "output", "wide"),
+        ]
+    )
+    session = session_of(graph, runtime_registry)
+    assert receptive(session, RESULT, 9, 13, "image").box == (10, 6, 16, 12)
+
+
+def test_a_blur_before_a_border_up_to_a_multiple(runtime_registry):
+    """As in the noise layer's test: what analysis layers read is counted."""
+    blur = ("noise", "noise", {"kind": "blur", "scale": "2.0"})
+    session = session_of(chain(blur, ("multiple", "pad_to_multiple", {"multiple": "2"})), runtime_registry)
+    found = receptive(session, RESULT, 8, 8, "image")
+    assert (found.box, found.source) == ((2, 2, 15, 15), "computed")
 
 
 def test_analysis_layers_reach_as_far_as_they_say(runtime_registry):

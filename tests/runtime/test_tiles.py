@@ -99,6 +99,14 @@ CHAINS = {
     "local contrast": (("norm", "local_contrast_normalization", {"size": "5"}),),
     "pooling": (("a", "pooling", {"operation": "average", "size": "3x3", "stride": "2x2"}), ("b", "pooling", {"operation": "lp", "size": "2x2", "stride": "1x1"})),
     "batch norm": (conv(1), ("norm", "batch_normalization", {}), conv(2)),
+    "cut border": (conv(1), ("crop", "crop", {"left": 3, "top": 2, "right": 1, "bottom": 4}), conv(2)),
+    "multiple": (conv(1), ("multiple", "pad_to_multiple", {"multiple": "8"}), conv(2)),
+    "unpooling": (conv(1, stride="2x2"), ("wide", "unpooling", {"size": "2x2"}), conv(2)),
+    "gaps": (("up", "transposed_convolution", {"features": 2, "kernel": "1x1", "stride": "3x2"}), conv(1), ("edges", "image_gradient", {})),
+    "border cut off while enlarging": (
+        ("up", "transposed_convolution", {"features": 3, "kernel": "3x4", "padding": "tuple", "padding_tuple": "2x3"}), conv(1)
+    ),
+    "mirrored, border not read": (conv(1, "2x2", dilation="2x2", stride="2x2", padding_mode="reflect"), ("edges", "image_gradient", {})),
     "added border": (("pad", "padding", {"left": 3, "top": 2, "right": 5, "bottom": 4, "mode": "reflect"}), conv(1)),
 }  # fmt: skip
 
@@ -166,8 +174,9 @@ GLOBAL = {
     "flatten": (("flat", "flatten", {}), ("dense", "fully_connected", {"features": 4})),
     "resize": (("size", "resize", {"size": "40x30"}),),
     "wrapped border": (("wrapped", "depthwise_convolution", {"kernel": "7x7", "padding_mode": "circular"}),),
-    "cut border": (conv(1), ("crop", "crop", {"left": 3, "top": 2, "right": 1, "bottom": 4}), conv(2)),
-    "multiple": (("multiple", "pad_to_multiple", {"multiple": "8"}),),
+    "turned": (("turned", "permute", {"axes": "0,1,3,2"}),),
+    "repeated": (("repeated", "tile", {"repeats": "1,1,2,2"}),),
+    "chosen rows": (("chosen", "selector", {"indices": "7,-1,3", "axis": "2"}),),
 }
 
 

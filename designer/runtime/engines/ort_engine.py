@@ -79,7 +79,7 @@ class OrtCompiled:
                 batch = array.shape[0]
             if swap:
                 array = array.transpose(0, 2, 3, 1)
-            array = np.ascontiguousarray(array, dtype=kind.dtype.value)
+            array = np.asarray(array, dtype=kind.dtype.value, order="C")  # keeps rank 0
             held.append(array)
             binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
         made: dict[Source, Tensor] = {}

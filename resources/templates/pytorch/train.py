@@ -31,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 INPUTS = data.PROJECT["inputs"]
 LOSSES = data.PROJECT["losses"]  # names of the losses in losses.py; without any, the L1 difference of output and target
 TARGETS = data.PROJECT["targets"]  # what they compare the network's tensors with
+SHARED = data.PROJECT["shared"]  # modules of the network whose weights the losses use too
 # What shapes a run. A checkpoint keeps it, and --resume takes it from there.
 RECIPE = ("data", "validation", "noise", "patch", "batch", "steps", "lr", "seed", "synthetic", "validate_every", "amp")
 
@@ -381,7 +382,7 @@ class Run:
         # Losses are small numbers: they are always computed in full precision.
         read = [tensor.float() if tensor.is_floating_point() else tensor for tensor in read]
         wanted = [data.prepare_target(target, index) for index, target in enumerate(targets[: len(TARGETS)])]
-        values = self.losses(*read, *wanted)
+        values = self.losses(*read, *wanted, *(getattr(self.network, name) for name in SHARED))
         named = values if isinstance(values, dict) else {LOSSES[0]: values}
         return Made(inputs[0], output, targets, {name: value.mean() for name, value in named.items()})
 

@@ -71,11 +71,12 @@ class PositionalEncoding(
         return tuple(self.base ** (-pair / features) for pair in range(0, features, 2))
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        length, features = inputs[0].dim(1), inputs[0].dim(2)
+        features = inputs[0].dim(2)
         everything = slice(None)
         if self.kind == "learned":
             table = TorchParameter("table", (1, self.max_length, features))
-            return TorchCall("torch.add", (TorchInput(0), TorchItem(table, (everything, slice(None, length)))))
+            length = TorchMethod("size", TorchInput(0), (1,))
+            return TorchCall("torch.add", (TorchInput(0), TorchCall("torch.narrow", (table, 1, 0, length))))
         # 0, 1, 2, ... of any length and on any device
         ones = TorchCall("torch.ones_like", (TorchItem(TorchInput(0), (everything, everything, slice(None, 1))),))
         places = TorchCall("torch.sub", (TorchMethod("cumsum", ones, (1,)), 1))
@@ -85,14 +86,18 @@ class PositionalEncoding(
         return TorchCall("torch.add", (TorchInput(0), TorchMethod("flatten", waves, (2,))))
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        length, features = inputs[0].dim(1), inputs[0].dim(2)
+        features = inputs[0].dim(2)
+        length = OnnxNode("Shape", attributes={"start": 1, "end": 2})
         if self.kind == "learned":
-            part = OnnxNode("Slice", (OnnxWeight("table"), int64(0), int64(length), int64(1)))
+            part = OnnxNode("Slice", (OnnxWeight("table"), int64(0), length, int64(1)))
             return OnnxNode("Add", (OnnxInput(0), part))
-        places = OnnxConstant(tuple((float(place),) for place in range(length)))
+        numbers = OnnxNode(
+            "Range", (OnnxConstant(0, "int64"), OnnxNode("Squeeze", (length,)), OnnxConstant(1, "int64"))
+        )
+        places = OnnxNode("Unsqueeze", (OnnxNode("Cast", (numbers,), {"to": 1}), int64(1)))
         angles = OnnxNode("Mul", (places, OnnxConstant(self._speeds(features))))
         waves = [OnnxNode("Unsqueeze", (OnnxNode(op, (angles,)), int64(-1))) for op in ("Sin", "Cos")]
-        flat = OnnxNode("Reshape", (OnnxNode("Concat", tuple(waves), {"axis": -1}), int64(length, features)))
+        flat = OnnxNode("Reshape", (OnnxNode("Concat", tuple(waves), {"axis": -1}), int64(-1, features)))
         return OnnxNode("Add", (OnnxInput(0), flat))
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:

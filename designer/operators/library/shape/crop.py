@@ -14,13 +14,17 @@ from designer.operators.api import (
     Port,
     ShapeError,
     TensorType,
+    TorchCall,
     TorchExpr,
     TorchInput,
     TorchItem,
+    TorchMethod,
     image,
     int64,
     param,
 )
+
+END = 2**31 - 1  # behind every axis
 
 
 class Crop(Operator, type="crop", title="Crop", category=Category.SHAPE, synonyms=("cut", "centre crop", "trim")):
@@ -61,16 +65,31 @@ class Crop(Operator, type="crop", title="Crop", category=Category.SHAPE, synonym
         return inputs[0].with_shape(x.n, x.c, height, width)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+        if len(inputs) == 2:
+            return self._torch_centre()
         top, bottom, left, right = self._cuts(inputs)
         everything = slice(None)
         return TorchItem(
             TorchInput(0), (everything, everything, slice(top, -bottom or None), slice(left, -right or None))
         )
 
+    def _torch_centre(self) -> TorchExpr:
+        """The centre at any size of either image: its place is computed, not drawn."""
+        centre: TorchExpr = TorchInput(0)
+        for axis in (2, 3):
+            size, wanted = (TorchMethod("size", TorchInput(index), (axis,)) for index in (0, 1))
+            more = TorchCall("torch.sub", (TorchCall("torch.tensor", (size,)), wanted))
+            start = TorchCall("torch.floor_divide", (more, 2))
+            centre = TorchCall("torch.narrow", (centre, axis, start, wanted))
+        return centre
+
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        x = inputs[0].image()
+        if len(inputs) == 2:
+            size, wanted = (OnnxNode("Shape", (OnnxInput(index),), {"start": 2}) for index in (0, 1))
+            starts = OnnxNode("Div", (OnnxNode("Sub", (size, wanted)), int64(2)))
+            return OnnxNode("Slice", (OnnxInput(0), starts, OnnxNode("Add", (starts, wanted)), int64(2, 3)))
         top, bottom, left, right = self._cuts(inputs)
-        ends = int64(x.h - bottom, x.w - right)
+        ends = int64(*(-cut if cut else END for cut in (bottom, right)))
         return OnnxNode("Slice", (OnnxInput(0), int64(top, left), ends, int64(2, 3)))
 
     def summary(self) -> str:

@@ -87,8 +87,10 @@ class CtcLoss(
         shares = TorchCall("torch.log_softmax", (TorchInput(0),), {"dim": 2})
         first = TorchItem(TorchInput(1), (slice(None), 0))
         lengths: list[TorchExpr] = [
-            TorchInput(index) if len(inputs) > index else TorchCall("torch.full_like", (first, full))
-            for index, full in ((2, inputs[0].dim(1)), (3, inputs[1].dim(1)))
+            TorchInput(index)
+            if len(inputs) > index
+            else TorchCall("torch.full_like", (first, TorchMethod("size", TorchInput(whole), (1,))))
+            for index, whole in ((2, 0), (3, 1))
         ]
         kwargs = {"blank": self.blank, "reduction": self.reduction, "zero_infinity": self.zero_infinity}
         arguments = (TorchMethod("transpose", shares, (0, 1)), TorchInput(1), *lengths)

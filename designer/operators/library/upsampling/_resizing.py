@@ -29,8 +29,8 @@ def onnx_enlarged(method: str, align_corners: bool, factor: Size2D) -> OnnxValue
     return OnnxNode("Resize", (OnnxInput(0), None, scales), attributes)
 
 
-def onnx_resized(method: str, align_corners: bool, size: Size2D, antialias: bool = False) -> OnnxValue:
-    """The first input, brought to a size."""
+def onnx_resized(method: str, align_corners: bool, size: Size2D, channels: int, antialias: bool = False) -> OnnxValue:
+    """The first input, which has so many channels, brought to a size."""
     if method == "nearest":
         return _nearest(_nearest(OnnxInput(0), 2, size.height), 3, size.width)
     attributes = _attributes(method, align_corners)
@@ -39,9 +39,14 @@ def onnx_resized(method: str, align_corners: bool, size: Size2D, antialias: bool
         attributes.update(antialias=1, exclude_outside=1)
         if method == "bicubic":
             attributes["cubic_coeff_a"] = -0.5
-    batch_and_channels = OnnxNode("Shape", attributes={"start": 0, "end": 2})
+    x: OnnxValue = OnnxInput(0)
+    if method == "bicubic":
+        # ONNX Runtime knows no smaller cubic images with the channels behind; nothing is transposed through a Reshape.
+        x = OnnxNode("Reshape", (x, int64(-1, 1, 0, 0)))
+    batch_and_channels = OnnxNode("Shape", (x,), {"start": 0, "end": 2})
     sizes = OnnxNode("Concat", (batch_and_channels, int64(*size.hw)), {"axis": 0})
-    return OnnxNode("Resize", (OnnxInput(0), None, None, sizes), attributes)
+    resized = OnnxNode("Resize", (x, None, None, sizes), attributes)
+    return OnnxNode("Reshape", (resized, int64(-1, channels, 0, 0))) if method == "bicubic" else resized
 
 
 def _attributes(method: str, align_corners: bool) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class Resize(
         Example((image(2, 8, 9),), {"size": Size2D(1, 3), "antialias": True}, "smoothed, one pixel wide"),
         Example((image(1, 2, 28),), {"size": Size2D(16, 2), "method": "nearest"}, "nearest, between whole factors"),
         Example((image(2, 8, 9),), {"size": Size2D(5, 11), "method": "bicubic", "align_corners": True}, "bicubic"),
+        Example((image(2, 8, 9),), {"size": Size2D(5, 4), "method": "bicubic"}, "bicubic, smaller"),
     )
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -83,7 +84,7 @@ class Resize(
         return TorchMethod("transpose", TorchCall("torch.nn.functional.interpolate", (turned,), kwargs), (2, 3))
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return onnx_resized(self.method, self.align_corners, self.size, self._smooths())
+        return onnx_resized(self.method, self.align_corners, self.size, inputs[0].image().c, self._smooths())
 
     def summary(self) -> str:
         return f"{self.method} to {self.size}"

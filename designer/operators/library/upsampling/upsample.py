@@ -75,7 +75,7 @@ class Upsample(
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
         if self.fixed_upscale is not None:
-            return onnx_resized(self.method, self.align_corners, self.fixed_upscale)
+            return onnx_resized(self.method, self.align_corners, self.fixed_upscale, inputs[0].image().c)
         return onnx_enlarged(self.method, self.align_corners, self.factor)
 
     def summary(self) -> str:
