@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import NamedTuple
 
 from designer.graph import routes
 from designer.graph.commands import move_layers
@@ -16,6 +15,8 @@ from designer.graph.model import GRID, ROUTES, Frame
 
 FRAME_TOP = 3 * GRID  # room for the title of a frame
 FRAME_EDGE = 2 * GRID
+NODE_WIDTH = 15 * GRID  # about that of a layer's box, where it was not measured
+GAP = 3 * GRID  # between a layer and what it reads
 Position = tuple[int, int]  # canvas units, on the grid
 
 
@@ -109,32 +110,16 @@ def _moved(position: Position, axis: int, to: float) -> Position:
     return (place, position[1]) if axis == 0 else (position[0], place)
 
 
-class Rect(NamedTuple):
-    """A part of the canvas."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def meets(self, other: Rect) -> bool:
-        return (
-            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
-        )
-
-    def grown(self, by: float) -> Rect:
-        return Rect(self.left - by, self.top - by, self.right + by, self.bottom + by)
-
-
-def make_room(graph: Graph, rects: Mapping[str, Rect], room: Rect, behind: Collection[str]) -> Edit:
-    """Move the layers of `behind` to the right, all as far as the one that is most in the way of `room` needs.
-
-    `rects` has the boxes of `behind`. Layers to the left of `room` stay. No layer moves where none is in the way.
-    """
-    moving = [n for n in behind if rects[n].right > room.left]
-    blocking = [rects[n] for n in moving if rects[n].meets(room)]
-    if not blocking:
-        return Edit("Make room")
-    run = _up(max(room.right - rect.left for rect in blocking))
-    places = {n: (graph[n].position[0] + run, graph[n].position[1]) for n in moving}
-    return replace(move_layers(graph, places), title="Make room")
+def make_room(graph: Graph, names: Collection[str], run: float, held: Mapping[str, Collection[str]]) -> Edit:
+    """Move layers at least `run` to the right. Frames whose layers all move follow; others become wider."""
+    step = _up(run)
+    edit = move_layers(graph, {n: (graph[n].position[0] + step, graph[n].position[1]) for n in names})
+    frames: dict[str, tuple[Frame | None, Frame | None]] = {}
+    for key, inside in held.items():
+        moving = sum(1 for n in inside if n in names)
+        if moving:
+            x, y, width, height = graph.frames[key].rect
+            whole = moving == len(inside)
+            rect = (x + step, y, width, height) if whole else (x, y, width + step, height)
+            frames[key] = (graph.frames[key], replace(graph.frames[key], rect=rect))
+    return replace(edit, title="Make room", frames=frames)

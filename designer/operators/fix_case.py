@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from designer.graph import commands
+from designer.graph.arrangement import GAP, NODE_WIDTH, make_room
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -105,10 +106,19 @@ class Case:
             name = unique_name(type_name, taken)
             taken[name] = None
             start, end = self.graph[source.layer].position, consumer.position
-            place = (_middle(start[0], end[0]), _middle(start[1], end[1]) + 8 * GRID * len(layers))
+            place = (
+                max(_middle(start[0], end[0]), start[0] + NODE_WIDTH + GAP),
+                _middle(start[1], end[1]) + 8 * GRID * len(layers),
+            )
             texts = {**cls().texts(all=False), **params}
             layers[name] = (None, Layer(name, type_name, place, (source, *others), texts))
             after = after.with_input(index, Source(name))
+        right = max(made.position[0] for _, made in layers.values() if made is not None) + NODE_WIDTH + GAP
+        run = -(-(right - consumer.position[0]) // GRID) * GRID
+        if run > 0:
+            moved = make_room(self.graph, self.graph.downstream([consumer.name]), run, {}).layers
+            after = replace(after, position=(after.position[0] + run, after.position[1]))
+            layers = {**moved, **layers}
         return Edit("Fix", {**layers, consumer.name: (consumer, after)})
 
     def with_activation(self, layer: Layer, spec: ActivationSpec | None) -> Edit:

@@ -237,8 +237,7 @@ def test_double_click_on_the_empty_canvas_adds_there(canvas):
     name = canvas.context.selection[0]
     assert graph[name].activation is not None
     assert graph[name].activation.type == "relu"
-    assert abs(graph[name].position[0] - 160) <= 16
-    assert abs(graph[name].position[1] - 320) <= 16
+    assert (canvas.projection[name].box().center() - place).manhattanLength() <= 16
 
 
 def test_double_click_on_a_link_inserts(canvas):
@@ -280,7 +279,8 @@ def drop(canvas, type_name: str, point: QPoint) -> None:
 
 def test_drop_from_the_palette_adds(canvas):
     drop(canvas, "pooling", kit.at(canvas, QPointF(163, 330)))
-    assert document(canvas).graph["pooling_0"].position == (160, 336)
+    box = canvas.projection["pooling_0"].box()
+    assert (box.center() - QPointF(163, 330)).manhattanLength() <= 16
     assert canvas.context.selection == ("pooling_0",)
 
 

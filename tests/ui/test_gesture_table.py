@@ -96,9 +96,9 @@ def test_keys_add_an_operator(window, key):
 def test_double_click_on_the_empty_canvas(window):
     QTest.mouseDClick(window.canvas.viewer.viewport(), kit.LEFT, NONE, free_place(window))
     choose(window, "conv")
-    x, y = graph(window)["convolution_0"].position
-    assert abs(x - 200) <= 16
-    assert abs(y - 420) <= 16
+    centre = window.canvas.projection["convolution_0"].box().center()
+    assert abs(centre.x() - 200) <= 16
+    assert abs(centre.y() - 420) <= 16
 
 
 @pytest.mark.parametrize(("word", "found"), [("relu", "relu"), ("conv2d", "convolution"), ("maxpool", "pooling")])

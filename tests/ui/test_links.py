@@ -173,7 +173,9 @@ def test_deleting_healing_and_copying(window):
     window.context.select(("input", "conv", "cat"))
     window.canvas.duplicate_selection()
     copy = next(n for n in window.context.selection if document.graph[n].type == "concatenation")
-    assert routes_of(document.graph[copy]) == {1: ((PLACE[0] + 32, PLACE[1] + 32),)}
+    places = document.graph[copy].position, document.graph["cat"].position
+    run = (places[0][0] - places[1][0], places[0][1] - places[1][1])
+    assert routes_of(document.graph[copy]) == {1: ((PLACE[0] + run[0], PLACE[1] + run[1]),)}
     assert window.canvas.projection.link(copy, 1).points
     document.undo()
     document.do(lambda g: commands.remove_layers(g, ["input"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -15,6 +15,8 @@ from app.ui.canvas.difference_marks import Marking
 from app.ui.canvas.link_editor import Accepts, Connect, LinkEditor, RouteEditor, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
+from app.ui.canvas.node import LayerItem
+from app.ui.canvas.placement import settle
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
 from app.ui.canvas.remembered_views import RememberedViews
@@ -24,7 +26,8 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets.texts import tr
 from designer.graph import commands, frames
-from designer.graph.arrangement import Position, around, on_grid
+from designer.graph.arrangement import GAP as NODE_GAP
+from designer.graph.arrangement import NODE_WIDTH, Position, around, on_grid
 from designer.graph.bypass import bypass
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
@@ -51,7 +54,6 @@ class Canvas(QWidget):
         self.projection = Projection(self.viewer)
         self._remembered = RememberedViews(self.viewer)
         self.minimap = Minimap(self.viewer, self.projection.collect_far)
-        self._paste_count = 0
         self._join: Connect | None = None
         self._place = QPointF()
         self._quick_add = QuickAdd(context.registry, self)
@@ -76,7 +78,7 @@ class Canvas(QWidget):
         viewer.quick_add_wanted.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_wanted.connect(self.menu_requested)
-        self.links = LinkEditor(context, viewer, self.projection, self.do, self.open_search)
+        self.links = LinkEditor(context, viewer, self.projection, self.do, self.add, self.open_search)
         self.routes = RouteEditor(viewer, self.projection, self.do)
         viewer.link_refused.connect(lambda why: context.message.emit("error", tr("Not connected: {why}", why=why)))
         context.document_changed.connect(self._show)
@@ -101,7 +103,6 @@ class Canvas(QWidget):
         self.projection.show(document)
         document.changed.connect(self._on_changed)
         document.states_changed.connect(self._on_states)
-        self._paste_count = 0
         self._update_hint()
         if not self._remembered.come():
             self.viewer.frame_all(least=OPENING_ZOOM)
@@ -158,6 +159,30 @@ class Canvas(QWidget):
             document.refused.emit(error.diagnostics)
             return None
         return edit if document.do(edit) else None
+
+    def add(
+        self,
+        request: Callable[[Document], Edit],
+        names: Sequence[str] | None = None,
+        centre: QPointF | None = None,
+        *,
+        free: bool = True,
+    ) -> Edit | None:
+        """As `do`, for an edit after which `names` (default: what it adds) are given room; all is one step."""
+        document = self._document
+        if document is None:
+            return None
+        try:
+            edit = request(document)
+        except DiagnosticError as error:
+            document.refused.emit(error.diagnostics)
+            return None
+        with document.group(edit.title):
+            done = document.do(edit)
+            if done:
+                added = [n for n, (old, _) in edit.layers.items() if old is None] if names is None else names
+                self.do(lambda d: settle(d.graph, self.projection, added, centre, free=free))
+        return edit if done else None
 
     # --- selection -------------------------------------------------------------------------------------------
 
@@ -242,37 +267,36 @@ class Canvas(QWidget):
         names = self._selected_names()
         if self._document is not None and names:
             layer_clipboard.copy(self._document.graph, names)
-            self._paste_count = 0
 
     def cut_selection(self) -> None:
         self.copy_selection()
         self.delete_selection()
 
     def paste(self, *, keep_links: bool = False) -> None:
-        """Add what the clipboard holds, each time a little further down, and select it."""
+        """Add what the clipboard holds at the pointer, or next to where it was copied, clear of other layers; select it."""
         try:
             part = layer_clipboard.pasted()
         except DiagnosticError as error:
             if self._document is not None:
                 self._document.refused.emit(error.diagnostics)
             return
-        self._paste_count += 1
-        self._add_copies(list(part), self._paste_count, keep_links=keep_links, templates=part.templates.values())
+        self._add_copies(list(part), self.viewer.pointer(), keep_links=keep_links, templates=part.templates.values())
 
     def duplicate_selection(self, *, keep_links: bool = False) -> None:
         if self._document is not None:
             names = self._selected_names()
-            self._add_copies([self._document.graph[n] for n in names], 1, keep_links=keep_links)
+            self._add_copies([self._document.graph[n] for n in names], None, keep_links=keep_links)
 
     def _add_copies(
-        self, layers: list[Layer], step: int, *, keep_links: bool, templates: Iterable[Template] = ()
+        self, layers: list[Layer], centre: QPointF | None, *, keep_links: bool, templates: Iterable[Template] = ()
     ) -> None:
         if not layers:
             return
-        offset = (32 * step, 32 * step)
-        edit = self.do(lambda d: paste_with_templates(d.graph, layers, templates, offset, keep_links=keep_links))
+        edit = self.add(
+            lambda d: paste_with_templates(d.graph, layers, templates, keep_links=keep_links), centre=centre
+        )
         if edit is not None:
-            self._context.select(tuple(edit.layers))
+            self._context.select(tuple(n for n, (old, _) in edit.layers.items() if old is None))
 
     def rename_selection(self) -> None:
         """Ask for another name of the selected layer, or for the title of the selected frame."""
@@ -328,8 +352,17 @@ class Canvas(QWidget):
             self.do(lambda d: bypass(d.graph, d.inference, names, ends=network_ends(d.graph, d.registry, names)))
 
     def quick_add(self) -> None:
-        """Open the search at the pointer."""
-        self._on_quick_add(self.viewer.pointer_place(), None)
+        """Open the search: for the link under the pointer, behind the selected layer, or at the pointer."""
+        pointer = self.viewer.pointer()
+        hit = self.viewer.hit(self.viewer.mapFromScene(pointer)) if pointer is not None else None
+        item = self.projection.get(self._context.selection[-1]) if self._context.selection else None
+        if isinstance(hit, LinkItem) and pointer is not None:
+            self._on_quick_add(pointer, hit)
+        elif item is not None:
+            self.viewer.bring(item)
+            self.open_search(self._beside(item), self._reading(item))
+        else:
+            self._on_quick_add(pointer or self.viewer.visible_centre(), None)
 
     def arrange(self, *, everything: bool = False) -> None:
         """Lay out the selected layers, or all."""
@@ -348,8 +381,13 @@ class Canvas(QWidget):
     # --- adding ----------------------------------------------------------------------------------------------
 
     def _on_dropped(self, type_name: str, place: QPointF) -> None:
-        hit = self.viewer.hit(self.viewer.mapFromScene(place))
-        self._add(type_name, place, self._insert(hit) if isinstance(hit, LinkItem) else None)
+        self._on_place(type_name, place, self.viewer.hit(self.viewer.mapFromScene(place)))
+
+    def _on_place(self, type_name: str, place: QPointF, hit: object) -> None:
+        if isinstance(hit, LinkItem):
+            self._add(type_name, hit.nearest(place), self._insert(hit))
+        else:
+            self._add(type_name, place, None, free=False)
         self.viewer.setFocus()
 
     def _on_add_requested(self, type_name: str) -> None:
@@ -357,16 +395,30 @@ class Canvas(QWidget):
         item = self.projection.get(self._context.selection[-1]) if self._context.selection else None
         if item is None:
             self._add(type_name, self.viewer.visible_centre(), None)
-            return
-        cls = self._context.registry.get(type_name)
-        reads = bool(item.outputs) and (cls is None or bool(cls.inputs))
-        place = item.pos() + QPointF(item.box().width() + 5 * GRID, 0)
-        source = source_of(item.outputs[0]) if reads else None
-        graph = self._context.document.graph
-        self._add(type_name, place, lambda layer: commands.add_connected(graph, layer, source, None))
+        else:
+            self._add(type_name, self._beside(item), self._reading(item))
+
+    def _beside(self, item: LayerItem) -> QPointF:
+        """The middle of a layer of ordinary size behind another one."""
+        box = item.box()
+        return QPointF(box.right() + 2 * NODE_GAP + NODE_WIDTH / 2, box.center().y())
+
+    def _reading(self, item: LayerItem) -> Connect:
+        """A new layer reads the first output of a selected one, where both have one."""
+        graph, registry = self._context.document.graph, self._context.registry
+
+        def join(layer: Layer) -> Edit:
+            cls = registry.get(layer.type)
+            reads = bool(item.outputs) and (cls is None or bool(cls.inputs))
+            return commands.add_connected(graph, layer, source_of(item.outputs[0]) if reads else None, None)
+
+        return join
 
     def _on_quick_add(self, place: QPointF, link: object) -> None:
-        self.open_search(place, self._insert(link) if isinstance(link, LinkItem) else None)
+        if isinstance(link, LinkItem):
+            self.open_search(link.nearest(place), self._insert(link))
+        else:
+            self.open_search(place, None)
 
     def _insert(self, link: LinkItem) -> Connect:
         return lambda layer: commands.insert_on_link(self._context.document.graph, layer, *link.key)
@@ -391,14 +443,16 @@ class Canvas(QWidget):
         self._add(type_name, self._place, self._join)
         self.viewer.setFocus()
 
-    def _add(self, type_name: str, place: QPointF, join: Connect | None) -> None:
+    def _add(self, type_name: str, centre: QPointF, join: Connect | None, *, free: bool = True) -> None:
         document = self._document
         if document is None:
             return
-        layer = default_layer(document.graph, document.registry, type_name, on_grid(place.x(), place.y()))
+        layer = default_layer(document.graph, document.registry, type_name, on_grid(*centre.toTuple()))
         if layer is None:
             self._context.message.emit("error", tr("There is no operator '{name}'", name=type_name))
             return
-        edit = self.do(lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer))
+        edit = self.add(
+            lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer), centre=centre, free=free
+        )
         if edit is not None:
             self._context.select((layer.name,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -30,6 +30,14 @@ Connect = Callable[[Layer], Edit]  # how a new layer joins the network
 Accepts = Callable[[type[Operator]], bool]
 
 
+class Add(Protocol):
+    """Commits an edit that adds layers, or puts a layer into a link, and gives them room; None when it was refused."""
+
+    def __call__(
+        self, request: Callable[[Document], Edit], names: Sequence[str], centre: QPointF | None = None
+    ) -> Edit | None: ...
+
+
 class Do(Protocol):
     """Commits an edit of the document that is shown; None when it was refused."""
 
@@ -45,11 +53,14 @@ class Search(Protocol):
 class LinkEditor:
     """Follows the viewer's link gestures."""
 
-    def __init__(self, context: Context, viewer: LayerViewer, projection: Projection, do: Do, search: Search) -> None:
+    def __init__(
+        self, context: Context, viewer: LayerViewer, projection: Projection, do: Do, add: Add, search: Search
+    ) -> None:
         self._context = context
         self._viewer = viewer
         self._projection = projection
         self._do = do
+        self._add = add
         self._search = search
         self._drag: gestures.Link | None = None
         self._loop: set[str] = set()  # layers with which the dragged link would close a loop
@@ -160,7 +171,8 @@ class LinkEditor:
         """Say what is wrong with a layer that was just connected, where something is."""
         document = self._projection.document
         state = document.inference.states.get(name) if document is not None else None
-        wrong = errors(state.diagnostics) if state is not None else ()
+        found = errors(state.diagnostics) if state is not None else ()
+        wrong = [d for d in found if d.code != "missing-input"]  # another port is open: that is not about this link
         if wrong:
             text = tr("Connected, but it does not fit: {rule}. Type Checking has more.", rule=wrong[0].message)
             self._context.message.emit("warning", text)
@@ -169,8 +181,14 @@ class LinkEditor:
         """A node that nothing was connected to was dropped on a link."""
         if not isinstance(link, LinkItem):
             return
-        entry, key = (round(place.x()), round(place.y())), link.key
-        if self._do(lambda d: commands.insert_on_link(d.graph, replace(d.graph[name], position=entry), *key)) is None:
+        item, key = self._projection[name], link.key
+        centre = link.nearest(item.box().center())
+        spot = (round(place.x()), round(place.y()))
+
+        def insert(document: Document) -> Edit:
+            return commands.insert_on_link(document.graph, replace(document.graph[name], position=spot), *key)
+
+        if self._add(insert, [name], centre) is None:
             self._projection.reset_positions([name])
         else:
             self._tell_misfit(name)

@@ -201,6 +201,10 @@ class LinkItem(QGraphicsPathItem):
         share = _share(path, place)
         return sum(1 for point in self.points if _share(path, point) < share)
 
+    def nearest(self, place: QPointF) -> QPointF:
+        """The place on the link that is nearest to another."""
+        return self.path().pointAtPercent(_share(self.path(), place))
+
     def add_lines(self, path: QPainterPath) -> None:
         """Add this link to a path, as straight lines."""
         start, end = self.source.centre(), self.target.centre()

@@ -154,10 +154,10 @@ class LayerViewer(CanvasView):
         else:
             QGraphicsView.keyPressEvent(self, event)
 
-    def pointer_place(self) -> QPointF:
-        """The canvas place under the pointer, or the middle of what is seen when the pointer is elsewhere."""
+    def pointer(self) -> QPointF | None:
+        """The place under the pointer; None while it is not over the canvas."""
         point = self.viewport().mapFromGlobal(self.cursor().pos())
-        return self.mapToScene(point) if self.viewport().rect().contains(point) else self.visible_centre()
+        return self.mapToScene(point) if self.viewport().rect().contains(point) else None
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
         QGraphicsView.keyReleaseEvent(self, event)

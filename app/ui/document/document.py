@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,13 @@ class Document(QObject):
             return False
         self._check_clean()
         return True
+
+    @contextmanager
+    def group(self, title: str) -> Iterator[None]:
+        """Everything that is done inside is one step."""
+        with self.history.group(title):
+            yield
+        self._check_clean()
 
     def undo(self) -> ChangeSet | None:
         """Take back the last step; what changed, None when there is none."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,6 +98,11 @@ class TemplateView(Document):
             self.refused.emit(error.diagnostics)
             return False
         return self._file.do(step)
+
+    @contextmanager
+    def group(self, title: str) -> Iterator[None]:
+        with self._file.group(f"{title} in {self.template}"):
+            yield
 
     def mark_saved(self, path: Path) -> None:
         self._file.mark_saved(path)

@@ -1,0 +1,79 @@
+"""Where added layers go: clear of others, behind what they read, with room made for what reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from PySide6.QtCore import QPointF, QRectF
+
+from app.ui.canvas.projection import Projection
+from designer.graph.arrangement import GAP, make_room, on_grid
+from designer.graph.commands import move_layers
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import GRID
+
+AIR = 1.0 * GRID  # between layers that nothing connects
+TRIES = 100  # places that are looked at for a free one
+
+
+def settle(
+    graph: Graph, projection: Projection, names: Sequence[str], centre: QPointF | None = None, *, free: bool = True
+) -> Edit:
+    """Move layers that were just added, as far as they need.
+
+    Their middle comes to `centre`, if one is given. One layer comes behind what it reads. With `free` they go down until they
+    cover no other layer; layers that depend on them move to the right instead.
+    """
+    added = set(names)
+    rect = _union(projection, names)
+    start = rect.topLeft()
+    if centre is not None:
+        rect.moveCenter(centre)
+    if len(names) == 1:
+        before = [n for n in graph[names[0]].producers() if n in graph]
+        rect.moveLeft(max([rect.left(), *(projection.entry(n).box().right() + GAP for n in before)]))
+    _snap(rect, start)
+    behind = graph.downstream(names) - added
+    if free:
+        _move_down(projection, rect, added | behind)
+        _snap(rect, start, up=True)
+    run = rect.topLeft() - start
+    places = {n: on_grid(*(projection.entry(n).pos() + run).toTuple()) for n in names}
+    return move_layers(graph, places).then(_room(graph, projection, rect, added, behind))
+
+
+def _union(projection: Projection, names: Sequence[str]) -> QRectF:
+    rect = QRectF()
+    for name in names:
+        rect = rect.united(projection.entry(name).box())
+    return rect
+
+
+def _snap(rect: QRectF, start: QPointF, *, up: bool = False) -> None:
+    """Let the way from `start` be one on the grid."""
+    x, y = on_grid(*(rect.topLeft() - start).toTuple())
+    if up and start.y() + y < rect.top():
+        y += GRID
+    rect.moveTopLeft(start + QPointF(x, y))
+
+
+def _move_down(projection: Projection, rect: QRectF, ignored: Collection[str]) -> None:
+    for _ in range(TRIES):
+        area = rect.adjusted(-AIR, -AIR, AIR, AIR)
+        below = [projection.entry(n).area().bottom() for n in projection.within(area) if n not in ignored]
+        if not below:
+            return
+        rect.moveTop(max(below) + AIR)
+
+
+def _room(graph: Graph, projection: Projection, rect: QRectF, added: set[str], behind: set[str]) -> Edit:
+    """Move what is behind `rect` to the right, where some of it is in the way."""
+    readers = {c for n in added for c in graph.consumers(n)} - added
+    area = rect.adjusted(0, -AIR, GAP, AIR)
+    blocking = {*readers, *(n for n in projection.within(area) if n in behind)}
+    run = max((rect.right() + GAP - projection.entry(n).box().left() for n in blocking), default=0.0)
+    if run <= 0:
+        return Edit("Make room")
+    held = {frame: set(projection.members(frame)[0]) - added for frame in graph.frames}
+    return make_room(graph, {n for n in behind if projection.entry(n).pos().x() >= rect.left()} | readers, run, held)

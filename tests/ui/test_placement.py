@@ -1,0 +1,173 @@
+"""Adding layers makes room: on links, behind the selected layer, at the pointer; nothing is covered."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QByteArray, QMimeData, QPointF, Qt
+from PySide6.QtGui import QCursor, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit
+
+from app.ui.canvas.viewer import OPERATOR_MIME
+from designer.graph import frames
+from designer.graph.graph import Graph
+from designer.graph.model import Frame, Layer, Source
+from designer.operators.fixes import fixes
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    window = kit.open_window(qtbot, tmp_path)
+    kit.show(window, kit.small_graph())
+    window.canvas.viewer.zoom_by(0.6 / window.canvas.viewer.zoom)
+    window.canvas.viewer.centerOn(520, 200)
+    QApplication.processEvents()
+    return window
+
+
+def covered(window) -> list[tuple[str, str]]:
+    """Pairs of layers that lie on each other."""
+    areas = {n: window.canvas.projection.entry(n).area() for n in window.context.document.graph.layers}
+    names = sorted(areas)
+    return [(a, b) for a in names for b in names if a < b and areas[a].intersects(areas[b])]
+
+
+def drop(window, type_name: str, place: QPointF) -> None:
+    """An operator of the palette, dropped."""
+    viewer = window.canvas.viewer
+    data = QMimeData()
+    data.setData(OPERATOR_MIME, QByteArray(type_name.encode()))
+    event = QDropEvent(
+        QPointF(kit.at(window.canvas, place)),
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    viewer.dropEvent(event)
+
+
+def search(window, text: str) -> None:
+    """Space, a search and Return."""
+    kit.press(window, "Space")
+    line = window.findChild(QLineEdit, "quick_add.text")
+    QTest.keyClicks(line, text)
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    QApplication.processEvents()
+
+
+def test_a_dropped_operator_is_centred_on_the_pointer(window):
+    drop(window, "pooling", QPointF(480, 400))
+    box = window.canvas.projection["pooling_0"].box()
+    assert (box.center() - QPointF(480, 400)).manhattanLength() <= 16
+
+
+def test_an_operator_dropped_on_a_link_is_centred_on_it_and_pushes_what_is_behind(window):
+    graph = window.context.document.graph
+    link = window.canvas.projection.link("cat", 0)
+    middle = link.path().pointAtPercent(0.5)
+    before = {n: graph[n].position for n in graph.layers}
+    drop(window, "identity", middle)
+    items = window.canvas.projection
+    assert graph["cat"].inputs[0] == Source("identity_0")
+    assert abs(items["identity_0"].box().center().y() - middle.y()) <= 8
+    assert not covered(window)
+    assert items["identity_0"].box().left() > items["conv"].box().right()
+    assert items["cat"].box().left() > items["identity_0"].box().right()
+    run = graph["cat"].position[0] - before["cat"][0]
+    assert run > 0
+    assert graph["out"].position == (before["out"][0] + run, before["out"][1])
+    assert graph["free"].position == before["free"]
+    window.context.undo()
+    assert {n: graph[n].position for n in graph.layers} == before  # one step
+
+
+def test_a_free_layer_dropped_on_a_link_makes_room_too(window):
+    canvas = window.canvas
+    link = canvas.projection.link("cat", 0)
+    centre = canvas.projection["free"].box().center()
+    middle = link.path().pointAtPercent(0.5)
+    grip = kit.node(canvas, "free")
+    kit.drag(canvas, grip, grip + kit.at(canvas, middle) - kit.at(canvas, centre))
+    assert window.context.document.graph["cat"].inputs[0] == Source("free")
+    assert not covered(window)
+    assert abs(canvas.projection["free"].box().center().y() - middle.y()) <= 8
+
+
+def test_frames_grow_with_what_is_pushed_in_them(window):
+    document = window.context.document
+    frame = Frame("f", "End", rect=(600, -64, 560, 240))
+    document.do(lambda g: frames.set_frame(g, "f", frame))
+    drop(window, "identity", window.canvas.projection.link("cat", 0).path().pointAtPercent(0.5))
+    run = document.graph["cat"].position[0] - 640
+    assert document.graph.frames["f"].rect == (600 + run, -64, 560, 240)
+
+
+def test_the_search_connects_to_the_selected_layer(window):
+    QCursor.setPos(0, 0)
+    window.context.select(("free",))
+    search(window, "pool")
+    graph = window.context.document.graph
+    assert graph["pooling_0"].inputs == (Source("free"),)
+    assert window.context.selection == ("pooling_0",)
+    assert not covered(window)
+    window.context.select(("free",))
+    search(window, "pool")
+    assert graph["pooling_1"].inputs == (Source("free"),)
+    assert not covered(window)
+
+
+def test_the_search_goes_into_the_link_under_the_pointer(window):
+    canvas = window.canvas
+    middle = canvas.projection.link("out", 0).path().pointAtPercent(0.5)
+    QCursor.setPos(canvas.viewer.viewport().mapToGlobal(kit.at(canvas, middle)))
+    window.context.select(("free",))
+    search(window, "identity")
+    assert window.context.document.graph["out"].inputs == (Source("identity_0"),)
+    assert not covered(window)
+
+
+def test_copies_are_pasted_at_the_pointer_and_cover_nothing(window):
+    canvas = window.canvas
+    window.context.select(("conv", "cat"))
+    kit.press(window, "Ctrl+C")
+    place = QPointF(480, 400)
+    QCursor.setPos(canvas.viewer.viewport().mapToGlobal(kit.at(canvas, place)))
+    kit.press(window, "Ctrl+V")
+    first = window.context.selection
+    assert set(first) == {"conv_0", "cat_0"}
+    boxes = [canvas.projection[n].box() for n in first]
+    assert (boxes[0].united(boxes[1]).center() - place).manhattanLength() <= 32
+    kit.press(window, "Ctrl+V")
+    kit.press(window, "Ctrl+D")
+    assert len(window.context.document.graph) == 5 + 2 + 2 + 2
+    assert not covered(window)
+    kit.press(window, "Ctrl+Z")
+    assert len(window.context.document.graph) == 9
+
+
+def test_a_fix_that_inserts_a_layer_covers_nothing(window):
+    graph = Graph(
+        [
+            Layer("in", "input", (0, 0), params={"dims": "16x16x3"}),
+            Layer("conv", "convolution", (240, 0), (Source("in"),), {"features": "8"}),
+            Layer("add", "element_wise", (480, 0), (Source("in"), Source("conv"))),
+            Layer("out", "output", (720, 0), (Source("add"),)),
+        ]
+    )
+    kit.show(window, graph)
+    document = window.context.document
+    (finding,) = document.inference.states["add"].diagnostics
+    found = [
+        fix
+        for fix in fixes(document.graph, document.registry, document.inference, finding)
+        if "onvolution" in fix.title
+    ]
+    assert found
+    document.do(found[0].edit)
+    assert not covered(window)
