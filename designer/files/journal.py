@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -105,7 +106,7 @@ class Journal:
             self._in_thread(self._write_base, self._start)
             self._start = None
         elif self._size > self._compact_at:
-            self._compact_at = self._size + COMPACT_BYTES
+            self._compact_at = sys.maxsize  # one at a time: `size` counts the bytes of the file that is replaced
             state, settings, number, size = Snapshot.of(self._graph), dict(self._settings), self._count, self._size
             self._in_thread(self._compact, size, self._header(), lambda: state.line(number, settings))
 
@@ -256,8 +257,10 @@ class Journal:
                 self._stream, stream = stream, self._stream
                 self._size = len(data) + len(tail)
                 self._compact_at = self._size + COMPACT_BYTES
-        except OSError:
-            pass  # the long journal is as good: where an open file cannot be replaced it stays
+        except OSError:  # the long journal is as good: where an open file cannot be replaced it stays
+            with self._mutex:
+                if self._file == file:
+                    self._compact_at = self._size + COMPACT_BYTES
         finally:
             if stream >= 0:
                 os.close(stream)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from designer.files import journal as journal_module
 from designer.files.document import write_document
 from designer.files.safekeeping import Safekeeping
 from designer.files.watching import digest_of
@@ -79,12 +80,11 @@ def work(seed: int, document: Path, journal: Path, tell: int) -> None:
     graph = parse_document(data, validate=False).graph
     assert graph is not None
     history = History(graph)
+    journal_module.COMPACT_BYTES = 3000 + seed % 3 * 4000  # so that it is written anew now and then
     keeping = Safekeeping(history, document, digest_of(data), folder=journal)
-    keeping.journal._compact_at = 3000 + seed % 3 * 4000  # so that it is written anew now and then
     for number, saves in enumerate(gestures(history, seed), 1):
         if saves:
             keeping.save(document)
-            keeping.journal._compact_at = 3000 + seed % 3 * 4000
         os.write(tell, b"%d\n" % number)
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -63,6 +67,39 @@ class Desk:
         self.journal.abandon()
 
 
+class HeldThread:
+    """A thread of the journal that does its work when the test says so."""
+
+    made: ClassVar[list[HeldThread]] = []
+
+    def __init__(self, target, name: str, daemon: bool) -> None:
+        self.work = target
+        self.made.append(self)
+
+    def start(self) -> None:
+        pass
+
+    def join(self) -> None:
+        pass
+
+
+@pytest.fixture
+def held(monkeypatch) -> list[HeldThread]:
+    """The journal's threads, none of which has begun."""
+    monkeypatch.setattr(HeldThread, "made", [])
+    monkeypatch.setattr(journal_module, "threading", SimpleNamespace(Thread=HeldThread, RLock=threading.RLock))
+    return HeldThread.made
+
+
+@pytest.fixture(autouse=True)
+def no_descriptor_stays() -> Iterator[None]:
+    """Every journal is closed, so that other tests can count descriptors."""
+    folder = Path("/proc/self/fd")
+    before = sorted(folder.iterdir()) if folder.exists() else []
+    yield
+    assert (sorted(folder.iterdir()) if folder.exists() else []) == before
+
+
 @pytest.fixture
 def desk(tmp_path) -> Desk:
     return Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
@@ -77,6 +114,7 @@ def test_nothing_is_written_before_the_first_change_or_beside_the_document(desk,
     desk.do(lambda g: commands.move_layers(g, {"n1": (16, 32)}))
     assert [f.suffix for f in files(desk.folder)] == [ENDING]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["journal", "net.xml"]
+    desk.crash()
 
 
 def test_every_kind_of_change_comes_back(desk, tmp_path):
@@ -136,11 +174,11 @@ def test_undo_and_redo_are_recorded(desk):
     found.release()
 
 
-def test_random_work_comes_back(tmp_path):
+def test_random_work_comes_back(tmp_path, monkeypatch):
     """Adding, removing, moving, renaming, undo and redo in any order; also across a new beginning of the journal."""
     chance = random.Random(4)
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 2000)
     desk = Desk(tmp_path / "journal", chain(30), tmp_path / "net.xml")
-    desk.journal._compact_at = 4000
     for number in range(300):
         names = [n for n in desk.graph.layers if n != "in"]
         name = chance.choice(names)
@@ -159,7 +197,6 @@ def test_random_work_comes_back(tmp_path):
                 (desk.history.undo if chance.random() < 0.6 else desk.history.redo)()
         if number % 50 == 49:
             desk.journal.wait()
-            desk.journal._compact_at = min(desk.journal._compact_at, desk.journal._size + 2000)
     desk.crash()
     assert len(files(desk.folder)) == 1
     (found,) = unfinished(desk.folder)
@@ -172,16 +209,21 @@ def test_a_large_record_is_written_by_a_thread_before_the_next_one(tmp_path, mon
     desk = Desk(tmp_path / "journal", chain(1000), tmp_path / "net.xml")
     names = [n for n in desk.graph.layers if n != "in"]
     began = []
-    real = Journal._write
-    monkeypatch.setattr(Journal, "_write", lambda *given: (began.append(threading.current_thread()), real(*given)))
+    real = os.write
+
+    def write(stream: int, data: bytes) -> int:
+        began.append(threading.current_thread().name)
+        return real(stream, data)
+
+    monkeypatch.setattr(journal_module.os, "write", write)
     for number in range(4):
         desk.do(lambda g, n=number: commands.set_params(g, {m: {"features": str(n + 9)} for m in names}))
         desk.do(lambda g, n=number: commands.set_params(g, {"n5": {"features": str(n + 50)}}))
     desk.history.undo()
     desk.history.undo()
     desk.crash()
-    assert len(began) == 6  # four, the one that was undone, and the base
-    assert threading.main_thread() not in began
+    assert began.count("layerwright-journal") == 6  # four, the one that was undone, and the base
+    assert began.count(threading.main_thread().name) == 6  # the header and what is small
     (file,) = files(desk.folder)
     numbers = [record["n"] for part in lines(file.read_bytes()) if "n" in (record := read_line(part))]
     assert numbers == list(range(1, 11))
@@ -353,16 +395,13 @@ def test_saving_ends_the_journal_and_the_next_change_begins_another(desk):
     found.release()
 
 
-def test_what_the_thread_still_does_for_a_saved_state_stays_out_of_the_next_journal(desk, monkeypatch):
-    waiting = []
-    monkeypatch.setattr(Journal, "_in_thread", lambda self, work, *given: waiting.append((work, self._file, *given)))
+def test_what_the_thread_still_does_for_a_saved_state_stays_out_of_the_next_journal(desk, held):
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
     data = write_document(desk.graph)
     desk.path.write_bytes(data)
     desk.journal.saved(desk.path, sha256(data).hexdigest())
     desk.do(lambda g: commands.set_params(g, {"n2": {"features": "17"}}))
-    work, *given = waiting[0]
-    work(*given)  # the base of what was open before the save comes only now
+    held[0].work()  # the base of what was open before the save comes only now
     desk.crash()
     (found,) = unfinished(desk.folder)
     assert found.graph == desk.graph
@@ -373,9 +412,10 @@ def test_work_on_a_file_with_the_longest_name_comes_back(tmp_path):
     desk = Desk(tmp_path / "journal", chain(), tmp_path / f"{'n' * 251}.xml")
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
     desk.crash()
-    [found] = unfinished(desk.folder)
+    (found,) = unfinished(desk.folder)
     assert found.path == desk.path
     assert found.graph == desk.graph
+    found.release()
 
 
 def test_what_was_saved_or_undone_is_not_offered(desk):
@@ -448,38 +488,38 @@ def test_a_full_disk_is_told_once_and_saving_starts_again(desk, monkeypatch):
     desk.crash()
 
 
-def test_the_journal_is_written_anew_when_it_grows(tmp_path):
+def test_the_journal_is_written_anew_when_it_grows(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 20_000)
     desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
-    desk.journal._compact_at = 20_000
-    before = None
-    for number in range(2000):
+    changes = {"precision": ("fp32", "fp16"), "random_seed": (None, 0)}
+    desk.do(lambda g: Edit("Settings", settings=changes))
+    sizes = []
+    for number in range(400):
         desk.do(lambda g, n=number: commands.set_params(g, {"n1": {"features": str(n + 1)}}))
-        if desk.journal._compact_at != 20_000 and before is None:
-            before = desk.journal._size
-            desk.journal.wait()
-            break
-    desk.do(lambda g: commands.set_params(g, {"n2": {"features": "5"}}))
-    assert desk.journal._size < before / 2
+        desk.journal.wait()
+        (file,) = files(desk.folder)
+        sizes.append(file.stat().st_size)
+    assert sum(after < before / 2 for before, after in pairwise(sizes)) >= 2
+    assert max(sizes) < 30_000
     desk.crash()
     assert len(files(desk.folder)) == 1
     (found,) = unfinished(desk.folder)
     assert found.graph == desk.graph
+    assert found.settings == {"precision": "fp16", "random_seed": 0}
     found.release()
 
 
-def test_the_base_of_the_opening_may_come_after_a_newer_one(tmp_path, monkeypatch):
+def test_the_base_of_the_opening_may_come_after_a_newer_one(tmp_path, held, monkeypatch):
     """Where gestures are faster than the threads, the new file takes the old base over among the records since."""
-    waiting = []
-    monkeypatch.setattr(Journal, "_in_thread", lambda self, work, *given: waiting.append((work, self._file, *given)))
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 2000)
     desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
-    desk.journal._compact_at = 2000
     number = 0
-    while len(waiting) < 2:
+    while len(held) < 2:
         number += 1
         desk.do(lambda g, n=number: commands.set_params(g, {f"n{n % 4 + 1}": {"features": str(n)}}))
     desk.do(lambda g: commands.set_params(g, {"in": {"dims": "8x8x3"}}))
-    for work, *given in waiting:
-        work(*given)
+    for thread in held[:2]:
+        thread.work()
     desk.do(lambda g: commands.set_params(g, {"in": {"dims": "9x9x3"}}))
     desk.crash()
     (file,) = files(desk.folder)
