@@ -162,7 +162,7 @@ class ChangeSet:
                     reconfigured.add(name)
                 if _place(before) != _place(after):
                     moved.add(name)
-                if before.attributes != after.attributes:
+                if (before.attributes, before.children) != (after.attributes, after.children):
                     redrawn.add(name)
         return cls(
             frozenset(added),

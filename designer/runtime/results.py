@@ -27,8 +27,7 @@ def layer_text(layer: Layer) -> tuple[object, ...]:
     """Everything about a layer that its result depends on."""
     spec = layer.activation
     attached = None if spec is None else (spec.type, sorted(spec.params.items()))
-    inputs = [str(s) for s in layer.inputs]
-    return (layer.name, layer.type, inputs, sorted(layer.params.items()), attached, layer.weights_of)
+    return (layer.name, layer.type, layer.inputs, sorted(layer.params.items()), attached, layer.weights_of)
 
 
 class WeightPrints:
