@@ -135,10 +135,23 @@ class _Reader:
             case ast.Constant(value=value):
                 return ("=number", self.number(node, value))
             case ast.Name(id=name):
-                if name not in self.names:
-                    raise self.error(node, f"'{name}' is not known", f"use {', '.join(self.names)}")
-                self.used.add(name)
-                return ("=name", name)
+                return self.name(node, name)
+            case ast.Call():
+                return self.call(node, down)
+            case ast.UnaryOp() | ast.BinOp() | ast.Compare():
+                return self.operation(node, down)
+            case ast.Attribute() | ast.Subscript():
+                raise self.error(node, "dots and square brackets are not allowed")
+        raise self.error(node, f"{_SAY.get(type(node), 'this')} is not allowed")
+
+    def name(self, node: ast.AST, name: str) -> tuple[Any, ...]:
+        if name not in self.names:
+            raise self.error(node, f"'{name}' is not known", f"use {', '.join(self.names)}")
+        self.used.add(name)
+        return ("=name", name)
+
+    def operation(self, node: ast.expr, down: int) -> tuple[Any, ...]:
+        match node:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return ("negative", (self.read(operand, down),))
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
@@ -147,12 +160,8 @@ class _Reader:
                 return (_BINARY[type(operator)], (self.read(left, down), self.read(right, down)))
             case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARE:
                 return (_COMPARE[type(operator)], (self.read(left, down), self.read(right, down)))
-            case ast.Compare():
+            case ast.Compare(ops=[_, _, *_]):
                 raise self.error(node, "only one comparison at a time", "write (a > 0) * (a < 1)")
-            case ast.Call():
-                return self.call(node, down)
-            case ast.Attribute() | ast.Subscript():
-                raise self.error(node, "dots and square brackets are not allowed")
         raise self.error(node, f"{_SAY.get(type(node), 'this')} is not allowed")
 
     def number(self, node: ast.AST, value: object) -> float:

@@ -63,6 +63,18 @@ def layers_with(network: Network, role: Role) -> list[str]:
 def run_network(request: RunRequest) -> Iterator[str]:
     """Run and write files; yields one line of text for each thing that was done."""
     network = open_network(request.document)
+    _check_request(network, request)
+    weights = load_weights_for(network, request.weights, request.seed)
+    options = with_trust(network, request.options, request.trust)
+    session = Session(network.graph, network.registry, weights, options)
+    if any(moves(path) for path in request.inputs.values()):
+        yield from _run_frames(session, request)
+    else:
+        yield from _run_once(session, request)
+
+
+def _check_request(network: Network, request: RunRequest) -> None:
+    """Raise DiagnosticError for layers that are not there, inputs without a file, and files that cannot be written."""
     training = network.training
     written = [name for name, _ in request.outputs]
     absent = [name for name in (*request.inputs, *written) if name in training]
@@ -84,12 +96,9 @@ def run_network(request: RunRequest) -> Iterator[str]:
             )
         )
     _check_files(request)
-    weights = load_weights_for(network, request.weights, request.seed)
-    options = with_trust(network, request.options, request.trust)
-    session = Session(network.graph, network.registry, weights, options)
-    if any(moves(path) for path in request.inputs.values()):
-        yield from _run_frames(session, request)
-        return
+
+
+def _run_once(session: Session, request: RunRequest) -> Iterator[str]:
     for name, path in request.inputs.items():
         session.set_input_file(name, path)
     sources = [(Source.parse(name), path) for name, path in request.captures]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
@@ -163,17 +163,8 @@ class _Reader:
 
     def take(self, name: str, text: str, line: int) -> None:
         """Understand one setting, or keep it."""
-        for prefix, key, convert in (
-            (_INPUTS, "input_files", self._file),
-            (_OUTPUTS, "output_files", self._file),
-            (_SECTIONS, "profiling_sections", _switch),
-        ):
-            if name.startswith(prefix):
-                if text or convert is _switch:
-                    table = self.values.setdefault(key, {})
-                    assert isinstance(table, dict)
-                    table[name[len(prefix) :]] = convert(text)
-                return
+        if self._take_entry(name, text):
+            return
         if name == f"{_GENERAL}weights":
             self.values["weights"] = self._file(text)
         elif name == f"{_INFERENCE}enableProfiling":
@@ -185,15 +176,33 @@ class _Reader:
         elif name == f"{_GENERAL}backend":
             self._engine(text, line)
         elif name in _CHOICES:
-            key, choices = _CHOICES[name]
-            if text in choices:
-                self.values[key] = text
-            else:
-                self._add("bad-setting", f"'{text[:40]}' is no {key}; {choices[0]} is used", line, ", ".join(choices))
+            self._choice(*_CHOICES[name], text, line)
         elif not self._old and name:
-            extra = self.values.setdefault("extra", {})
-            assert isinstance(extra, dict)
-            extra[name] = text
+            self._put("extra", name, text)
+
+    def _take_entry(self, name: str, text: str) -> bool:
+        """Understand a setting that is an entry of a table: of an input, an output or a section; False for any other."""
+        for prefix, key, convert in (
+            (_INPUTS, "input_files", self._file),
+            (_OUTPUTS, "output_files", self._file),
+            (_SECTIONS, "profiling_sections", _switch),
+        ):
+            if name.startswith(prefix):
+                if text or convert is _switch:
+                    self._put(key, name[len(prefix) :], convert(text))
+                return True
+        return False
+
+    def _put(self, key: str, name: str, value: object) -> None:
+        table = self.values.setdefault(key, {})
+        assert isinstance(table, dict)
+        table[name] = value
+
+    def _choice(self, key: str, choices: Sequence[str], text: str, line: int) -> None:
+        if text in choices:
+            self.values[key] = text
+        else:
+            self._add("bad-setting", f"'{text[:40]}' is no {key}; {choices[0]} is used", line, ", ".join(choices))
 
     def _engine(self, text: str, line: int) -> None:
         if self._old:  # that tool's back ends are not ours

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.model import Foreign, Frame, Layer
 from designer.graph.template import INSTANCE, PARAMETER, Template, closure
+
+Value = TypeVar("Value")
 
 
 class Graph:
@@ -137,41 +140,38 @@ class Graph:
     def loops(self, names: Iterable[str]) -> set[str]:
         """Those of `names` that depend on their own output, by links among `names`."""
         members = {n for n in names if n in self._layers}
-        index: dict[str, int] = {}
-        low: dict[str, int] = {}
-        stack: list[str] = []
-        open_: set[str] = set()
         found: set[str] = set()
-        for start in members:  # Tarjan's components, without recursion
-            if start in index:
+        placed: set[str] = set()
+        for start in reversed(self._finished(members)):  # Kosaraju's components, without recursion
+            if start in placed:
                 continue
-            work = [(start, iter(self._inside(start, members)))]
-            index[start] = low[start] = len(index)
-            stack.append(start)
-            open_.add(start)
+            placed.add(start)
+            component = [start]
+            for name in component:  # it grows while it is walked
+                fresh = [p for p in self._layers[name].producers() if p in members and p not in placed]
+                placed.update(fresh)
+                component += fresh
+            if len(component) > 1 or start in self._layers[start].producers():
+                found.update(component)
+        return found
+
+    def _finished(self, members: set[str]) -> list[str]:
+        """`members` in the order in which a depth-first walk along the links is done with them."""
+        seen: set[str] = set()
+        done: list[str] = []
+        for start in members:
+            work = [(start, iter(self._inside(start, members)))] if start not in seen else []
+            seen.add(start)
             while work:
                 name, rest = work[-1]
-                step = next(rest, None)
+                step = next((n for n in rest if n not in seen), None)
                 if step is None:
+                    done.append(name)
                     work.pop()
-                    if work:
-                        parent = work[-1][0]
-                        low[parent] = min(low[parent], low[name])
-                    if low[name] == index[name]:
-                        component: list[str] = []
-                        while not component or component[-1] != name:
-                            component.append(stack.pop())
-                        open_.difference_update(component)
-                        if len(component) > 1 or name in self._consumers.get(name, ()):
-                            found.update(component)
-                elif step not in index:
-                    index[step] = low[step] = len(index)
-                    stack.append(step)
-                    open_.add(step)
+                else:
+                    seen.add(step)
                     work.append((step, iter(self._inside(step, members))))
-                elif step in open_:
-                    low[name] = min(low[name], index[step])
-        return found
+        return done
 
     def _inside(self, name: str, members: set[str]) -> list[str]:
         return [n for n in self._consumers.get(name, ()) if n in members]
@@ -220,36 +220,26 @@ class Graph:
 
     def apply(self, edit: Edit) -> ChangeSet:
         """Make `edit` true: put its `after` values. Returns what changed. Raises ValueError when `before` differs."""
-        for name, (before, _) in edit.layers.items():
-            if self._layers.get(name) != before:
-                raise ValueError(f"edit '{edit.title}' does not fit: layer '{name}' is not what it was")
-        for name, (_, after) in edit.layers.items():
-            if after is not None and after.name != name:
-                raise ValueError(f"edit '{edit.title}' stores layer '{after.name}' under '{name}'")
-        for name, (template, _) in edit.templates.items():
-            if self.templates.get(name) != template:
-                raise ValueError(f"edit '{edit.title}' does not fit: template '{name}' is not what it was")
+        self._check(edit)
         for name, (before, after) in edit.layers.items():
             if after is not None:
                 self._put(after)
             elif before is not None:
                 self._drop(name)
-        for key, (_, text) in edit.properties.items():
-            if text is None:
-                self.properties.pop(key, None)
-            else:
-                self.properties[key] = text
-        for frame_id, (_, frame) in edit.frames.items():
-            if frame is None:
-                self.frames.pop(frame_id, None)
-            else:
-                self.frames[frame_id] = frame
-        for name, (_, template) in edit.templates.items():
-            if template is None:
-                self.templates.pop(name, None)
-            else:
-                self.templates[name] = template
+        _replace(self.properties, edit.properties)
+        _replace(self.frames, edit.frames)
+        _replace(self.templates, edit.templates)
         return ChangeSet.of(edit)
+
+    def _check(self, edit: Edit) -> None:
+        for name, (before, after) in edit.layers.items():
+            if self._layers.get(name) != before:
+                raise ValueError(f"edit '{edit.title}' does not fit: layer '{name}' is not what it was")
+            if after is not None and after.name != name:
+                raise ValueError(f"edit '{edit.title}' stores layer '{after.name}' under '{name}'")
+        for name, (template, _) in edit.templates.items():
+            if self.templates.get(name) != template:
+                raise ValueError(f"edit '{edit.title}' does not fit: template '{name}' is not what it was")
 
     def _put(self, layer: Layer) -> None:
         old = self._layers.get(layer.name)
@@ -268,3 +258,12 @@ class Graph:
             del readers[layer.name]
             if not readers:
                 del self._consumers[producer]
+
+
+def _replace(present: dict[str, Value], changed: Mapping[str, tuple[Value | None, Value | None]]) -> None:
+    """Put the values after an edit; None removes one."""
+    for key, (_, value) in changed.items():
+        if value is None:
+            present.pop(key, None)
+        else:
+            present[key] = value

@@ -6,7 +6,7 @@ document, with which the instances follow when ports change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from designer.graph.commands import paste, set_params
@@ -219,55 +219,14 @@ def dissolve(graph: Graph, instance: str) -> Edit:
                 remedy="choose a layer of the type 'template' whose template exists",
             )
         )
-    inside = {item.name: item for item in template.layers}
-    ports = template.inputs
-    x, y = layer.position
-    left = min((item.position[0] for item in template.layers), default=0)
-    top = min((item.position[1] for item in template.layers), default=0)
-
-    def outer(source: Source | None, kept: bool = True) -> Source | None:
-        """What a source inside of the template is outside; ports with an activation are `kept` as layers."""
-        seen = set()
-        while source is not None and inside.get(source.layer) is not None and source.layer not in seen:
-            seen.add(source.layer)
-            item = inside[source.layer]
-            if item.activation is not None and item.type in (INPUT, OUTPUT) and kept:
-                return Source(f"{instance}.{item.name}")
-            if item.type == INPUT:
-                index = ports.index(item.name)
-                return layer.inputs[index] if index < len(layer.inputs) else None
-            if item.type != OUTPUT:
-                return Source(f"{instance}.{source.layer}", source.port)
-            source = item.inputs[0] if item.inputs else None
-        return None
-
-    edits: Layers = {instance: (layer, None)}
-    for item in template.layers:
-        port = item.type in (INPUT, OUTPUT)
-        if port and item.activation is None:
-            continue
-        name = f"{instance}.{item.name}"
-        rule = check_layer_name(name)
-        if rule is not None:
-            raise DiagnosticError(Diagnostic("bad-name", rule, layer=instance, remedy="rename the instance first"))
-        if name in graph:
-            raise DiagnosticError(
-                Diagnostic(
-                    "duplicate-name", f"the name '{name}' is taken", layer=name, remedy="rename that layer first"
-                )
-            )
-        position = (x + item.position[0] - left, y + item.position[1] - top)
-        read = (outer(Source(item.name), kept=False),) if item.type == INPUT else tuple(outer(s) for s in item.inputs)
-        made = replace(item, name=name, inputs=_trim(read), position=position)
-        edits[name] = (None, replace(made, type="identity", params={}) if port else made)
-    results = {port: outer(Source(port)) for port in template.outputs}
+    copies = _Copies(graph, layer, template)
+    edits: Layers = {instance: (layer, None), **{copy.name: (None, copy) for copy in copies.layers()}}
+    results = {port: copies.outer(Source(port)) for port in template.outputs}
     first = template.outputs[0] if template.outputs else ""
     if layer.activation is not None:
         source = results.get(first)
-        edits[instance] = (
-            layer,
-            replace(layer, type="identity", params={}, inputs=(source,) if source is not None else ()),
-        )
+        inputs = (source,) if source is not None else ()
+        edits[instance] = (layer, replace(layer, type="identity", params={}, inputs=inputs))
         results[first] = Source(instance)
     for consumer in graph.consumers(instance):
         reader = graph[consumer]
@@ -275,12 +234,72 @@ def dissolve(graph: Graph, instance: str) -> Edit:
             results.get(s.port or first) if s is not None and s.layer == instance else s for s in reader.inputs
         )
         edits[consumer] = (reader, replace(reader, inputs=_trim(sources)))
-    frames: dict[str, tuple[Frame | None, Frame | None]] = {}
-    for frame in template.frames:
-        frame_id = unique_name("frame", {*graph.frames, *frames})
-        rect = (x + frame.rect[0] - left, y + frame.rect[1] - top, *frame.rect[2:])
-        frames[frame_id] = (None, replace(frame, id=frame_id, rect=rect))
-    return Edit(f"Dissolve {instance}", edits, frames=frames)
+    return Edit(f"Dissolve {instance}", edits, frames=copies.frames())
+
+
+class _Copies:
+    """The layers and frames of a template as they are in the place of one of its instances."""
+
+    def __init__(self, graph: Graph, instance: Layer, template: Template) -> None:
+        self._graph = graph
+        self._instance = instance
+        self._template = template
+        self._inside = {item.name: item for item in template.layers}
+        self._ports = template.inputs
+        self._right = instance.position[0] - min((item.position[0] for item in template.layers), default=0)
+        self._down = instance.position[1] - min((item.position[1] for item in template.layers), default=0)
+
+    def outer(self, source: Source | None, kept: bool = True) -> Source | None:
+        """What a source inside of the template is outside; ports with an activation are `kept` as layers."""
+        seen = set()
+        while source is not None and source.layer in self._inside and source.layer not in seen:
+            seen.add(source.layer)
+            item = self._inside[source.layer]
+            if item.type not in (INPUT, OUTPUT):
+                return Source(self._name(item), source.port)
+            if item.activation is not None and kept:
+                return Source(self._name(item))
+            if item.type == INPUT:
+                index = self._ports.index(item.name)
+                return self._instance.inputs[index] if index < len(self._instance.inputs) else None
+            source = item.inputs[0] if item.inputs else None
+        return None
+
+    def layers(self) -> Iterator[Layer]:
+        """Copies of all layers but ports, of which those with an activation become identity layers.
+
+        Raises DiagnosticError for a name that is too long or taken.
+        """
+        for item in self._template.layers:
+            if item.type not in (INPUT, OUTPUT):
+                yield self._copy(item)
+            elif item.activation is not None:
+                yield replace(self._copy(item), type="identity", params={})
+
+    def frames(self) -> dict[str, tuple[Frame | None, Frame | None]]:
+        found: dict[str, tuple[Frame | None, Frame | None]] = {}
+        for frame in self._template.frames:
+            frame_id = unique_name("frame", {*self._graph.frames, *found})
+            rect = (frame.rect[0] + self._right, frame.rect[1] + self._down, *frame.rect[2:])
+            found[frame_id] = (None, replace(frame, id=frame_id, rect=rect))
+        return found
+
+    def _copy(self, item: Layer) -> Layer:
+        name = self._name(item)
+        rule = check_layer_name(name)
+        if rule is not None:
+            remedy = "rename the instance first"
+            raise DiagnosticError(Diagnostic("bad-name", rule, layer=self._instance.name, remedy=remedy))
+        if name in self._graph:
+            message = f"the name '{name}' is taken"
+            raise DiagnosticError(Diagnostic("duplicate-name", message, layer=name, remedy="rename that layer first"))
+        read = [Source(item.name)] if item.type == INPUT else item.inputs
+        inputs = tuple(self.outer(source, kept=item.type != INPUT) for source in read)
+        place = (item.position[0] + self._right, item.position[1] + self._down)
+        return replace(item, name=name, inputs=_trim(inputs), position=place)
+
+    def _name(self, item: Layer) -> str:
+        return f"{self._instance.name}.{item.name}"
 
 
 def dissolve_all(graph: Graph, names: Sequence[str]) -> Edit:

@@ -118,30 +118,28 @@ def _border(size: tuple[int, int], wanted: tuple[int, int]) -> dict[str, str]:
 
 def _match_channels(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
     """One input gets as many channels as another: by the features of what makes it, or by a convolution between."""
-    channels = {a.at: c for a in arrivals if (c := _channels(a.type)) is not None}
-    if len(set(channels.values())) < 2:
-        return
-    for target in arrivals:
-        for a in arrivals:
-            wanted, present = channels.get(target.at), channels.get(a.at)
-            if wanted is None or present is None or wanted == present:
-                continue
-            maker = _maker(case, a.source.layer)
-            if maker is not None:
-                title = f"Set the features of '{maker.name}' to {wanted}, as '{target.source}' has"
-                yield Idea(title, case.set_param(maker, "features", str(wanted)))
-    for target in arrivals:
-        for a in arrivals:
-            wanted, present = channels.get(target.at), channels.get(a.at)
-            if wanted is None or present is None or wanted == present or a.type is None:
-                continue
-            if a.type.rank == 4:
-                params = {"features": str(wanted), "kernel": "1x1"}
-                title = f"Insert a 1x1 convolution that gives '{a.source}' {wanted} channels"
-                yield Idea(title, case.insert(layer, Between(a.at, "convolution", params)))
-            elif a.type.rank == 2:
-                title = f"Insert a fully connected layer that gives '{a.source}' {wanted} values"
-                yield Idea(title, case.insert(layer, Between(a.at, "fully_connected", {"features": str(wanted)})))
+    pairs = list(_other_channels(arrivals))
+    for target, arrival, wanted in pairs:
+        maker = _maker(case, arrival.source.layer)
+        if maker is not None:
+            title = f"Set the features of '{maker.name}' to {wanted}, as '{target.source}' has"
+            yield Idea(title, case.set_param(maker, "features", str(wanted)))
+    for _, arrival, wanted in pairs:
+        rank = arrival.type.rank if arrival.type is not None else 0
+        if rank == 4:
+            params = {"features": str(wanted), "kernel": "1x1"}
+            title = f"Insert a 1x1 convolution that gives '{arrival.source}' {wanted} channels"
+            yield Idea(title, case.insert(layer, Between(arrival.at, "convolution", params)))
+        elif rank == 2:
+            title = f"Insert a fully connected layer that gives '{arrival.source}' {wanted} values"
+            yield Idea(title, case.insert(layer, Between(arrival.at, "fully_connected", {"features": str(wanted)})))
+
+
+def _other_channels(arrivals: list[Arrival]) -> Iterator[tuple[Arrival, Arrival, int]]:
+    """Pairs of inputs with different numbers of channels, with the number of the first one."""
+    known = [(a, c) for a in arrivals if (c := _channels(a.type)) is not None]
+    for target, wanted in known:
+        yield from ((target, arrival, wanted) for arrival, present in known if present != wanted)
 
 
 def _channels(tensor: TensorType | None) -> int | None:
@@ -192,30 +190,29 @@ def _ports(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
         if port.dtypes and arrival.type.dtype not in port.dtypes:
             for wanted in port.dtypes:
                 yield _cast(case, layer, arrival, wanted)
-        ranks = (port.rank,) if isinstance(port.rank, int) else port.rank
-        if ranks is None or arrival.type.rank in ranks:
-            continue
-        source = f"'{arrival.source}'"
-        for rank in ranks:
-            if rank < arrival.type.rank:
-                axes = [i for i, d in enumerate(arrival.type.shape) if d == 1 and i][: arrival.type.rank - rank]
-                if len(axes) == arrival.type.rank - rank:
-                    squeezed = {"axes": ",".join(map(str, axes))}
-                    yield Idea(
-                        f"Squeeze {source} to rank {rank}",
-                        case.insert(layer, Between(arrival.at, "squeeze", squeezed)),
-                    )
-                flat = {"start_axis": str(rank - 1), "end_axis": "-1"}
-                yield Idea(f"Flatten {source} to rank {rank}", case.insert(layer, Between(arrival.at, "flatten", flat)))
-            elif rank == arrival.type.rank + 1:
-                added = case.insert(layer, Between(arrival.at, "unsqueeze", {"axis": "1"}))
-                yield Idea(f"Give {source} a new axis 1", added)
-            elif arrival.type.rank >= 2:
-                rest = arrival.type.shape[1:]
-                if all(isinstance(d, int) for d in rest):
-                    shape = ",".join([*map(str, rest), *["1"] * (rank - arrival.type.rank)])
-                    reshaped = case.insert(layer, Between(arrival.at, "reshape", {"shape": shape}))
-                    yield Idea(f"Reshape {source} to rank {rank}", reshaped)
+        for rank in port.ranks:
+            if arrival.type.rank not in port.ranks:
+                yield from _other_rank(case, layer, arrival, arrival.type, rank)
+
+
+def _other_rank(case: Case, layer: Layer, arrival: Arrival, present: TensorType, rank: int) -> Iterator[Idea]:
+    """Layers that give an input another rank."""
+
+    def insert(title: str, kind: str, **params: str) -> Idea:
+        return Idea(title, case.insert(layer, Between(arrival.at, kind, params)))
+
+    source = f"'{arrival.source}'"
+    more = rank - present.rank
+    if more < 0:
+        axes = [i for i, d in enumerate(present.shape) if d == 1 and i][:-more]
+        if len(axes) == -more:
+            yield insert(f"Squeeze {source} to rank {rank}", "squeeze", axes=",".join(map(str, axes)))
+        yield insert(f"Flatten {source} to rank {rank}", "flatten", start_axis=str(rank - 1), end_axis="-1")
+    elif more == 1:
+        yield insert(f"Give {source} a new axis 1", "unsqueeze", axis="1")
+    elif present.rank >= 2 and all(isinstance(d, int) for d in present.shape[1:]):
+        shape = ",".join([*map(str, present.shape[1:]), *["1"] * more])
+        yield insert(f"Reshape {source} to rank {rank}", "reshape", shape=shape)
 
 
 # --- windows, numbers, multiples ---------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class Port:
         Only rank and element type count; the sizes are checked by the operator.
         """
         if not self._takes_rank(tensor):
-            ranks = " or ".join(map(str, self._ranks))
+            ranks = " or ".join(map(str, self.ranks))
             return f"needs rank {ranks} at '{self.name}', not {tensor} (rank {tensor.rank})"
         if self.dtypes and tensor.dtype not in self.dtypes:
             return f"needs {' or '.join(d.value for d in self.dtypes)} at '{self.name}', not {tensor.dtype.value}"
@@ -43,11 +43,12 @@ class Port:
             )
 
     @property
-    def _ranks(self) -> tuple[int, ...]:
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that the port takes; none where it takes any."""
         return (self.rank,) if isinstance(self.rank, int) else self.rank or ()
 
     def _takes_rank(self, tensor: TensorType) -> bool:
-        return not self._ranks or tensor.rank in self._ranks
+        return not self.ranks or tensor.rank in self.ranks
 
 
 def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType]) -> None:

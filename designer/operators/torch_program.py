@@ -214,6 +214,10 @@ class _Walker:
         self.steps.append(Step(layer, target, value, kind))
         return Local(target)
 
+    def add_part(self, layer: str, value: TorchExpr) -> Local:
+        """A step of its own for a part of a layer's expression that is read more than once."""
+        return self._step(layer, self._local(f"{self.layer_locals[layer]}_part"), value)
+
     def _resolve(
         self,
         layer: str,
@@ -238,19 +242,8 @@ class _Walker:
             )
         found = _modules(layer, roots)
         several = len(found) > 1 or bool(found and found[0].name)
-        made: list[Attribute] = []
-        if found:
-            content = {module.name: module for module in found} if several else found[0]
-            made.append(Attribute(attribute, layer, content))
-        held: dict[str, str] = known[1] if known is not None else {}
-        tensors: dict[str, TorchParameter] = {}
-        for node in walk(tuple(roots)):
-            if isinstance(node, TorchParameter):
-                tensors.setdefault(node.name, node)
-        for name, tensor in tensors.items():
-            if name not in held:
-                held[name] = free_identifier(f"{attribute}_{name}", self.attribute_names)
-            made.append(Attribute(held[name], layer, tensor))
+        held = known[1] if known is not None else {}
+        made = self._attributes_of(layer, attribute, found, roots, held, several=several)
         if known is not None:
             check_shared(layer, owner, {a.name: a.content for a in made}, {a.name: a.content for a in self.attributes})
         else:
@@ -259,41 +252,92 @@ class _Walker:
                 key = held.get(weight.torch) or f"{attribute}.{weight.torch}"
                 self.weights.append(BoundWeight(owner, prefix + weight.name, key, weight))
             self.owned[owner, prefix] = (attribute, held)
-        counts = uses(tuple(roots))
-        shared: dict[int, tuple[Any, TorchExpr]] = {}  # by identity; the node is kept so that its id stays its own
+        resolver = _Resolver(self, layer, roots, reads, attribute, held, several=several)
+        return [resolver.resolve(root) for root in roots]
 
-        def resolve(node: Any) -> Any:
-            if isinstance(node, TorchInput):
-                if node.index >= len(reads):
-                    raise DiagnosticError(bad_data(layer, f"it reads input {node.index}, which is not connected"))
-                return reads[node.index]
+    def _attributes_of(
+        self,
+        layer: str,
+        attribute: str,
+        found: Sequence[TorchModule],
+        roots: Sequence[TorchExpr],
+        held: dict[str, str],
+        *,
+        several: bool,
+    ) -> list[Attribute]:
+        """The attributes that hold a layer's modules and tensors; names of tensors that are new go into `held`."""
+        made: list[Attribute] = []
+        if found:
+            made.append(Attribute(attribute, layer, {module.name: module for module in found} if several else found[0]))
+        tensors: dict[str, TorchParameter] = {}
+        for node in walk(tuple(roots)):
             if isinstance(node, TorchParameter):
-                return Held(held[node.name])
-            if isinstance(node, tuple | list):
-                return type(node)(resolve(item) for item in node)
-            if not isinstance(node, TorchExpr):
-                return node
-            if id(node) in shared:
-                return shared[id(node)][1]
-            made = renamed(node)
-            if counts[id(node)] > 1 and not isinstance(node, TorchItem):
-                made = self._step(layer, self._local(f"{self.layer_locals[layer]}_part"), made)
-                shared[id(node)] = (node, made)
-            return made
+                tensors.setdefault(node.name, node)
+        for name, tensor in tensors.items():
+            if name not in held:
+                held[name] = free_identifier(f"{attribute}_{name}", self.attribute_names)
+            made.append(Attribute(held[name], layer, tensor))
+        return made
 
-        def renamed(node: TorchExpr) -> TorchExpr:
-            if isinstance(node, TorchModule):
-                return Submodule(attribute, node.name if several else "", resolve(node.args))
-            if isinstance(node, TorchCall):
-                return replace(node, args=resolve(node.args), kwargs={k: resolve(v) for k, v in node.kwargs.items()})
-            if isinstance(node, TorchMethod):
-                kwargs = {k: resolve(v) for k, v in node.kwargs.items()}
-                return replace(node, target=resolve(node.target), args=resolve(node.args), kwargs=kwargs)
-            if isinstance(node, TorchItem):
-                return replace(node, value=resolve(node.value))
-            raise DiagnosticError(bad_data(layer, f"{type(node).__name__} is not known"))
 
-        return [resolve(root) for root in roots]
+class _Resolver:
+    """Replaces inputs, modules and tensors of a layer's expressions by names; shared parts become steps of their own."""
+
+    def __init__(
+        self,
+        walker: _Walker,
+        layer: str,
+        roots: Sequence[TorchExpr],
+        reads: Sequence[TorchExpr],
+        attribute: str,
+        held: Mapping[str, str],
+        *,
+        several: bool,
+    ) -> None:
+        self._walker = walker
+        self._layer = layer
+        self._reads = reads
+        self._attribute = attribute
+        self._held = held
+        self._several = several
+        self._counts = uses(tuple(roots))
+        self._shared: dict[
+            int, tuple[Any, TorchExpr]
+        ] = {}  # by identity; the node is kept so that its id stays its own
+
+    def resolve(self, node: Any) -> Any:
+        if isinstance(node, TorchInput):
+            if node.index >= len(self._reads):
+                raise DiagnosticError(bad_data(self._layer, f"it reads input {node.index}, which is not connected"))
+            return self._reads[node.index]
+        if isinstance(node, TorchParameter):
+            return Held(self._held[node.name])
+        if isinstance(node, tuple | list):
+            return type(node)(self.resolve(item) for item in node)
+        if not isinstance(node, TorchExpr):
+            return node
+        if id(node) in self._shared:
+            return self._shared[id(node)][1]
+        made = self._renamed(node)
+        if self._counts[id(node)] > 1 and not isinstance(node, TorchItem):
+            made = self._walker.add_part(self._layer, made)
+            self._shared[id(node)] = (node, made)
+        return made
+
+    def _renamed(self, node: TorchExpr) -> TorchExpr:
+        if isinstance(node, TorchModule):
+            return Submodule(self._attribute, node.name if self._several else "", self.resolve(node.args))
+        if isinstance(node, TorchCall):
+            return replace(node, args=self.resolve(node.args), kwargs=self._keywords(node.kwargs))
+        if isinstance(node, TorchMethod):
+            kwargs = self._keywords(node.kwargs)
+            return replace(node, target=self.resolve(node.target), args=self.resolve(node.args), kwargs=kwargs)
+        if isinstance(node, TorchItem):
+            return replace(node, value=self.resolve(node.value))
+        raise DiagnosticError(bad_data(self._layer, f"{type(node).__name__} is not known"))
+
+    def _keywords(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self.resolve(value) for name, value in kwargs.items()}
 
 
 def locals_of(value: Any) -> Iterator[str]:

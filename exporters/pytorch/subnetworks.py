@@ -193,15 +193,7 @@ class _Classes:
             operator = _instance(inference, layer)
             if operator is not None and operator.shared_weights:
                 self._share(layer, operator, inference.states[layer].inputs)
-        children: dict[str, Subnetwork] = {}  # by attribute
-        shared: dict[str, str] = {}  # attribute -> template
-        for attribute in program.attributes:
-            operator = _instance(inference, attribute.layer)
-            if operator is None or not _is_instance(attribute):
-                continue
-            children[attribute.name] = self.of(operator, inference.states[attribute.layer].inputs)
-            if operator.shared_weights:
-                shared[attribute.name] = operator.template
+        children, shared = self._children(inference, program)
         used = {attribute.name for attribute in program.attributes if attribute.name not in shared}
         if not whole or elsewhere:  # then they are arguments, beside the locals
             used |= {*program.inputs.values(), *(step.target for step in program.steps), *RESERVED_LOCALS}
@@ -233,6 +225,19 @@ class _Classes:
         steps = tuple(replace(step, value=_mapped(step.value, call)) for step in program.steps)
         made = replace(program, attributes=tuple(attributes), steps=steps, weights=tuple(weights))
         return made, calls
+
+    def _children(self, inference: Inference, program: Program) -> tuple[dict[str, Subnetwork], dict[str, str]]:
+        """The classes of the attributes that are instances, and the templates of those that share their weights."""
+        children: dict[str, Subnetwork] = {}
+        shared: dict[str, str] = {}
+        for attribute in program.attributes:
+            operator = _instance(inference, attribute.layer)
+            if operator is None or not _is_instance(attribute):
+                continue
+            children[attribute.name] = self.of(operator, inference.states[attribute.layer].inputs)
+            if operator.shared_weights:
+                shared[attribute.name] = operator.template
+        return children, shared
 
     def _share(self, layer: str, operator: TemplateInstance, types: tuple[TensorType, ...]) -> None:
         child = self.of(operator, types)

@@ -154,12 +154,7 @@ def expression(value: Any, binding: int = 0) -> str:
     if isinstance(value, Given):
         return value.text if value.args is None else f"{value.text}({_arguments(value.args, {})})"
     if isinstance(value, TorchCall):
-        sign, level = _SIGNS.get(value.path, ("", 0))
-        if sign and len(value.args) == 2 and not value.kwargs:
-            # the right side is bracketed at the same level: (a - b) - c is not a - (b - c), also in rounding
-            text = f"{expression(value.args[0], level)} {sign} {expression(value.args[1], level + 1)}"
-            return f"({text})" if level < binding else text
-        return f"{path_text(value.path)}({_arguments(value.args, value.kwargs)})"
+        return _call(value, binding)
     if isinstance(value, TorchMethod):
         target = expression(value.target, _TIGHT)
         return f"{target}.{value.method}({_arguments(value.args, value.kwargs)})"
@@ -171,6 +166,15 @@ def expression(value: Any, binding: int = 0) -> str:
         return f"[{', '.join(expression(item) for item in value)}]"
     text = literal(value)
     return f"({text})" if binding and text.startswith("-") else text
+
+
+def _call(value: TorchCall, binding: int) -> str:
+    sign, level = _SIGNS.get(value.path, ("", 0))
+    if not sign or len(value.args) != 2 or value.kwargs:
+        return f"{path_text(value.path)}({_arguments(value.args, value.kwargs)})"
+    # the right side is bracketed at the same level: (a - b) - c is not a - (b - c), also in rounding
+    text = f"{expression(value.args[0], level)} {sign} {expression(value.args[1], level + 1)}"
+    return f"({text})" if level < binding else text
 
 
 def _arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

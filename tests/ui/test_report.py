@@ -187,7 +187,7 @@ def test_the_page_of_a_comparison(side: Side, qtbot: QtBot) -> None:
     for variant in side.model.variants:
         assert variant is not None
         assert hashlib.sha256(variant.opening.document.encode()).hexdigest() in found.words
-    assert "gaussian:25, seed 0" in found.words
+    assert "gaussian:25 noise (seed 0)" in found.words
     assert {"Clean", "Input (gaussian:25)", "A same", "B smooth", "As it was seen"} <= set(found.pictures)
 
 

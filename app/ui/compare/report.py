@@ -11,6 +11,7 @@ import numpy as np
 from app.reports.analysis_report import Network, add_machine, add_networks, new_page
 from app.reports.comparison import CROP, ENLARGED, Picture, Row, encoded, ms_text, psnr_text, ssim_text
 from app.reports.comparison_page import add_comparison
+from app.reports.page import Page
 from app.ui.compare.model import CLEAN, INPUT, Measured, SideModel, region_psnr
 from designer.files.settings import Settings
 
@@ -93,10 +94,23 @@ def write_comparison(path: Path, seen: Comparison) -> None:
         page.text(
             f"Against {seen.titles.get(measured.reference, measured.reference)}; values clipped to 0..1. * is the best."
         )
+    _add_pictures(page, seen)
+    if seen.rows:
+        page.heading("Folder")
+        add_comparison(page, seen.columns, seen.rows)
+    if seen.window:
+        page.heading("The window")
+        page.picture_inside(seen.window, "As it was seen")
+    add_machine(page)
+    page.write(path)
+
+
+def _add_pictures(page: Page, seen: Comparison) -> None:
+    """All pictures, the worst region of each, and the differences from the reference."""
     page.heading("Pictures")
     for key, picture in seen.pictures.items():
         page.picture_inside(encoded(picture), seen.titles[key])
-    reference = seen.pictures.get(measured.reference)
+    reference = seen.pictures.get(seen.measured.reference)
     if seen.region is not None:
         x, y = seen.region
         page.text(f"The region that begins at x {x}, y {y}, where the variants are worst:")
@@ -106,17 +120,9 @@ def write_comparison(path: Path, seen: Comparison) -> None:
     if reference is not None:
         page.heading(f"Differences x {seen.gain:g}")
         for key, picture in seen.pictures.items():
-            if key not in (measured.reference, INPUT):
+            if key not in (seen.measured.reference, INPUT):
                 error = np.abs(np.clip(picture, 0, 1) - np.clip(reference, 0, 1)) * np.float32(seen.gain)
                 page.picture_inside(encoded(error), seen.titles[key])
-    if seen.rows:
-        page.heading("Folder")
-        add_comparison(page, seen.columns, seen.rows)
-    if seen.window:
-        page.heading("The window")
-        page.picture_inside(seen.window, "As it was seen")
-    add_machine(page)
-    page.write(path)
 
 
 def _figures(seen: Comparison) -> list[tuple[str, ...]]:

@@ -204,15 +204,19 @@ def rows(found: Comparison) -> Iterator[tuple[str, str, str, list[str]]]:
     for name in sorted(found.changed.keys() | found.rewired.keys()):
         values = (*found.changed.get(name, ()), *found.rewired.get(name, ()))
         yield "~", tr("changed"), name, [str(value) for value in values]
-    for name in found.templates_added:
-        yield "+", tr("added template"), name, [""]
-    for name in found.templates_removed:
-        yield "−", tr("removed template"), name, [""]
-    for name, inside in found.templates.items():
-        yield "~", tr("changed template"), name, [inside.summary()]
+    yield from _template_rows(found)
     for value in found.frames:
         yield "~", tr("frame"), "", [str(value)]
     for value in found.properties:
         yield "~", tr("document"), "", [str(value)]
     for name, (before, after) in found.moved.items():
         yield "→", tr("moved"), name, [f"{before[0]}, {before[1]} → {after[0]}, {after[1]}"]
+
+
+def _template_rows(found: Comparison) -> Iterator[tuple[str, str, str, list[str]]]:
+    for name in found.templates_added:
+        yield "+", tr("added template"), name, [""]
+    for name in found.templates_removed:
+        yield "−", tr("removed template"), name, [""]
+    for name, inside in found.templates.items():
+        yield "~", tr("changed template"), name, [inside.summary()]
