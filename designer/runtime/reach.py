@@ -208,21 +208,7 @@ def _dims(expr: TorchModule | TorchCall) -> set[int]:
 def _rule(expr: TorchExpr, axis: int, sizes: Sequence[Size | None]) -> tuple[Rule, list[Any]]:
     """The rule of the outermost function of `expr`, and the expressions that it reads."""
     if isinstance(expr, TorchModule | TorchCall):
-        short = _short(expr.path)
-        module = isinstance(expr, TorchModule)
-        if short in _POINTWISE or (module and short.removeprefix("nn.") in _POINTWISE_MODULES):
-            return SAME, _sources(expr)
-        if axis == CHANNELS:
-            raise UnknownReachError(expr.path)
-        if short in _ALONG:
-            return SAME, _sources(expr)
-        if short in _WINDOWS:
-            return _WINDOWS[short](expr, axis, _extent(expr.args[0], axis, sizes)), [expr.args[0]]
-        if short == "nn.functional.max_unpool2d":
-            factor = _of(expr.kwargs["kernel_size"], axis)
-            return Rule(Fraction(1, factor), lambda places: np.unique(places // factor)), list(expr.args)
-        if short == "narrow":
-            return _narrow(expr, axis, sizes), [expr.args[0]]
+        return _call_rule(expr, axis, sizes)
     if isinstance(expr, TorchMethod):
         if expr.method in _METHODS:
             return SAME, [expr.target, *expr.args]
@@ -232,7 +218,26 @@ def _rule(expr: TorchExpr, axis: int, sizes: Sequence[Size | None]) -> tuple[Rul
             return _blocks(expr, axis)
     if isinstance(expr, TorchItem):
         return _item(expr.index, axis, _extent(expr.value, axis, sizes)), [expr.value]
-    raise UnknownReachError(getattr(expr, "path", "") or getattr(expr, "method", "") or type(expr).__name__)
+    raise UnknownReachError(getattr(expr, "method", "") or type(expr).__name__)
+
+
+def _call_rule(expr: TorchModule | TorchCall, axis: int, sizes: Sequence[Size | None]) -> tuple[Rule, list[Any]]:
+    short = _short(expr.path)
+    module = isinstance(expr, TorchModule)
+    if short in _POINTWISE or (module and short.removeprefix("nn.") in _POINTWISE_MODULES):
+        return SAME, _sources(expr)
+    if axis == CHANNELS:
+        raise UnknownReachError(expr.path)
+    if short in _ALONG:
+        return SAME, _sources(expr)
+    if short in _WINDOWS:
+        return _WINDOWS[short](expr, axis, _extent(expr.args[0], axis, sizes)), [expr.args[0]]
+    if short == "nn.functional.max_unpool2d":
+        factor = _of(expr.kwargs["kernel_size"], axis)
+        return Rule(Fraction(1, factor), lambda places: np.unique(places // factor)), list(expr.args)
+    if short == "narrow":
+        return _narrow(expr, axis, sizes), [expr.args[0]]
+    raise UnknownReachError(expr.path)
 
 
 def _extent(expr: Any, axis: int, sizes: Sequence[Size | None]) -> int | None:

@@ -102,6 +102,9 @@ class AnalysisPanel(QWidget):
             tr("Seeded random weights where there are none; the picture is marked"),
             self._analysis.launch_random,
         )
+        self._lay_out(bar)
+
+    def _lay_out(self, bar: QHBoxLayout) -> None:
         self._tabs = QTabWidget()
         self._tabs.setObjectName("analysis.outputs")
         self._tabs.setAccessibleName(tr("Outputs"))

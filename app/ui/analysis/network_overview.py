@@ -42,6 +42,11 @@ class NetworkOverviewPanel(QWidget):
         self._empty = EmptyState("network_overview", "format-list-bulleted", text, tr("Launch Analysis"))
         self._empty.triggered.connect(self._analysis.launch)
         self.model = OverviewModel(self)
+        self._make_tree()
+        self._lay_out()
+        self._connect(context)
+
+    def _make_tree(self) -> None:
         self.tree = _Tree()
         self.tree.setObjectName("network_overview.steps")
         self.tree.setAccessibleName(tr("Steps of the inference"))
@@ -67,6 +72,8 @@ class NetworkOverviewPanel(QWidget):
         for section in (TIME, MEMORY):
             self.tree.setItemDelegateForColumn(section, heat)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+
+    def _lay_out(self) -> None:
         self._summary = QLabel()
         self._summary.setObjectName("network_overview.summary")
         self._summary.setAccessibleName(tr("Summary of the run"))
@@ -91,6 +98,8 @@ class NetworkOverviewPanel(QWidget):
         main = QVBoxLayout(self)
         main.setContentsMargins(8, 8, 8, 8)
         main.addWidget(self._stack)
+
+    def _connect(self, context: Context) -> None:
         self.infos = LayerInfos(self)
         self.infos.changed.connect(self._show)
         self.model.modelReset.connect(self.tree.expandAll)

@@ -55,6 +55,11 @@ class Transport(QWidget):
             tr("Show each frame, however long the network takes; otherwise what comes too late is dropped and counted")
         )
         self._every.setAccessibleName(tr("Every frame of {layer}", layer=layer))
+        self._lay_out()
+        playback.changed.connect(self._on_changed)
+        self.show_track()
+
+    def _lay_out(self) -> None:
         buttons = QHBoxLayout()
         buttons.setSpacing(0)
         for widget in (self._back, self._play, self._next):
@@ -67,7 +72,7 @@ class Transport(QWidget):
         for other in (self._speed, self._loop, self._every):
             ways.addWidget(other)
         ways.addStretch(1)
-        self._frames = self._label("frame", tr("Frame shown for {layer}", layer=layer))
+        self._frames = self._label("frame", tr("Frame shown for {layer}", layer=self.layer))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 2)
         column.setSpacing(2)
@@ -75,8 +80,6 @@ class Transport(QWidget):
         column.addWidget(self._frames)
         column.addLayout(ways)
         column.addWidget(self._figures)
-        playback.changed.connect(self._on_changed)
-        self.show_track()
 
     def _button(self, name: str, icon: str, title: str, action: Callable[[], None]) -> QToolButton:
         button = QToolButton()

@@ -41,6 +41,15 @@ class FiguresView(QWidget):
         self._keys: list[str] = []
         self._place: tuple[int, int] | None = None
         self._region = -1
+        self._make_table()
+        self._lay_out()
+        model.started.connect(self._on_started)
+        model.pictures_changed.connect(self.refresh)
+        model.measured_changed.connect(self.refresh)
+        model.status_changed.connect(lambda _index: self.refresh())
+        self.refresh()
+
+    def _make_table(self) -> None:
         self.table = QTableWidget(0, 6)
         self.table.setObjectName("side.figures.table")
         self.table.setAccessibleName(tr("Figures of the variants"))
@@ -57,6 +66,8 @@ class FiguresView(QWidget):
         header.setMinimumSectionSize(72)
         header.setHighlightSections(False)
         self.table.itemSelectionChanged.connect(self._on_selected)
+
+    def _lay_out(self) -> None:
         self.note = QLabel()
         self.note.setObjectName("side.figures.note")
         self.note.setWordWrap(True)
@@ -89,11 +100,6 @@ class FiguresView(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.table, 1)
         row.addWidget(side)
-        model.started.connect(self._on_started)
-        model.pictures_changed.connect(self.refresh)
-        model.measured_changed.connect(self.refresh)
-        model.status_changed.connect(lambda _index: self.refresh())
-        self.refresh()
 
     # --- the table ---------------------------------------------------------------------------------------------
 

@@ -49,6 +49,14 @@ class VoteView(QWidget):
         self._names: dict[str, str] = {}
         self._titles: list[str] = []
         self._seed = 0
+        form = self._make_form()
+        self._make_table()
+        self._lay_out(form)
+        for sign in (model.started, model.finished, model.pictures_changed, run.started, run.finished):
+            sign.connect(self.refresh)
+        self.refresh()
+
+    def _make_form(self) -> QWidget:
         self.pictures = QComboBox()
         self.pictures.setObjectName("side.voting.pictures")
         self.pictures.setAccessibleName(tr("Pictures to vote on"))
@@ -79,6 +87,9 @@ class VoteView(QWidget):
         left = QWidget()
         left.setLayout(form)
         left.setFixedWidth(320)
+        return left
+
+    def _make_table(self) -> None:
         self.table = QTableWidget(0, 6)
         self.table.setObjectName("side.voting.table")
         self.table.setAccessibleName(tr("Results of the vote"))
@@ -94,6 +105,8 @@ class VoteView(QWidget):
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(5, QHeaderView.ResizeMode.Stretch)
+
+    def _lay_out(self, left: QWidget) -> None:
         self.method = QLabel(
             tr(
                 "p: two-sided sign test, votes without a preference left out. Stopping when p looks good makes it too small."
@@ -119,9 +132,6 @@ class VoteView(QWidget):
         row.setContentsMargins(0, 4, 0, 0)
         row.addWidget(left)
         row.addLayout(right, 1)
-        for sign in (model.started, model.finished, model.pictures_changed, run.started, run.finished):
-            sign.connect(self.refresh)
-        self.refresh()
 
     # --- before the vote ---------------------------------------------------------------------------------------
 

@@ -106,6 +106,9 @@ class SideWindow(QWidget):
         foot.addWidget(self.progress)
         foot.addWidget(self.stop_button)
         foot.addWidget(self.report_button)
+        self._lay_out(foot)
+
+    def _lay_out(self, foot: QHBoxLayout) -> None:
         self.tabs = QTabWidget()
         self.tabs.setObjectName("side.tabs")
         self.tabs.setAccessibleName(tr("Figures, folder and vote"))

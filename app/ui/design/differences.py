@@ -82,6 +82,12 @@ class DifferencesPanel(QWidget):
         self.tree.itemClicked.connect(self._reveal)
         self.empty = EmptyState("differences", "compare", tr_data(_NOTHING), tr("Compare With the Saved Version"))
         self.empty.triggered.connect(self.with_saved)
+        self._lay_out()
+        context.comparison.changed.connect(self._show)
+        theme.changes().changed.connect(self._show)
+        self._show()
+
+    def _lay_out(self) -> None:
         bar = QHBoxLayout()
         bar.addWidget(self.choose)
         bar.addWidget(self.head, 1)
@@ -95,9 +101,6 @@ class DifferencesPanel(QWidget):
         box.setSpacing(8)
         box.addLayout(bar)
         box.addWidget(self._stack, 1)
-        context.comparison.changed.connect(self._show)
-        theme.changes().changed.connect(self._show)
-        self._show()
 
     def _button(self, name: str, text: str, tip: str) -> QToolButton:
         button = QToolButton()

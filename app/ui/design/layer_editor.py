@@ -78,6 +78,11 @@ class ParametersPanel(QWidget):
     # --- the form ----------------------------------------------------------------------------------------------
 
     def _make_form(self) -> QWidget:
+        head = self._make_head()
+        self._make_fields()
+        return self._lay_out(head)
+
+    def _make_head(self) -> QHBoxLayout:
         self._mark = QLabel()
         self._heading = QLabel()
         self._heading.setObjectName("parameters.heading")
@@ -112,6 +117,9 @@ class ParametersPanel(QWidget):
         head.addWidget(self._reset)
         head.addWidget(self._help)
 
+        return head
+
+    def _make_fields(self) -> None:
         self._name_label = QLabel(tr("Name"))
         self._name = NameField("parameters.name", tr("Layer name"), self._name_rule)
         self._name_label.setBuddy(self._name.line)
@@ -134,6 +142,7 @@ class ParametersPanel(QWidget):
         self._facts = LayerFacts("parameters.facts")
         self._facts.link_activated.connect(self._context.reveal_requested)
 
+    def _lay_out(self, head: QHBoxLayout) -> QWidget:
         form = QWidget()
         layout = QVBoxLayout(form)
         layout.setContentsMargins(12, 8, 12, 12)

@@ -62,6 +62,12 @@ class NetworkSettingsPanel(QWidget):
 
     def _make_form(self) -> QWidget:
         name = "network_settings"
+        self._make_run_fields(name)
+        run = self._run_rows()
+        location = self._make_weights(name)
+        return self._lay_out(name, run, location)
+
+    def _make_run_fields(self, name: str) -> None:
         self._engine = ChoiceBox(f"{name}.engine", tr("Engine"), tr("Which program computes the network"))
         self._device = ChoiceBox(f"{name}.device", tr("Device"), tr("Where the network is computed"))
         self._precision = ChoiceBox(
@@ -88,6 +94,7 @@ class NetworkSettingsPanel(QWidget):
         self._iterations.edited.connect(lambda t: self._whole("iterations", t, 1, MAX_ITERATIONS))
         self._seed.edited.connect(lambda t: self._whole("random_seed", t, 0, MAX_SEED))
 
+    def _run_rows(self) -> QFormLayout:
         run = _form()
         run.addRow(tr("Engine"), self._engine)
         run.addRow(self._messages["engines"])
@@ -101,6 +108,9 @@ class NetworkSettingsPanel(QWidget):
         run.addRow(tr("Iterations"), self._iterations)
         run.addRow(self._messages["iterations"])
 
+        return run
+
+    def _make_weights(self, name: str) -> QHBoxLayout:
         self._weights = QLineEdit()
         self._weights.setObjectName(f"{name}.weights")
         self._weights.setAccessibleName(tr("Weights location"))
@@ -125,6 +135,9 @@ class NetworkSettingsPanel(QWidget):
         self._random.setAccessibleName(tr("Fill missing weights with random numbers"))
         self._random.setToolTip(tr("Lets an untrained network run; every result says that its weights are random"))
         self._random.clicked.connect(lambda: self._change(random_seed=0 if self._random.isChecked() else None))
+        return location
+
+    def _lay_out(self, name: str, run: QFormLayout, location: QHBoxLayout) -> QWidget:
         seed = _form()
         seed.addRow(tr("Seed"), self._seed)
         seed.addRow(self._messages["random_seed"])

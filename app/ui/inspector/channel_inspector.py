@@ -108,6 +108,9 @@ class ChannelInspectorPanel(QWidget):
         self.exporter = Exporter(self.shown, lambda: self._look, self.subjects.export, self)
         self.exporter.message.connect(self.probe.tell)
         self.subjects.export_requested.connect(self.exporter.export)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
         middle = QSplitter(Qt.Orientation.Horizontal)
         middle.setObjectName("channel_inspector.split")
         middle.setChildrenCollapsible(False)

@@ -95,6 +95,11 @@ class RunLoggerPanel(QWidget):
             tr("Seeded random weights where there are none; times hardly depend on them, and the record says so"),
             self._profiling.launch_random,
         )
+        self._make_list()
+        self._lay_out()
+        self._connect(context)
+
+    def _make_list(self) -> None:
         self.model = RunModel(self)
         self.table = self._make_table()
         self.details = QLabel()
@@ -112,6 +117,8 @@ class RunLoggerPanel(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
         self._stack.addWidget(listing)
+
+    def _lay_out(self) -> None:
         first, second = QHBoxLayout(), QHBoxLayout()
         first.addWidget(self.launch, 1)
         first.addWidget(self.iterations)
@@ -125,6 +132,8 @@ class RunLoggerPanel(QWidget):
         main.addWidget(self.status)
         main.addWidget(self._notice)
         main.addWidget(self._stack, 1)
+
+    def _connect(self, context: Context) -> None:
         self._profiling.entries_changed.connect(self._list)
         self._profiling.current_changed.connect(self._on_current)
         self._profiling.state_changed.connect(self._on_state)

@@ -129,6 +129,10 @@ class ShortcutsDialog(QDialog):
             field.setObjectName("shortcuts.editor.text")
             field.setAccessibleName(tr("Another key: press it"))
             field.setPlaceholderText(tr("Press a key"))
+        self._lay_out(page)
+        return page
+
+    def _lay_out(self, page: QWidget) -> None:
         top = QHBoxLayout()
         top.addWidget(self.search, 1)
         label = QLabel(tr("&Preset"))
@@ -148,7 +152,6 @@ class ShortcutsDialog(QDialog):
         box.addWidget(self.list, 1)
         box.addLayout(row)
         box.addWidget(self.note)
-        return page
 
     def _fill(self) -> None:
         current = self._action()
