@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("PySide6")
-from canvas_kit import open_window
 from PySide6.QtCore import QAbstractEventDispatcher, QEvent, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtTest import QTest
@@ -78,9 +77,9 @@ def clock(qapp: QApplication) -> Iterator[Clock]:
 
 
 @pytest.fixture
-def window(qtbot, tmp_path) -> MainWindow:
+def window(empty_window: MainWindow) -> MainWindow:
     """A window that has shown a document before: what is loaded only once is not the document's."""
-    window = open_window(qtbot, tmp_path)
+    window = empty_window
     window.files.open(samples.path("denoiser.xml"))
     window.context.select(tuple(window.context.document.graph.layers)[:1])
     QTest.qWait(50)

@@ -65,7 +65,10 @@ class InputRow(QFrame):
         self._picture.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._picture.setObjectName(f"analysis.input.{layer}.thumbnail")
         self._picture.setAccessibleName(tr("Thumbnail for {layer}", layer=layer))
-        name = QLabel(f"<b>{layer}</b>")
+        name = QLabel(layer)
+        font = name.font()
+        font.setBold(True)
+        name.setFont(font)
         self._file = ElidedLabel()
         self._file.setObjectName(f"analysis.input.{layer}.file")
         self._size = ElidedLabel()
@@ -132,7 +135,7 @@ class InputRow(QFrame):
         button = QToolButton()
         button.setObjectName(f"analysis.input.{self.layer}.{name}")
         button.setAccessibleName(title)
-        button.setToolTip(title)
+        button.setToolTip(plain_tip(title))
         theme.set_icon(button, icon)
         return button
 

@@ -10,6 +10,7 @@ from app.ui.document.document import Document
 from app.ui.document.template_view import Step
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
+from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
@@ -109,7 +110,7 @@ class Breadcrumb(QFrame):
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         here = tr("shown now") if last else tr("go there")
         button.setAccessibleName(f"{text}, {what}, {here}")
-        button.setToolTip(f"{text}: {what}" if last else tr("Go to {name}", name=text))
+        button.setToolTip(plain_tip(f"{text}: {what}" if last else tr("Go to {name}", name=text)))
         font = QFont(button.font())
         font.setBold(last)
         button.setFont(font)

@@ -76,7 +76,7 @@ class PortDot(QGraphicsItem):
         self.refusal = ""  # why the link that is being dragged cannot end here
         self.misfit = ""  # the rule that it would break here; it may end here all the same, to be mended then
         self.connected_pipes: list[LinkItem] = []
-        self.setToolTip(look.tip)
+        self.setToolTip(plain_tip(look.tip))
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Nothing: see the node."""
@@ -110,13 +110,13 @@ class PortDot(QGraphicsItem):
             told = tr("Does not fit: {reason}. Dropped here it is connected as it is.", reason=misfit)
             self.setToolTip(plain_tip(told))
         else:
-            self.setToolTip(self.look.tip)
+            self.setToolTip(plain_tip(self.look.tip))
 
     def show_look(self, look: PortLook) -> None:
         """Be another port of the same node."""
         if look != self.look:
             self.look = look
-            self.setToolTip(look.tip)
+            self.setToolTip(plain_tip(look.tip))
 
     def carried(self) -> str:
         """Shape and element type of what flows through, as far as it is known: `3 x 48 x 64 float32`."""
@@ -131,7 +131,8 @@ class PortDot(QGraphicsItem):
     def hoverEnterEvent(self, event: object) -> None:
         if not self.greyed:
             carried = self.carried()
-            self.setToolTip(tr("{port} - now {type}", port=self.look.tip, type=carried) if carried else self.look.tip)
+            told = tr("{port} - now {type}", port=self.look.tip, type=carried) if carried else self.look.tip
+            self.setToolTip(plain_tip(told))
         self.hovered = True
         self.node.update()
 

@@ -21,6 +21,7 @@ def show_about(parent: QWidget) -> None:
     box.setObjectName("about")
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(tr("About Layerwright"))
+    box.setTextFormat(Qt.TextFormat.RichText)
     box.setText(
         tr(
             "<b>Layerwright</b> {version}<p>Design neural networks for images, train them in PyTorch, and see "

@@ -7,6 +7,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QTabBar, QToolButton, QWidget
 
 from app.ui.widgets import theme
+from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.texts import tr
 
 UNSAVED = "● "
@@ -65,7 +66,7 @@ class TabBar(QTabBar):
         text = f"{UNSAVED if unsaved else ''}{name}".replace("&", "&&")
         if self.tabText(index) != text:
             self.setTabText(index, text)
-        self.setTabToolTip(index, tip)
+        self.setTabToolTip(index, plain_tip(tip))
         self.setAccessibleTabName(index, tr("{name}, not saved", name=name) if unsaved else name)
         button = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
         button.setAccessibleName(tr("Close {name}", name=name))

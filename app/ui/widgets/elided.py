@@ -6,6 +6,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
+from app.ui.widgets.plain import plain_tip
+
 
 class ElidedLabel(QLabel):
     """A label of one line that never asks for more width than there is."""
@@ -19,8 +21,9 @@ class ElidedLabel(QLabel):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
-        if self.text() != self.toolTip():
-            self.setToolTip(self.text())
+        tip = plain_tip(self.text())
+        if tip != self.toolTip():
+            self.setToolTip(tip)
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))
         painter.drawText(self.rect(), self.alignment() | Qt.AlignmentFlag.AlignVCenter, shown)

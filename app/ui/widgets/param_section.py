@@ -11,6 +11,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.expression import NUMBERS, ExpressionError, is_expression, worked_out
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import ParamEditor
+from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.size_field import SizeField
 from app.ui.widgets.texts import tr
 from designer.operators.params import ParamError, Parameter, Value
@@ -48,10 +49,10 @@ class ParamRow(QObject):
         unit = f" ({parameter.info.unit})" if parameter.info.unit else ""
         self._label = QLabel(f"{parameter.title}{unit}")
         self._label.setWordWrap(True)
-        self._label.setToolTip(_explain(parameter))
+        self._label.setToolTip(plain_tip(_explain(parameter)))
         self._label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.editor = ParamEditor(name, parameter)
-        self.editor.inner.setToolTip(_explain(parameter))
+        self.editor.inner.setToolTip(plain_tip(_explain(parameter)))
         inner = self.editor.inner
         # No proxy for the focus: Tab would also stop at what holds the fields, wherever that stands in the chain.
         self._label.setBuddy(inner.fields[0] if isinstance(inner, SizeField) else inner)

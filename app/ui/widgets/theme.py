@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QAbstractButton, QApplication, QToolTip
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QProxyStyle, QToolTip
 
 import resources
 from designer.operators.api import Category
@@ -258,11 +258,27 @@ def ink_on(ground: QColor) -> QColor:
     return max(inks, key=lambda ink: contrast(ink, ground))
 
 
+class PlainTextStyle(QProxyStyle):
+    """Fusion, in which labels show their text as it is: Qt guesses, and takes names of layers and files for markup.
+
+    A label of markup says so with `setTextFormat`. Tooltips are guessed all the same: see `plain_tip`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("Fusion")
+
+    def polish(self, what: Any) -> Any:
+        """Called by Qt for each widget before it is shown first, and for the application and its palette."""
+        if isinstance(what, QLabel) and what.textFormat() is Qt.TextFormat.AutoText and not what.inherits("QTipLabel"):
+            what.setTextFormat(Qt.TextFormat.PlainText)
+        return super().polish(what)
+
+
 def apply(app: QApplication, mode: Mode = "system") -> None:
     """Give the application the Fusion style and our colours. "system" follows the desktop; without one it is dark."""
     _state.mode = mode
-    if app.style().objectName().lower() != "fusion":
-        app.setStyle("Fusion")
+    if not isinstance(app.style(), PlainTextStyle):
+        app.setStyle(PlainTextStyle())
     if _state.following is not app:
         _state.following = app
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: _refresh(app))
