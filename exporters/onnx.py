@@ -1,8 +1,8 @@
-"""Writes a network as an ONNX file: the deployed graph, its weights inside, batch size open."""
+"""Writes a network as an ONNX file: the deployed graph, its weights inside; batch size, and where possible height and width, open."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -15,6 +15,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
+from designer.graph.types import Symbol
 from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.onnx_data import OPSET
@@ -23,11 +24,13 @@ from designer.operators.training_branch import no_output
 from designer.runtime.api import Part
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.network import check_runnable, output_layers, role_of
+from exporters.onnx_sizes import OpenSizes, open_sizes
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxReport:
-    """What was written. `inputs` and `outputs` map names in the file to shapes as text, batch first ("N x 3 x 96 x 128")."""
+    """What was written. `inputs` and `outputs` map names in the file to shapes as text, batch first ("N x 3 x 96 x 128"), with
+    "height" and "width" where these are open."""
 
     path: Path
     inputs: dict[str, str]
@@ -36,11 +39,12 @@ class OnnxReport:
     bytes: int
     opset: int
     left_out: tuple[str, ...]  # analysis layers, losses and what only they need
+    sizes: OpenSizes  # the heights and widths that can be fed, or the layer that does not allow others
     weights_note: str = ""
 
 
 def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path | str) -> OnnxReport:
-    """Write `graph` at its own size to `path`, atomically. DiagnosticError when it cannot run, ONNX cannot hold it, or `path`
+    """Write `graph` to `path`, atomically, with open height and width where no layer forbids it. DiagnosticError when it cannot run, ONNX cannot hold it, or `path`
     has another suffix.
 
     Inputs and outputs are named like their layers. The file passes `onnx.checker` with strict shape inference before it is
@@ -67,26 +71,26 @@ def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> 
         version = metadata.version("layerwright")
     except metadata.PackageNotFoundError:
         version = ""
-    model = build_model(
-        inference,
-        part,
-        wanted,
-        weights,
-        metadata=_properties(graph, inference, feeds, weights),
-        producer_version=version,
-    )
+
+    def build(sized: Inference) -> Any:
+        found = _properties(graph, inference, feeds, weights)
+        return build_model(sized, part, wanted, weights, metadata=found, producer_version=version)
+
+    model = build(inference)
+    sizes = open_sizes(model, deployed, registry, feeds, wanted, build)
     model.doc_string = f"{graph.name}, written by Layerwright"
     data = serialized(model)
     _check(onnx, model, graph.name)
     write_atomic(target, data)
     return OnnxReport(
         target,
-        {str(feed): _shape(inference, feed) for feed in feeds},
-        {str(source): _shape(inference, source) for source in wanted},
+        _shapes(inference, feeds, model.graph.input),
+        _shapes(inference, wanted, model.graph.output),
         len(model.graph.node),
         len(data),
         OPSET,
         tuple(name for name in graph.layers if name not in needed),
+        sizes,
         weights.note,
     )
 
@@ -120,9 +124,14 @@ def _check(onnx: Any, model: Any, name: str) -> None:
         ) from error
 
 
-def _shape(inference: Inference, source: Source) -> str:
-    outputs = inference.states[source.layer].outputs
-    return str(outputs[0]) if outputs else ""
+def _shapes(inference: Inference, sources: Sequence[Source], entries: Any) -> dict[str, str]:
+    """Shapes as the file has them, by layer."""
+    found = {}
+    for source, entry in zip(sources, entries, strict=True):
+        dims = [dim.dim_param or dim.dim_value for dim in entry.type.tensor_type.shape.dim]
+        (kind, *_) = inference.states[source.layer].outputs or ()
+        found[str(source)] = str(kind.with_shape(*(Symbol(d) if isinstance(d, str) else d for d in dims)))
+    return found
 
 
 ONNX_MODELS: FormatTable[None, Callable[[Graph, Registry, Weights, Path], OnnxReport]] = FormatTable(

@@ -42,5 +42,6 @@ def export_onnx_file(
     ONNX_MODELS.writer(output)  # refused before anything is read
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
-    export_onnx(network.graph, network.registry, tensors, output)
+    report = export_onnx(network.graph, network.registry, tensors, output)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), markup=False)
+    out.print(f"takes {report.sizes}" if report.sizes.multiple else str(report.sizes), markup=False, highlight=False)

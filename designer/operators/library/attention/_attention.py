@@ -35,9 +35,9 @@ def attended(
     return OnnxNode("MatMul", (OnnxNode("Softmax", (scores,), {"axis": -1}), v))
 
 
-def heads_of(x: OnnxValue, length: int, heads: int, size: int) -> OnnxValue:
+def heads_of(x: OnnxValue, heads: int, size: int) -> OnnxValue:
     """N x L x heads * size as N x heads x L x size."""
-    split = OnnxNode("Reshape", (x, int64(-1, length, heads, size)))
+    split = OnnxNode("Reshape", (x, int64(0, 0, heads, size)))
     return OnnxNode("Transpose", (split,), {"perm": (0, 2, 1, 3)})
 
 
@@ -57,16 +57,16 @@ def multi_head(
     parts = OnnxNode("Split", (OnnxWeight(names[0]),), {"axis": 0, "num_outputs": 3}, outputs=3)
     shifts = OnnxNode("Split", (OnnxWeight(names[1]),), {"axis": 0, "num_outputs": 3}, outputs=3) if names[1] else None
     projected = []
-    for index, (x, length) in enumerate(zip(inputs, lengths, strict=True)):
+    for index, x in enumerate(inputs):
         matrix = OnnxNode("Transpose", (OnnxItem(parts, index),), {"perm": (1, 0)})
         value = OnnxNode("MatMul", (x, matrix))
         if shifts is not None:
             value = OnnxNode("Add", (value, OnnxItem(shifts, index)))
-        projected.append(heads_of(value, length, heads, size))
+        projected.append(heads_of(value, heads, size))
     limits = (lengths[0], lengths[1]) if causal else None
     q, k, v = projected
     result = OnnxNode("Transpose", (attended(q, k, v, size**-0.5, causal=limits),), {"perm": (0, 2, 1, 3)})
-    joined = OnnxNode("Reshape", (result, int64(-1, lengths[0], features)))
+    joined = OnnxNode("Reshape", (result, int64(0, 0, features)))
     out = OnnxNode("MatMul", (joined, OnnxNode("Transpose", (OnnxWeight(names[2]),), {"perm": (1, 0)})))
     return OnnxNode("Add", (out, OnnxWeight(names[3]))) if names[3] else out
 

@@ -22,7 +22,6 @@ from designer.operators.api import (
     image,
     int64,
     param,
-    scalar,
 )
 
 
@@ -53,9 +52,12 @@ class GramMatrix(
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
         x = inputs[0].image()
-        rows = OnnxNode("Reshape", (OnnxInput(0), int64(-1, x.c, x.h * x.w)))
+        rows = OnnxNode("Reshape", (OnnxInput(0), int64(0, x.c, -1)))
         products = OnnxNode("MatMul", (rows, OnnxNode("Transpose", (rows,), {"perm": (0, 2, 1)})))
-        return OnnxNode("Div", (products, scalar(x.c * x.h * x.w))) if self.normalize else products
+        if not self.normalize:
+            return products
+        values = OnnxNode("ReduceProd", (OnnxNode("Shape", attributes={"start": 1}),), {"keepdims": 0})
+        return OnnxNode("Div", (products, OnnxNode("Cast", (values,), {"to": 1})))
 
     def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
         x = inputs[0].image()

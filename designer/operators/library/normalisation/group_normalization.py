@@ -68,7 +68,7 @@ class GroupNormalization(
         rows = OnnxNode("Reshape", (OnnxInput(0), int64(0, self.groups, -1)))
         unchanged = affine_onnx(self.groups, learned=False)
         even = OnnxNode("InstanceNormalization", (rows, *unchanged), {"epsilon": self.epsilon})
-        result = OnnxNode("Reshape", (even, int64(0, *x.concrete()[1:])))
+        result = OnnxNode("Reshape", (even, OnnxNode("Shape")))
         if not self.affine:
             return result
         column = int64(-1, *(1,) * (x.rank - 2))

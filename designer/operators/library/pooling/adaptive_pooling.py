@@ -54,6 +54,8 @@ class AdaptivePooling(
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
         x = inputs[0].image()
+        if self.size == Size2D(1, 1):
+            return OnnxNode("GlobalAveragePool" if self.operation == "average" else "GlobalMaxPool")
         if x.h % self.size.height == 0 and x.w % self.size.width == 0:
             window = (x.h // self.size.height, x.w // self.size.width)
             op = "AveragePool" if self.operation == "average" else "MaxPool"

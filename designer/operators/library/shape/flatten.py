@@ -14,7 +14,6 @@ from designer.operators.api import (
     Operator,
     Port,
     ShapeError,
-    Symbol,
     TensorType,
     TorchExpr,
     TorchInput,
@@ -52,4 +51,6 @@ class Flatten(Operator, type="flatten", title="Flatten", category=Category.SHAPE
         shape = self.infer(inputs).shape
         if shape == inputs[0].shape:
             return OnnxNode("Identity")
-        return OnnxNode("Reshape", (OnnxInput(0), int64(*(-1 if isinstance(d, Symbol) else d for d in shape))))
+        start = axis_of(self.start_axis, inputs[0])
+        behind = (known(inputs[0], axis) for axis in range(axis_of(self.end_axis, inputs[0]) + 1, inputs[0].rank))
+        return OnnxNode("Reshape", (OnnxInput(0), int64(*(0,) * start, -1, *behind)))

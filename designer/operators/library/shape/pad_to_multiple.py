@@ -9,6 +9,7 @@ from designer.operators.api import (
     Category,
     Example,
     OnnxInput,
+    OnnxNode,
     OnnxValue,
     Operator,
     Port,
@@ -17,9 +18,10 @@ from designer.operators.api import (
     TorchInput,
     TorchMethod,
     image,
+    int64,
     param,
 )
-from designer.operators.library.convolution._filter import check_border, onnx_pad, torch_pad
+from designer.operators.library.convolution._filter import ONNX_PAD_MODES, check_border, torch_pad
 
 
 class PadToMultiple(
@@ -60,8 +62,10 @@ class PadToMultiple(
         return TorchMethod("flatten", rows, (2, 3))
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        x = inputs[0].image()
-        return onnx_pad(OnnxInput(0), ((0, -x.h % self.multiple), (0, -x.w % self.multiple)), self.mode)
+        sizes = OnnxNode("Neg", (OnnxNode("Shape", attributes={"start": 2}),))
+        missing = OnnxNode("Mod", (sizes, int64(self.multiple)))
+        pads = OnnxNode("Concat", (int64(*(0,) * 6), missing), {"axis": 0})
+        return OnnxNode("Pad", (OnnxInput(0), pads, None, int64(0, 1, 2, 3)), {"mode": ONNX_PAD_MODES[self.mode]})
 
     def summary(self) -> str:
         return str(self.multiple)

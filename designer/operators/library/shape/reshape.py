@@ -73,7 +73,7 @@ class Reshape(
         return flat if len(self.shape) == 1 else TorchMethod("unflatten", flat, (1, self.shape))
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Reshape", (OnnxInput(0), int64(0, *self._shape(inputs[0]))))
+        return OnnxNode("Reshape", (OnnxInput(0), int64(0, *self.shape)))
 
     def summary(self) -> str:
         return dims_text(self.shape)

@@ -86,9 +86,12 @@ class Split(
         return tuple(TorchItem(cut, index) for index in range(len(self.output_ports())))
 
     def onnx(self, inputs: Sequence[TensorType]) -> tuple[OnnxValue, ...]:
-        sizes = self._sizes(inputs[0])
-        node = OnnxNode("Split", (OnnxInput(0), int64(*sizes)), {"axis": self.axis}, outputs=len(sizes))
-        return tuple(OnnxItem(node, index) for index in range(len(sizes)))
+        count = len(self._sizes(inputs[0]))
+        if self.sizes:
+            node = OnnxNode("Split", (OnnxInput(0), int64(*self.sizes)), {"axis": self.axis}, outputs=count)
+        else:
+            node = OnnxNode("Split", (OnnxInput(0),), {"axis": self.axis, "num_outputs": count}, outputs=count)
+        return tuple(OnnxItem(node, index) for index in range(count))
 
     def summary(self) -> str:
         return f"{len(self.output_ports())} parts"

@@ -8,7 +8,6 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
-    OnnxInput,
     OnnxNode,
     OnnxValue,
     Operator,
@@ -70,10 +69,10 @@ class SpaceToDepth(
         block = self.block_size
         if self.mode == "pixel_dominant":
             return OnnxNode("SpaceToDepth", attributes={"blocksize": block})
-        x = inputs[0].image()
-        split = OnnxNode("Reshape", (OnnxInput(0), int64(-1, x.c, x.h // block, block, x.w // block, block)))
-        moved = OnnxNode("Transpose", (split,), {"perm": (0, 1, 3, 5, 2, 4)})
-        return OnnxNode("Reshape", (moved, int64(-1, x.c * block * block, x.h // block, x.w // block)))
+        gathered = OnnxNode("SpaceToDepth", attributes={"blocksize": block})
+        channels = inputs[0].image().c
+        order = (place * channels + channel for channel in range(channels) for place in range(block * block))
+        return OnnxNode("Gather", (gathered, int64(*order)), {"axis": 1})
 
     def summary(self) -> str:
         return f"{self.block_size}x{self.block_size}"

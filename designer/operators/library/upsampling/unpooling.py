@@ -80,10 +80,10 @@ class Unpooling(
         if len(inputs) == 2:
             pooled = OnnxNode("MaxPool", (OnnxInput(1),), attributes, outputs=2)
             return OnnxNode("MaxUnpool", (OnnxInput(0), OnnxItem(pooled, 1)), attributes)
-        x = inputs[0].image()
-        wide = OnnxNode("Reshape", (OnnxInput(0), int64(-1, x.c, x.h, 1, x.w, 1)))
+        wide = OnnxNode("Unsqueeze", (OnnxInput(0), int64(3, 5)))
         pads = int64(*(0,) * 6, 0, 0, 0, window[0] - 1, 0, window[1] - 1)
-        return OnnxNode("Reshape", (OnnxNode("Pad", (wide, pads)), int64(-1, x.c, x.h * window[0], x.w * window[1])))
+        sizes = OnnxNode("Mul", (OnnxNode("Shape"), int64(1, 1, *window)))
+        return OnnxNode("Reshape", (OnnxNode("Pad", (wide, pads)), sizes))
 
     def summary(self) -> str:
         return str(self.size)

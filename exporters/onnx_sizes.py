@@ -1,0 +1,152 @@
+"""Whether a network's ONNX model is the same at other heights and widths, and then opens these dimensions of the file.
+
+Operators give their ONNX data for the sizes that were drawn. The model is built at other sizes too: where all are equal, node by
+node and constant by constant, nothing in it depends on the size; where they are not, the layer that differs is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from math import lcm
+from typing import TYPE_CHECKING, Any
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
+from designer.graph.types import Size3D
+from designer.operators.registry import Registry
+from designer.runtime.network import check_runnable, operator_of, type_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Build = Callable[[Inference], "ModelProto"]
+GROWTH = ((1, 2), (2, 1), (5, 3))  # steps that height and width grow by
+LARGEST_STEP = 256
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSizes:
+    """`multiple` is what heights and widths are multiples of; 0 where they are fixed, because of `layer` for a `reason`."""
+
+    multiple: int
+    layer: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if not self.multiple:
+            because = f" because of '{self.layer}'" if self.layer else ""
+            return f"height and width are fixed{because}: {self.reason}"
+        return "any height and width" + (f" that are multiples of {self.multiple}" if self.multiple > 1 else "")
+
+
+def open_sizes(
+    model: ModelProto, graph: Graph, registry: Registry, feeds: Sequence[Source], wanted: Sequence[Source], build: Build
+) -> OpenSizes:
+    """Make height and width of `model`'s inputs and outputs symbols, where the model does not depend on them.
+
+    `build` makes the model at the sizes of an inference. The first input's are called "height" and "width".
+    """
+    images = [feed for feed in feeds if graph[feed.layer].type == "input"]
+    base = Inference(graph, registry)
+    if not images:
+        return OpenSizes(0, reason="no input is an image")
+    blame = OpenSizes(0, images[0].layer, "no other size was found at which the network can run")
+    first = _extent(base, images[0])
+    step = lcm(*(_tiling(graph[image.layer]) for image in images))
+    while step <= LARGEST_STEP:
+        if first[0] % step == 0 and first[1] % step == 0:
+            try:
+                others = [
+                    Inference(_grown(graph, base, images, step, rows, columns), registry) for rows, columns in GROWTH
+                ]
+                for other in others:
+                    check_runnable(other, [source.layer for source in wanted])
+                different = next((found for other in others if (found := _difference(model, build(other)))), "")
+            except DiagnosticError as error:
+                blame = _blamed(error.diagnostics[0])
+                if error.diagnostics[0].code == "wrong-weight-shape":  # no size but the drawn one has such weights
+                    return blame
+            else:
+                if not different:
+                    _name_dimensions(model, [base, *others], images, wanted)
+                    return OpenSizes(step)
+                title = operator_of(base, different).title
+                return OpenSizes(0, different, f"{title} is written for one size")
+        step *= 2
+    return blame
+
+
+def _blamed(found: Diagnostic) -> OpenSizes:
+    return OpenSizes(0, found.layer or "", found.message)
+
+
+def _tiling(layer: Layer) -> int:
+    text = layer.params.get("tiling", "0")
+    return max(int(text), 1) if text.isdigit() else 1
+
+
+def _extent(inference: Inference, source: Source) -> tuple[int, int]:
+    shape = type_of(inference, source).concrete(1)
+    return shape[2], shape[3]
+
+
+def _grown(graph: Graph, base: Inference, images: Sequence[Source], step: int, rows: int, columns: int) -> Graph:
+    """The network with larger inputs, all in the same proportion; those of one pixel stay."""
+    first = _extent(base, images[0])
+    layers = {layer.name: layer for layer in graph}
+    for image in images:
+        _, channels, *extent = type_of(base, image).concrete(1)
+        sizes = []
+        for size, whole, more in zip(extent, first, (rows * step, columns * step), strict=True):
+            if size * more % whole and size > 1:
+                raise DiagnosticError(
+                    Diagnostic(
+                        "other-proportion",
+                        f"its size is no simple part of that of '{images[0].layer}'",
+                        layer=image.layer,
+                        remedy="make the sizes of the inputs multiples of each other",
+                    )
+                )
+            sizes.append(size if size * more % whole else size + size * more // whole)
+        layers[image.layer] = layers[image.layer].with_param("dims", str(Size3D(sizes[1], sizes[0], channels)))
+    return Graph(layers.values(), name=graph.name)
+
+
+def _difference(one: ModelProto, other: ModelProto) -> str:
+    """The first layer whose nodes or constants differ; "" for none."""
+    for mine, theirs in zip_longest(one.graph.node, other.graph.node):
+        if mine != theirs:
+            return _layer((mine or theirs).name)
+    constants = {entry.name: entry for entry in other.graph.initializer}
+    for entry in one.graph.initializer:
+        if constants.pop(entry.name, None) != entry:
+            return _layer(entry.name)
+    return _layer(next(iter(constants), ""))
+
+
+def _layer(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def _name_dimensions(
+    model: ModelProto, inferences: Sequence[Inference], images: Sequence[Source], wanted: Sequence[Source]
+) -> None:
+    """Symbols for what differs between the sizes; what is always as large as the first input has its symbols."""
+    reference = [_extent(inference, images[0]) for inference in inferences]
+    entries = {entry.name: entry for entry in model.graph.input}
+    pairs: list[tuple[Any, Source]] = [(entries[str(image)], image) for image in images if str(image) in entries]
+    pairs += zip(model.graph.output, wanted, strict=True)
+    for entry, source in pairs:
+        if type_of(inferences[0], source).rank != 4:
+            continue
+        extents = [_extent(inference, source) for inference in inferences]
+        for axis, symbol in enumerate(("height", "width")):
+            sizes = [extent[axis] for extent in extents]
+            if len(set(sizes)) > 1:
+                same = sizes == [extent[axis] for extent in reference]
+                dim = entry.type.tensor_type.shape.dim[2 + axis]
+                dim.dim_param = symbol if same else f"{source.layer}_{symbol}"
