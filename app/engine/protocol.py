@@ -16,7 +16,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from designer.files.json_text import problem_of
+from designer.files.json_text import decode, encode, problem_of
 from designer.files.settings import DEFAULT_ENGINE
 from designer.files.weights import WeightStatus
 from designer.graph.diagnostics import Diagnostic
@@ -405,16 +405,15 @@ class Malformed(Struct, frozen=True):
 _ASKED = msgspec.json.Decoder(Asked)
 _EVENT = msgspec.json.Decoder(AnyEvent)
 _NUMBERED = msgspec.json.Decoder(_Numbered)
-_ENCODER = msgspec.json.Encoder()
 
 
 def line_of(message: Asked | Event) -> bytes:
-    return _ENCODER.encode(message) + b"\n"
+    return encode(message) + b"\n"
 
 
 def done_line(number: int, reply: Struct) -> bytes:
     """The line of a `DoneEvent`."""
-    return line_of(DoneEvent(number, Raw(_ENCODER.encode(reply))))
+    return line_of(DoneEvent(number, Raw(encode(reply))))
 
 
 def read_request(line: bytes) -> Asked | Malformed:
@@ -428,8 +427,8 @@ def read_event(line: bytes) -> AnyEvent | Malformed:
 def read_reply(request: Request[ReplyT], event: DoneEvent) -> ReplyT | Malformed:
     """What the engine answers to `request`."""
     try:
-        return msgspec.json.decode(event.result, type=request.reply_type())
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        return decode(event.result, msgspec.json.Decoder(request.reply_type()))
+    except (ValueError, RecursionError) as error:
         return Malformed(event.id, problem_of(error))
 
 
@@ -438,12 +437,12 @@ LineT = TypeVar("LineT")
 
 def _read(decoder: msgspec.json.Decoder[LineT], line: bytes) -> LineT | Malformed:
     try:
-        return decoder.decode(line)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        return decode(line, decoder, raw="result")
+    except (ValueError, RecursionError) as error:
         problem = problem_of(error)
     try:
         return Malformed(_NUMBERED.decode(line).id, problem)
-    except (msgspec.DecodeError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return Malformed(None, problem)
 
 

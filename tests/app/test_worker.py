@@ -18,6 +18,7 @@ from engine_peer import ROOT, Peer
 from app.engine.protocol import (
     MAX_LINE,
     VERSION,
+    DescribeInputRequest,
     EmptyReply,
     FailedEvent,
     GradientRequest,
@@ -216,6 +217,23 @@ def test_a_line_that_is_too_long_is_one_bad_request(peer):
     event = peer.answer(None)
     assert isinstance(event, FailedEvent)
     assert "256 MiB" in event.error[0].message
+    assert peer.ask(PingRequest()) == PingReply(peer.process.pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_file_names_that_are_not_text_go_both_ways(peer, photo):
+    peer.open(DOCUMENT)
+    odd = photo.with_name(os.fsdecode(b"b\xfcro \xe2\x82\xac.png"))
+    odd.write_bytes(photo.read_bytes())
+    assert peer.ask(SetInputRequest("image", str(odd))).shape == (1, 3, 12, 20)
+    odd.unlink()
+    found = peer.refused(SetInputRequest("image", str(odd)))
+    assert (found.code, found.file) == ("cannot-read", str(odd))
+    folder = photo.parent / "frames"
+    folder.mkdir()
+    write_image(folder / "b.png", np.zeros((1, 3, 4, 4), np.float32))
+    (folder / "b.png").rename(folder / odd.name)
+    assert peer.ask(DescribeInputRequest(str(folder), preview=False)).info.names == (odd.name,)
     assert peer.ask(PingRequest()) == PingReply(peer.process.pid)
 
 
