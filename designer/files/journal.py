@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from designer.files.journal_format import FORMAT, Change, Snapshot, line, settings_data
+from designer.files.journal_format import FORMAT, Change, Header, Snapshot, line, settings_data
 from designer.files.locking import lock
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
@@ -183,15 +183,15 @@ class Journal:
 
     def _header(self) -> bytes:
         return line(
-            {
-                "layerwright-journal": FORMAT,
-                "path": str(self._path.absolute()) if self._path is not None else None,
-                "name": self._graph.name,
-                "digest": self._digest,
-                "empty": self._start is not None and self._start.empty,
-                "opened": round(time.time(), 2),
-                "pid": os.getpid(),
-            }
+            Header(
+                format=FORMAT,
+                path=str(self._path.absolute()) if self._path is not None else None,
+                name=self._graph.name,
+                digest=self._digest,
+                empty=self._start is not None and self._start.empty,
+                opened=round(time.time(), 2),
+                pid=os.getpid(),
+            )
         )
 
     def _append(self, data: bytes) -> None:

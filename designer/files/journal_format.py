@@ -6,48 +6,149 @@ one that is damaged takes only its own values with it.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from typing import Annotated, Any, TypeVar
 from zlib import crc32
 
+import msgspec
+from msgspec import Meta, Struct, field
+
 from designer.files import limits
+from designer.files.json_text import decode, encode
 from designer.files.settings import ENGINE_NAME, LAYOUTS, PRECISIONS, Settings
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source, check_layer_name
 from designer.graph.template import Template, check_template_name
 
+R = TypeVar("R")
 T = TypeVar("T")
 FORMAT = 1
 _DEFAULTS = Settings()
 _CHOICES = {"precision": PRECISIONS, "layout": LAYOUTS}
 
 
-def line(data: Mapping[str, Any]) -> bytes:
+Text = Annotated[str, Meta(max_length=limits.MAX_TEXT)]
+Texts = dict[str, Text]
+Position = Annotated[int, Meta(ge=-limits.MAX_POSITION, le=limits.MAX_POSITION)]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class _Foreign(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a document has that we do not know."""
+
+    attributes: Texts = {}
+    children: tuple[Text, ...] = ()
+
+
+class ActivationRecord(_Foreign, frozen=True, kw_only=True, omit_defaults=True):
+    type: Text
+    params: Texts = {}
+
+
+class LayerRecord(_Foreign, frozen=True, kw_only=True, omit_defaults=True):
+    type: Text
+    at: tuple[Position, Position]
+    inputs: tuple[Text | None, ...] = field(name="in", default=())
+    params: Texts = {}
+    act: ActivationRecord | None = None
+
+
+class FrameRecord(Struct, frozen=True, array_like=True):
+    title: Text
+    text: Text
+    color: Text
+    rect: tuple[Position, Position, Position, Position]
+    collapsed: bool = False
+    folded: Text = ""
+
+
+class TemplateRecord(_Foreign, frozen=True, kw_only=True, omit_defaults=True):
+    layers: dict[str, LayerRecord] = {}
+    frames: dict[str, FrameRecord] = {}
+
+
+class StateRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The state of what was touched; None is gone. Settings are checked by `State`."""
+
+    properties: dict[str, Text | None] = {}
+    moved: dict[str, tuple[Position, Position] | None] = {}
+    frames: dict[str, FrameRecord | None] = {}
+    templates: dict[str, TemplateRecord | None] = {}
+    settings: dict[str, Any] = {}
+    layers: dict[str, LayerRecord | None] = {}
+
+
+class BaseRecord(StateRecord, frozen=True, kw_only=True, omit_defaults=True):
+    """A whole graph, and settings that are not saved, after record number `base`."""
+
+    base: Count
+    attributes: Texts = {}
+    foreign: tuple[Text, ...] = ()
+
+
+class ChangeRecord(StateRecord, frozen=True, kw_only=True, omit_defaults=True):
+    n: Count
+    time: float = 0.0
+
+
+class Header(Struct, frozen=True, kw_only=True):
+    """The first record."""
+
+    format: int = field(name="layerwright-journal")
+    path: str | None = None
+    name: str = ""
+    digest: str = ""
+    empty: bool = False
+    opened: float = 0.0
+    pid: int = 0
+
+
+Record = Header | BaseRecord | ChangeRecord
+
+
+class _Kind(Struct, frozen=True):
+    """Which record it is."""
+
+    format: Any = field(name="layerwright-journal", default=None)
+    base: Any = None
+    n: Any = None
+
+
+_KIND = msgspec.json.Decoder(_Kind)
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
+    "format": msgspec.json.Decoder(Header),
+    "base": msgspec.json.Decoder(BaseRecord),
+    "n": msgspec.json.Decoder(ChangeRecord),
+}
+
+
+def line(record: Record) -> bytes:
     """One record as it stands in the file."""
-    return checked(_dense(data))
+    return checked(encode(record))
 
 
-def checked(text: str) -> bytes:
-    body = text.encode("ascii")
+def checked(body: bytes) -> bytes:
     return b"%08x %s\n" % (crc32(body), body)
 
 
-def read_line(data: bytes) -> dict[str, Any] | None:
-    """The record in a line; None for one that is torn or damaged."""
+def read_line(data: bytes) -> Record | None:
+    """The record in a line; None for one that is torn, damaged or not as we write it."""
     if len(data) < 11 or data[8:9] != b" " or not data.endswith(b"\n"):
         return None
     body = data[9:-1]
     try:
         if int(data[:8], 16) != crc32(body):
             return None
-        record = json.loads(body)
+        kind = decode(body, _KIND)
+        name = next((name for name in _DECODERS if getattr(kind, name) is not None), None)
+        record: Record | None = decode(body, _DECODERS[name]) if name is not None else None
     except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) else None
+    return record
 
 
 @dataclass(frozen=True)
@@ -56,7 +157,7 @@ class Snapshot:
 
     layers: tuple[Layer, ...]
     properties: dict[str, str]
-    attributes: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = dataclass_field(default_factory=dict)
     foreign: tuple[Foreign, ...] = ()
     frames: tuple[Frame, ...] = ()
     templates: tuple[Template, ...] = ()
@@ -82,16 +183,18 @@ class Snapshot:
 
         A thread does this, and gives way to the window's thread again and again.
         """
-        head = {
-            "base": at,
-            "properties": self.properties,
-            "attributes": self.attributes,
-            "foreign": [item.xml for item in self.foreign],
-            "frames": {frame.id: _frame_data(frame) for frame in self.frames},
-            "templates": {template.name: _template_data(template) for template in self.templates},
-            "settings": dict(settings or {}),
-        }
-        return checked(_joined(head, {layer.name: layer for layer in self.layers}, gently=True))
+        return line(
+            BaseRecord(
+                base=at,
+                properties=dict(self.properties),
+                attributes=self.attributes,
+                foreign=tuple(item.xml for item in self.foreign),
+                frames={frame.id: _frame_record(frame) for frame in self.frames},
+                templates={template.name: _template_record(template) for template in self.templates},
+                settings=dict(settings or {}),
+                layers=_layer_records({layer.name: layer for layer in self.layers}, gently=True),
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -129,30 +232,27 @@ class Change:
 
     def line(self, number: int, *, gently: bool = False) -> bytes:
         """The record with this number. `gently`: in a thread, see `Snapshot.line`."""
-        data = {
-            "moved": self.moved,
-            "properties": self.properties,
-            "frames": {k: None if frame is None else _frame_data(frame) for k, frame in self.frames.items()},
-            "templates": {k: None if t is None else _template_data(t) for k, t in self.templates.items()},
-            "settings": self.settings,
-        }
-        head = {"n": number, "time": round(time.time(), 2), **{key: part for key, part in data.items() if part}}
-        return checked(_joined(head, self.layers, gently=gently))
+        return line(
+            ChangeRecord(
+                n=number,
+                time=round(time.time(), 2),
+                moved=dict(self.moved),
+                properties=dict(self.properties),
+                frames={k: None if frame is None else _frame_record(frame) for k, frame in self.frames.items()},
+                templates={k: None if t is None else _template_record(t) for k, t in self.templates.items()},
+                settings=dict(self.settings),
+                layers=_layer_records(self.layers, gently=gently),
+            )
+        )
 
 
-def _joined(head: Mapping[str, Any], layers: Mapping[str, Layer | None], *, gently: bool) -> str:
-    """The JSON of a record that has `head` and these layers."""
-    parts = []
+def _layer_records(layers: Mapping[str, Layer | None], *, gently: bool) -> dict[str, LayerRecord | None]:
+    found: dict[str, LayerRecord | None] = {}
     for number, (name, layer) in enumerate(layers.items()):
         if gently and number % 16 == 0:
             time.sleep(0)
-        parts.append(f"{json.dumps(name)}:{'null' if layer is None else _dense(_layer_data(layer))}")
-    text = _dense(head)
-    return f'{text[:-1]},"layers":{{{",".join(parts)}}}}}' if parts else text
-
-
-def _dense(data: Any) -> str:
-    return json.dumps(data, separators=(",", ":"))
+        found[name] = None if layer is None else _layer_record(layer)
+    return found
 
 
 class State:
@@ -173,39 +273,31 @@ class State:
         self.properties, self.attributes = dict(graph.properties), dict(graph.attributes)
         self.foreign, self.frames, self.templates = graph.foreign, dict(graph.frames), dict(graph.templates)
 
-    def base(self, record: Mapping[str, Any]) -> None:
+    def base(self, record: BaseRecord) -> None:
         """Begin with the graph of a base record. Raises ValueError for one that is not as we write it."""
         fresh = State()
-        fresh.attributes = _texts(record.get("attributes"))
-        fresh.foreign = tuple(Foreign(_text(item)) for item in _list(record.get("foreign")))
+        fresh.attributes = dict(record.attributes)
+        fresh.foreign = tuple(Foreign(item) for item in record.foreign)
         fresh.apply(record)
         self.__dict__.update(fresh.__dict__)
 
-    def apply(self, record: Mapping[str, Any]) -> None:
+    def apply(self, record: StateRecord) -> None:
         """Make a record's values true. Raises ValueError for one that is not as we write it; nothing is changed then."""
-        layers = _entries(record, "layers", _read_layer, _layer_name)
-        moved = _entries(record, "moved", lambda _, v: _numbers(v, 2), _layer_name)
-        properties = _entries(record, "properties", lambda _, v: _text(v), _text)
-        frames = _entries(record, "frames", _read_frame, _text)
-        templates = _entries(record, "templates", _read_template, _template_name)
-        settings = {key: _setting(key, value) for key, value in _map(record.get("settings")).items()}
+        for name in (*record.layers, *record.moved):
+            _check(name, check_layer_name)
+        for name in record.templates:
+            _check(name, check_template_name)
+        layers = _each(record.layers, _layer)
+        frames = _each(record.frames, _frame)
+        templates = _each(record.templates, _template)
+        settings = {key: _setting(key, value) for key, value in record.settings.items()}
         if len(self.layers) + len(layers) > 2 * limits.MAX_LAYERS:
             raise ValueError("too many layers")
         _put(self.layers, layers)
-        for name, place in moved.items():
+        for name, place in record.moved.items():
             if place is not None and name in self.layers:
-                old = self.layers[name]
-                self.layers[name] = Layer(
-                    name,
-                    old.type,
-                    (place[0], place[1]),
-                    old.inputs,
-                    old.params,
-                    old.activation,
-                    old.attributes,
-                    old.children,
-                )
-        _put(self.properties, properties)
+                self.layers[name] = replace(self.layers[name], position=place)
+        _put(self.properties, record.properties)
         _put(self.frames, frames)
         _put(self.templates, templates)
         self.settings.update(settings)
@@ -230,51 +322,46 @@ def settings_data(settings: Mapping[str, object]) -> dict[str, Any]:
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _layer_data(layer: Layer) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": layer.type, "at": layer.position}
-    if layer.inputs:
-        data["in"] = [str(source) if source is not None else None for source in layer.inputs]
-    if layer.params:
-        data["params"] = dict(layer.params)
-    if layer.activation is not None:
-        spec = layer.activation
-        data["act"] = {"type": spec.type, "params": dict(spec.params)}
-        data["act"].update(_foreign_data(spec.attributes, spec.children))
-    data.update(_foreign_data(layer.attributes, layer.children))
-    return data
+def _layer_record(layer: Layer) -> LayerRecord:
+    spec = layer.activation
+    act = None
+    if spec is not None:
+        act = ActivationRecord(
+            type=spec.type, params=dict(spec.params), attributes=dict(spec.attributes), children=_xml(spec.children)
+        )
+    return LayerRecord(
+        type=layer.type,
+        at=layer.position,
+        inputs=tuple(None if source is None else str(source) for source in layer.inputs),
+        params=dict(layer.params),
+        act=act,
+        attributes=dict(layer.attributes),
+        children=_xml(layer.children),
+    )
 
 
-def _foreign_data(attributes: Mapping[str, str], children: Iterable[Foreign]) -> dict[str, Any]:
-    data: dict[str, Any] = {"attributes": dict(attributes)} if attributes else {}
-    inside = [item.xml for item in children]
-    return {**data, "children": inside} if inside else data
+def _xml(children: Iterable[Foreign]) -> tuple[str, ...]:
+    return tuple(item.xml for item in children)
 
 
-def _frame_data(frame: Frame) -> list[Any]:
-    return [
-        frame.title,
-        frame.text,
-        frame.color,
-        frame.rect,
-        *([frame.collapsed, frame.folded] if frame.collapsed or frame.folded else []),
-    ]
+def _frame_record(frame: Frame) -> FrameRecord:
+    return FrameRecord(frame.title, frame.text, frame.color, frame.rect, frame.collapsed, frame.folded)
 
 
-def _template_data(template: Template) -> dict[str, Any]:
-    return {
-        "layers": {layer.name: _layer_data(layer) for layer in template.layers},
-        **({"frames": {frame.id: _frame_data(frame) for frame in template.frames}} if template.frames else {}),
-        **_foreign_data(template.attributes, template.foreign),
-    }
+def _template_record(template: Template) -> TemplateRecord:
+    return TemplateRecord(
+        layers={layer.name: _layer_record(layer) for layer in template.layers},
+        frames={frame.id: _frame_record(frame) for frame in template.frames},
+        attributes=dict(template.attributes),
+        children=_xml(template.foreign),
+    )
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _entries(
-    record: Mapping[str, Any], key: str, read: Callable[[str, Any], T], name: Callable[[Any], str]
-) -> dict[str, T | None]:
-    return {name(k): None if v is None else read(k, v) for k, v in _map(record.get(key)).items()}
+def _each(records: Mapping[str, R | None], made: Callable[[str, R], T]) -> dict[str, T | None]:
+    return {name: None if record is None else made(name, record) for name, record in records.items()}
 
 
 def _put(target: dict[str, T], values: Mapping[str, T | None]) -> None:
@@ -285,51 +372,33 @@ def _put(target: dict[str, T], values: Mapping[str, T | None]) -> None:
             target[key] = value
 
 
-def _read_layer(name: str, value: Any) -> Layer:
-    data = _map(value)
-    x, y = _numbers(data.get("at"), 2)
-    sources = tuple(None if s is None else Source.parse(_text(s)) for s in _list(data.get("in")))
-    spec = data.get("act")
-    activation = None
-    if spec is not None:
-        inner = _map(spec)
-        activation = ActivationSpec(_text(inner.get("type")), _texts(inner.get("params")), *_read_foreign(inner))
-    params, foreign = _texts(data.get("params")), _read_foreign(data)
-    return Layer(name, _text(data.get("type")), (x, y), sources, params, activation, *foreign)
+def _layer(name: str, record: LayerRecord) -> Layer:
+    inputs = tuple(None if source is None else Source.parse(source) for source in record.inputs)
+    act = record.act
+    activation = ActivationSpec(act.type, act.params, act.attributes, _foreign(act)) if act is not None else None
+    return Layer(name, record.type, record.at, inputs, record.params, activation, record.attributes, _foreign(record))
 
 
-def _read_foreign(data: Mapping[str, Any]) -> tuple[dict[str, str], tuple[Foreign, ...]]:
-    return _texts(data.get("attributes")), tuple(Foreign(_text(item)) for item in _list(data.get("children")))
+def _foreign(record: _Foreign) -> tuple[Foreign, ...]:
+    return tuple(Foreign(item) for item in record.children)
 
 
-def _read_frame(key: str, value: Any) -> Frame:
-    values = _list(value)
-    title, text, color, rect, collapsed, folded = _list([*values, False, ""] if len(values) == 4 else values, 6)
-    x, y, width, height = _numbers(rect, 4)
-    return Frame(key, _text(title), _text(text), _text(color), (x, y, width, height), collapsed is True, _text(folded))
+def _frame(key: str, record: FrameRecord) -> Frame:
+    return Frame(key, record.title, record.text, record.color, record.rect, record.collapsed, record.folded)
 
 
-def _read_template(name: str, value: Any) -> Template:
-    data = _map(value)
-    layers = tuple(_read_layer(_layer_name(k), v) for k, v in _map(data.get("layers")).items())
-    attributes, foreign = _read_foreign(data)
-    frames = tuple(_read_frame(_text(k), v) for k, v in _map(data.get("frames")).items())
-    return Template(name, layers, foreign, attributes, frames)
+def _template(name: str, record: TemplateRecord) -> Template:
+    for layer in record.layers:
+        _check(layer, check_layer_name)
+    layers = tuple(_layer(key, layer) for key, layer in record.layers.items())
+    frames = tuple(_frame(key, frame) for key, frame in record.frames.items())
+    return Template(name, layers, _foreign(record), record.attributes, frames)
 
 
-def _layer_name(value: Any) -> str:
-    return _named(value, check_layer_name)
-
-
-def _template_name(value: Any) -> str:
-    return _named(value, check_template_name)
-
-
-def _named(value: Any, check: Callable[[str], str | None]) -> str:
-    rule = check(_text(value))
+def _check(name: str, check: Callable[[str], str | None]) -> None:
+    rule = check(name)
     if rule is not None:
         raise ValueError(rule)
-    return str(value)
 
 
 def _setting(key: str, value: Any) -> Any:
@@ -347,38 +416,6 @@ def _setting(key: str, value: Any) -> Any:
     if not fits:
         raise ValueError(f"not a value of the setting {key}")
     return value
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ValueError("not an object")
-    return value
-
-
-def _list(value: Any, length: int | None = None) -> list[Any]:
-    found = [] if value is None else value
-    if not isinstance(found, list) or (length is not None and len(found) != length):
-        raise ValueError("not a list as it should be")
-    return found
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > limits.MAX_TEXT:
-        raise ValueError("not a text")
-    return value
-
-
-def _texts(value: Any) -> dict[str, str]:
-    return {k: _text(v) for k, v in _map(value).items()}
-
-
-def _numbers(value: Any, length: int) -> list[int]:
-    found = _list(value, length)
-    if not all(type(v) is int and abs(v) <= limits.MAX_POSITION for v in found):
-        raise ValueError("not whole numbers")
-    return found
 
 
 def lines(data: bytes) -> Iterator[bytes]:

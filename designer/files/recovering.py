@@ -9,13 +9,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from designer.files import limits
 from designer.files.atomic import remove_abandoned
 from designer.files.document import parse_document, read_bounded
 from designer.files.journal import ENDING, MAKING, journal_folder
-from designer.files.journal_format import FORMAT, State, lines, read_line
+from designer.files.journal_format import (
+    FORMAT,
+    BaseRecord,
+    ChangeRecord,
+    Header,
+    State,
+    StateRecord,
+    lines,
+    read_line,
+)
 from designer.files.locking import lock
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.files.xml_tree import XmlError
@@ -23,6 +32,7 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 
 MAX_BYTES = 8 * limits.MAX_DOCUMENT_BYTES
+StateT = TypeVar("StateT", bound=StateRecord)
 LATEST = 1 << 40  # seconds since 1970
 MAKING_SECONDS = 3600.0  # a journal that is not whole after this time belongs to nobody
 
@@ -119,45 +129,43 @@ def _look(file: Path) -> Unfinished | None:
 
 def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished:
     torn = 0
-    header: dict[str, Any] = {}
-    records: list[dict[str, Any]] = []
-    base: dict[str, Any] | None = None
+    header: Header | None = None
+    changes: list[ChangeRecord] = []
+    base: BaseRecord | None = None
     for text in lines(data):
-        record = read_line(text)
-        if record is None:
-            torn += text.endswith(b"\n")  # without an end: the write that the crash cut off
-        elif not header and record.get("layerwright-journal") == FORMAT:
-            header = record
-        elif type(record.get("base")) is int:  # a thread may bring an older one after a newer one
-            base = record if base is None or record["base"] > base["base"] else base
-        elif type(record.get("n")) is int:
-            records.append(record)
-        else:
-            torn += 1
-    name, path = header.get("name"), header.get("path")
-    document = Path(path) if isinstance(path, str) and path else None
-    digest = header["digest"] if isinstance(header.get("digest"), str) else ""
-    disk, on_disk, matches = _on_disk(document, digest)
+        match read_line(text):
+            case None:
+                torn += text.endswith(b"\n")  # without an end: the write that the crash cut off
+            case Header(format=version) as record if header is None and version == FORMAT:
+                header = record
+            case BaseRecord() as record:  # a thread may bring an older one after a newer one
+                base = record if base is None or record.base > base.base else base
+            case ChangeRecord() as record:
+                changes.append(record)
+            case _:
+                torn += 1
+    header = header or Header(format=FORMAT)
+    document = Path(header.path) if header.path else None
+    disk, on_disk, matches = _on_disk(document, header.digest)
     state = State()
     findings: list[Diagnostic] = []
-    first, torn_base = _start(state, base, on_disk, whole=matches or header.get("empty") is True)
+    first, torn_base = _start(state, base, on_disk, whole=matches or header.empty)
     findings += torn_base
-    numbers = {r["n"] for r in records if r["n"] > first}
+    numbers = {change.n for change in changes if change.n > first}
     used = len(numbers)
     missing = max(numbers, default=first) - first - used
-    torn = max(torn, missing) + sum(not _applied(state.apply, r) for r in records if r["n"] > first)
+    torn = max(torn, missing) + sum(not _applied(state.apply, change) for change in changes if change.n > first)
     if torn:
         message = f"damaged records in the journal: {torn} of {max(torn, missing + used)}; some changes may be missing"
         findings.append(_finding("journal-damaged", message, "compare it with the file, then decide"))
-    times = [t for r in records if (t := _time(r.get("time"))) is not None]
-    opened = _time(header.get("opened"))
+    times = [change.time for change in changes if 0 < change.time <= LATEST]
     return Unfinished(
         file,
         document,
-        name if isinstance(name, str) and name else "network",
-        opened if opened is not None else changed,
+        header.name or "network",
+        header.opened if 0 < header.opened <= LATEST else changed,
         times[-1] if times else changed,
-        digest,
+        header.digest,
         state.graph() if state.layers or state.frames or state.templates or used else None,
         disk,
         on_disk,
@@ -168,14 +176,14 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
 
 
 def _start(
-    state: State, base: dict[str, Any] | None, on_disk: Graph | None, *, whole: bool
+    state: State, base: BaseRecord | None, on_disk: Graph | None, *, whole: bool
 ) -> tuple[int, list[Diagnostic]]:
     """Put the graph into `state` that the records go on from; the number of the record it stands after, and findings.
 
     `whole` says that without a base record the file on disk (or nothing, for a document without a file) is that graph.
     """
     if base is not None and _applied(state.base, base):
-        return base["base"], []
+        return base.base, []
     if on_disk is not None:
         state.start(on_disk)
     else:
@@ -191,7 +199,7 @@ def _start(
     return 0, [_finding("journal-without-base", message, "look at the network before you save it")]
 
 
-def _applied(apply: Callable[[dict[str, Any]], None], record: dict[str, Any]) -> bool:
+def _applied(apply: Callable[[StateT], None], record: StateT) -> bool:
     try:
         apply(record)
     except (ValueError, TypeError, AttributeError):
@@ -216,11 +224,6 @@ def _on_disk(path: Path | None, digest: str) -> tuple[Disk, Graph | None, bool]:
         return "gone", None, False
     same = sha256(data).hexdigest() == digest
     return "same" if same else "changed", parse_document(data, str(path), validate=False).graph, same
-
-
-def _time(value: object) -> float | None:
-    """Seconds that a calendar knows; None for anything else."""
-    return float(value) if isinstance(value, int | float) and 0 <= value <= LATEST else None
 
 
 def _finding(code: str, message: str, remedy: str) -> Diagnostic:
