@@ -6,6 +6,7 @@ document, with which the instances follow when ports change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -168,8 +169,8 @@ def make_template(
     results = dict.fromkeys(s for _, s in outside)
     results |= dict.fromkeys(Source(n) for n in order if not graph.consumers(n))
     taken = set(members)
-    inputs = {source: _port(source, "in", taken) for source in reads}
-    outputs = {source: _port(source, "out", taken) for source in results}
+    inputs = {source: _port(graph, source, "x", taken) for source in reads}
+    outputs = {source: _port(graph, source, "y", taken) for source in results}
     left = min(graph[n].position[0] for n in order)
     right = max(graph[n].position[0] for n in order)
     top = min(graph[n].position[1] for n in order)
@@ -439,9 +440,14 @@ def _readers(graph: Graph, names: Sequence[str]) -> list[str]:
     return [c for c in dict.fromkeys(c for n in names for c in graph.consumers(n)) if c not in members]
 
 
-def _port(source: Source, kind: str, taken: set[str]) -> str:
-    """A free name for a port: what it carries, as `in_conv_1` or `out_conv_1`."""
-    base = f"{kind}_{source.layer}{'_' + source.port if source.port else ''}"[:100].strip()
+def _port(graph: Graph, source: Source, plain: str, taken: set[str]) -> str:
+    """A free name for a port, after what it carries: the layer that makes it, or `plain` where that has a default name."""
+    layer = graph.get(source.layer)
+    base = re.sub(r"_\d+$", "", source.layer)[:100].strip()
+    if layer is None or base in (layer.type, *layer.params.values()):
+        base = plain
+    if source.port:
+        base = f"{base}_{source.port}"
     name, number = base, 2
     while name in taken:
         name = f"{base}_{number}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_commands import check_reversible
 
-from designer.graph.arrangement import Rect, Side, align, around, distribute, lay_out, make_room
+from designer.graph.arrangement import Side, align, around, distribute, lay_out, make_room
 from designer.graph.graph import Graph
 from designer.graph.layout import Box
 from designer.graph.model import Frame, Layer, Source
@@ -24,14 +24,6 @@ def graph() -> Graph:
         ],
         frames=[Frame("f", rect=(0, 0, 16, 16))],
     )
-
-
-def rects(graph: Graph) -> dict[str, Rect]:
-    found = {}
-    for layer in graph:
-        (x, y), (width, height) = layer.position, SIZES[layer.name]
-        found[layer.name] = Rect(x, y, x + width, y + height)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -57,12 +49,12 @@ def test_layers_are_distributed_between_the_outermost(graph: Graph) -> None:
     assert [graph[n].position[1] for n in "acb"] == [0, 32, 64]
 
 
-def test_what_is_in_the_way_moves_with_all_behind_it(graph: Graph) -> None:
-    check_reversible(graph, make_room(graph, rects(graph), Rect(400, 0, 600, 64), ["b", "c", "d"]))
-    assert graph["a"].position == (0, 0)
-    assert graph["c"].position[0] >= 600
-    assert graph["d"].position[0] - graph["c"].position[0] == 480
-    assert not make_room(graph, rects(graph), Rect(0, 400, 2000, 500), ["b", "c", "d"])
+def test_room_is_made_on_the_grid_and_frames_follow_or_grow(graph: Graph) -> None:
+    graph.frames["g"] = Frame("g", rect=(400, 0, 800, 160))
+    check_reversible(graph, make_room(graph, ["c", "d"], 20, {"f": ["a", "b", "c"], "g": ["c", "d"]}))
+    assert [graph[n].position for n in "abcd"] == [(0, 0), (240, 64), (512, 32), (992, 0)]
+    assert graph.frames["f"].rect == (0, 0, 48, 16)
+    assert graph.frames["g"].rect == (432, 0, 800, 160)
 
 
 def test_frames_are_fitted_again_around_what_was_laid_out(graph: Graph) -> None:

@@ -184,10 +184,10 @@ def test_layers_become_a_template_and_layers_again() -> None:
     template = after.templates["block"]
     assert set(after.layers) == {"in", "block_0", "end", "side"}
     assert after["block_0"].inputs == (Source("in"),)
-    assert template.inputs == ("in_in",)
+    assert template.inputs == ("in",)
     outputs = {graph_source: port for port in template.outputs for graph_source in after.inside("block")[port].inputs}
     assert {str(s) for s in outputs if s is not None} == {"b:y1", "b", "a"}
-    assert after.inside("block")["b"].inputs == (Source("a"), Source("in_in"))
+    assert after.inside("block")["b"].inputs == (Source("a"), Source("in"))
     back = committed(after, lambda g: dissolve(g, "block_0"))
     names = {"a": "block_0.a", "b": "block_0.b"}
     renamed = graph
@@ -207,7 +207,7 @@ def test_a_selection_with_a_hole_is_refused() -> None:
 def test_what_nobody_reads_becomes_an_output() -> None:
     graph = Graph([plain("a"), plain("b", "a")])
     after = committed(graph, lambda g: make_template(g, ["a", "b"], "block"))
-    assert after.templates["block"].outputs == ("out_b",)
+    assert after.templates["block"].outputs == ("b_2",)
     assert after["block_0"].inputs == ()
 
 

@@ -12,6 +12,7 @@ from PySide6.QtCore import QByteArray, QMimeData, QPointF, Qt
 from PySide6.QtGui import QCursor, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
+from window_kit import press, show
 
 from app.ui.canvas.viewer import OPERATOR_MIME
 from designer.graph import frames
@@ -21,9 +22,8 @@ from designer.operators.fixes import fixes
 
 
 @pytest.fixture
-def window(qtbot, tmp_path):
-    window = kit.open_window(qtbot, tmp_path)
-    kit.show(window, kit.small_graph())
+def window(empty_window):
+    window = show(empty_window, kit.small_graph())
     window.canvas.viewer.zoom_by(0.6 / window.canvas.viewer.zoom)
     window.canvas.viewer.centerOn(520, 200)
     QApplication.processEvents()
@@ -54,7 +54,7 @@ def drop(window, type_name: str, place: QPointF) -> None:
 
 def search(window, text: str) -> None:
     """Space, a search and Return."""
-    kit.press(window, "Space")
+    press(window, "Space")
     line = window.findChild(QLineEdit, "quick_add.text")
     QTest.keyClicks(line, text)
     QTest.keyClick(line, Qt.Key.Key_Return)
@@ -135,19 +135,19 @@ def test_the_search_goes_into_the_link_under_the_pointer(window):
 def test_copies_are_pasted_at_the_pointer_and_cover_nothing(window):
     canvas = window.canvas
     window.context.select(("conv", "cat"))
-    kit.press(window, "Ctrl+C")
+    press(window, "Ctrl+C")
     place = QPointF(480, 400)
     QCursor.setPos(canvas.viewer.viewport().mapToGlobal(kit.at(canvas, place)))
-    kit.press(window, "Ctrl+V")
+    press(window, "Ctrl+V")
     first = window.context.selection
     assert set(first) == {"conv_0", "cat_0"}
     boxes = [canvas.projection[n].box() for n in first]
     assert (boxes[0].united(boxes[1]).center() - place).manhattanLength() <= 32
-    kit.press(window, "Ctrl+V")
-    kit.press(window, "Ctrl+D")
+    press(window, "Ctrl+V")
+    press(window, "Ctrl+D")
     assert len(window.context.document.graph) == 5 + 2 + 2 + 2
     assert not covered(window)
-    kit.press(window, "Ctrl+Z")
+    press(window, "Ctrl+Z")
     assert len(window.context.document.graph) == 9
 
 
@@ -160,7 +160,7 @@ def test_a_fix_that_inserts_a_layer_covers_nothing(window):
             Layer("out", "output", (720, 0), (Source("add"),)),
         ]
     )
-    kit.show(window, graph)
+    show(window, graph)
     document = window.context.document
     (finding,) = document.inference.states["add"].diagnostics
     found = [

@@ -23,6 +23,7 @@ NEIGHBOURS = {
 }
 
 ANYTHING = Need(lambda s: s.selected + s.selected_links + s.selected_frames > 0, "nothing is selected")
+ONE_LAYER = Need(lambda s: s.selected == 1, "select exactly one layer")
 ONE = Need(
     lambda s: s.selected == 1 or (s.selected == 0 and s.selected_frames == 1), "select exactly one layer or frame"
 )
@@ -225,6 +226,26 @@ CANVAS: tuple[Action[Canvas], ...] = (
         ("Edit/layers", "Canvas/layers"),
         ("M",),
         (SELECTION,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.connect_to",
+        "Connect &To...",
+        "Search the input that the selected layer leads to",
+        lambda canvas: canvas.links.connect_to(),
+        ("Edit/links", "Canvas/links"),
+        ("W",),
+        (ONE_LAYER,),
+        on_canvas=True,
+    ),
+    Action(
+        "edit.connect_from",
+        "Connect &From...",
+        "Search the output that the selected layer reads",
+        lambda canvas: canvas.links.connect_from(),
+        ("Edit/links", "Canvas/links"),
+        ("Shift+W",),
+        (ONE_LAYER,),
         on_canvas=True,
     ),
     Action(

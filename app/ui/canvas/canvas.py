@@ -37,7 +37,7 @@ from designer.graph.template_commands import paste_with_templates
 from designer.operators.default_layers import default_layer
 from designer.operators.links import is_variadic, network_ends
 
-OPENING_ZOOM = 0.5  # a document that is larger opens at its top left corner, where it can be read
+OPENING_ZOOM = 0.25  # a document that is larger opens at its top left corner; names can be read at this scale
 
 
 class Canvas(QWidget):
@@ -89,6 +89,7 @@ class Canvas(QWidget):
         context.inspect_requested.connect(self._mark_inspected)
         context.inspected.connect(self._mark_inspected)
         context.add_requested.connect(self._on_add_requested)
+        context.canvas_requested.connect(self.viewer.setFocus)
         if context.has_document:
             self._show(context.document)
 
@@ -104,6 +105,7 @@ class Canvas(QWidget):
         document.changed.connect(self._on_changed)
         document.states_changed.connect(self._on_states)
         self._update_hint()
+        self.viewer.setFocus()
         if not self._remembered.come():
             self.viewer.frame_all(least=OPENING_ZOOM)
         self.selection_state_changed.emit()

@@ -118,7 +118,7 @@ class FarView:
             _stroke(painter, role, 2.4 * ratio, path)
         self.paint_blocks(painter)
         for box, name in names:
-            node_paint.paint_large_name(painter, box, name)
+            node_paint.paint_name(painter, box, name, detail)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if detail >= node_paint.NAMED and self.training:
             painter.setPen(node_paint.training_pen(cosmetic=True))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from math import log
 
-from app.ui.canvas.layer_index import LayerEntry
+from app.ui.canvas.layer_index import LayerEntry, LayerIndex
+from app.ui.canvas.node_look import node_look
 from app.ui.canvas.projection import Projection
 from app.ui.document.document import Document
 from designer.graph.arrangement import lay_out
 from designer.graph.edits import Edit
-from designer.graph.layout import Box
+from designer.graph.layout import Box, arrange
 
 MAX_LEVEL = 10
 
@@ -24,6 +26,16 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
     measured = {*chosen, *(n for inside in held.values() for n in inside)}
     boxes = {n: box_of(projection.entry(n), levels[n]) for n in measured}
     return lay_out(graph, boxes, chosen, held)
+
+
+def laid_out(document: Document) -> dict[str, tuple[int, int]]:
+    """Positions for all layers of a document that is not shown."""
+    index = LayerIndex(partial(node_look, document))
+    for layer in document.graph:
+        index.put(layer.name, layer.position, len(layer.inputs))
+    levels = levels_of(document)
+    boxes = {name: box_of(index.measured(name), levels[name]) for name in document.graph.layers}
+    return arrange(document.graph, boxes)
 
 
 def levels_of(document: Document) -> dict[str, int]:

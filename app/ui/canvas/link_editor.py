@@ -9,6 +9,7 @@ from typing import Protocol
 from PySide6.QtCore import QElapsedTimer, QPointF, QTimer
 
 from app.ui.canvas import gestures
+from app.ui.canvas.connect_search import ConnectSearch
 from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_paint import READABLE
@@ -63,6 +64,8 @@ class LinkEditor:
         self._add = add
         self._search = search
         self._drag: gestures.Link | None = None
+        self._connect_search = ConnectSearch(viewer)
+        self._connect_search.chosen.connect(self._on_offer_chosen)
         self._loop: set[str] = set()  # layers with which the dragged link would close a loop
         self._checked: set[str] = set()
         self._waiting: list[str] = []  # layers in view
@@ -74,6 +77,29 @@ class LinkEditor:
         viewer.link_dropped.connect(self._on_dropped)
         viewer.horizontalScrollBar().valueChanged.connect(self._look_around)
         viewer.verticalScrollBar().valueChanged.connect(self._look_around)
+
+    def connect_to(self) -> None:
+        """Ask which input the selected layer leads to."""
+        self._ask(outgoing=True)
+
+    def connect_from(self) -> None:
+        """Ask what the selected layer reads."""
+        self._ask(outgoing=False)
+
+    def _ask(self, *, outgoing: bool) -> None:
+        document, names = self._projection.document, self._context.selection
+        item = self._projection.get(names[-1]) if names else None
+        if document is not None and item is not None:
+            self._viewer.bring(item)
+            corner = item.box().topRight() if outgoing else item.box().topLeft()
+            place = self._viewer.viewport().mapToGlobal(self._viewer.mapFromScene(corner))
+            self._connect_search.open_for(document, item.layer, place, outgoing=outgoing)
+
+    def _on_offer_chosen(self, key: str) -> None:
+        offer = self._connect_search.offer(key)
+        if self._do(lambda d: commands.connect(d.graph, offer.source, offer.consumer, offer.at)) is not None:
+            self._tell_misfit(offer.consumer)
+        self._viewer.setFocus()
 
     @property
     def waiting(self) -> bool:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import ceil
+
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
 
 from app.ui.canvas.links import Node, PortDot
-from app.ui.canvas.metrics import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts, text_width
+from app.ui.canvas.metrics import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts
 from app.ui.widgets import theme
 from designer.operators.api import Category
 
 READABLE = 0.45  # below this scale texts cannot be read
 NAMED = 0.18  # below this scale not even a name that fills its block
 RADIUS = 5.0
+LEAST = 9.0  # pixels of a name's font, at any scale at which names are shown
+CONDENSED = 82  # percent of the usual width of names that are larger than the box around them was made for
 GHOST = 0.4  # opacity of a bypassed layer
 _PROBLEM: dict[str, theme.RoleName] = {"error": "error", "warning": "warning", "unknown": "muted"}
 
@@ -24,7 +29,7 @@ def paint(painter: QPainter, item: Node, detail: float) -> None:
     if detail < READABLE:
         _paint_block(painter, item, detail)
     else:
-        _paint_box(painter, item)
+        _paint_box(painter, item, detail)
 
 
 def _category(item: Node) -> QColor:
@@ -38,7 +43,7 @@ def _paint_block(painter: QPainter, item: Node, detail: float) -> None:
     if not place.tab.isEmpty():
         painter.fillRect(place.tab, theme.category(Category.ACTIVATION))
     if detail >= NAMED:
-        paint_large_name(painter, place.box, item.look.name)
+        paint_name(painter, place.box, item.look.name, detail)
     if item.look.training:
         painter.setPen(training_pen(cosmetic=True))
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -56,26 +61,38 @@ def _paint_block(painter: QPainter, item: Node, detail: float) -> None:
 def paint_block_mark(painter: QPainter, box: QRectF, problem: str, detail: float) -> None:
     """The sign of an error or a warning, large enough to be seen from afar."""
     side = min(box.height(), max(MARK, 10.0 / detail))
-    centre = box.center()
+    centre = box.topRight()  # clear of the name
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     _paint_mark(painter, QRectF(centre.x() - side / 2, centre.y() - side / 2, side, side), problem)
 
 
-def paint_large_name(painter: QPainter, box: QRectF, name: str) -> None:
-    """The name as large as the block holds it: the last thing that can be read from afar."""
-    f = fonts()
-    wide, high = text_width("name_metrics", name), f.name_metrics.height()
-    scale = min(0.92 * box.width() / max(wide, 1.0), 0.8 * box.height() / high)
-    painter.save()
-    painter.translate(box.center())
-    painter.scale(scale, scale)
-    painter.setFont(f.name)
+def paint_name(painter: QPainter, room: QRectF, name: str, detail: float) -> None:
+    """A name at one size for the scale, at least `LEAST` pixels high; shortened in its middle where there is no room."""
+    font, metrics = name_font(detail)
+    painter.setFont(font)
     painter.setPen(theme.color("on_category"))
-    painter.drawText(QRectF(-wide, -high / 2, 2 * wide, high), Qt.AlignmentFlag.AlignCenter, name)
-    painter.restore()
+    painter.drawText(
+        room, Qt.AlignmentFlag.AlignCenter, metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room.width())
+    )
 
 
-def _paint_box(painter: QPainter, item: Node) -> None:
+def name_font(detail: float) -> tuple[QFont, QFontMetricsF]:
+    """The font of names for a scale of `detail` pixels a canvas unit."""
+    f = fonts()
+    size = ceil(LEAST / detail)
+    return (f.name, f.name_metrics) if size <= f.name.pixelSize() else _sized(f, size)
+
+
+@lru_cache(maxsize=64)
+def _sized(f: Fonts, size: int) -> tuple[QFont, QFontMetricsF]:
+    font = QFont(f.name)
+    font.setPixelSize(size)
+    font.setWeight(QFont.Weight.Medium)
+    font.setStretch(CONDENSED)
+    return font, QFontMetricsF(font)
+
+
+def _paint_box(painter: QPainter, item: Node, detail: float) -> None:
     look, place, f = item.look, item.layout, fonts()
     box = place.box
     if not place.tab.isEmpty():
@@ -87,7 +104,7 @@ def _paint_box(painter: QPainter, item: Node) -> None:
     painter.setClipRect(QRectF(box.left(), box.top(), box.width(), place.header))
     painter.fillPath(body, _category(item))
     painter.restore()
-    _paint_texts(painter, item, f)
+    _paint_texts(painter, item, f, detail)
     mark = QRectF(box.right() - PAD - MARK, (place.header - MARK) / 2, MARK, MARK)
     if look.problem:
         _paint_mark(painter, mark, look.problem)
@@ -113,13 +130,17 @@ def _paint_box(painter: QPainter, item: Node) -> None:
         _paint_port(painter, dot)
 
 
-def _paint_texts(painter: QPainter, item: Node, f: Fonts) -> None:
+def _paint_texts(painter: QPainter, item: Node, f: Fonts, detail: float) -> None:
     look, place = item.look, item.layout
     box = place.box
-    painter.setFont(f.name)
+    font, metrics = name_font(detail)
+    painter.setFont(font)
     painter.setPen(theme.color("on_category"))
-    head = QRectF(PAD, 0, box.width() - 2 * PAD, place.header)
-    painter.drawText(head, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, look.name)
+    head = QRectF(PAD, 0, box.width() - 2 * PAD - look.marks * (MARK + MARK_GAP), place.header)
+    name = look.name
+    if font is not f.name:
+        name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, head.width())
+    painter.drawText(head, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
     if look.collapsed:
         return
     line = f.small_metrics.height() + 2

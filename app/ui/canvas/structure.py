@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QBoxLayout
 
+from app.ui.canvas import layout_boxes
 from app.ui.canvas.breadcrumb import Breadcrumb
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
@@ -14,6 +15,7 @@ from app.ui.widgets.texts import tr
 from designer.graph import frames, template_commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
+from designer.graph.graph import Graph
 from designer.graph.model import Layer
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, check_template_name
 from designer.operators.links import network_ends
@@ -103,7 +105,11 @@ class Structure:
     @staticmethod
     def _made(document: Document, names: Sequence[str], name: str) -> Edit:
         whole = network_ends(document.graph, document.registry, names)
-        return template_commands.make_template(document.graph, names, name, whole=whole)
+
+        def placed(inside: Graph) -> dict[str, tuple[int, int]]:
+            return layout_boxes.laid_out(Document(inside, document.registry))
+
+        return template_commands.make_template(document.graph, names, name, whole=whole, placed=placed)
 
     def dissolve(self) -> None:
         """Put copies of the template's layers in the place of each selected instance."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -355,6 +356,13 @@ class ParametersPanel(QWidget):
             )
 
     # --- wishes ------------------------------------------------------------------------------------------------
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Return and Escape, which fields pass on when they are done, give the keyboard to the canvas."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape):
+            self._context.canvas_requested.emit()
+        else:
+            super().keyPressEvent(event)
 
     def _name_rule(self, text: str) -> str | None:
         rule = check_layer_name(text)

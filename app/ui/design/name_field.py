@@ -64,5 +64,6 @@ class _Line(QLineEdit):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
             self.escaped.emit()
+            event.ignore()  # the editor around takes the keyboard away
         else:
             super().keyPressEvent(event)

@@ -34,6 +34,7 @@ class Context(QObject):
     reveal_requested = Signal(str)  # show this layer on the canvas and select it
     inspect_requested = Signal(str)  # open the Channel Inspector for this layer
     inspected = Signal(str)  # the layer that the Channel Inspector shows now, empty: none
+    canvas_requested = Signal()  # give the keyboard to the canvas
     add_requested = Signal(str)  # add a layer of this operator type where it suits the view
     analysis_requested = Signal()  # Run > Launch Analysis: prepare the network in the engine and show its output
     inference_requested = Signal()  # Run > Launch Inference: time N iterations in the engine and record the run

@@ -85,6 +85,7 @@ class ParamEditor(QWidget):
         if kind == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape:  # type: ignore[attr-defined]
             self.set_text(self._shown)
             self.reverted.emit()
+            event.ignore()  # what is around may take the keyboard away
             return True
         if kind == QEvent.Type.Wheel and isinstance(self.inner, QComboBox) and not self.inner.hasFocus():
             event.ignore()

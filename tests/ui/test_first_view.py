@@ -1,0 +1,101 @@
+"""What a document looks like when it opens: framed, with names of one size that can be read."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
+from window_kit import show
+
+from app.ui.canvas import node_paint
+from app.ui.widgets import theme
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+
+
+def test_a_document_opens_with_everything_in_view(window):
+    show(window, kit.small_graph())
+    canvas = window.canvas
+    assert canvas.viewer.seen().contains(canvas.projection.extent())
+    assert canvas.viewer.zoom >= 0.25
+
+
+def test_a_large_document_opens_where_names_can_be_read(window):
+    layers = [Layer("l0", "input")]
+    layers += [Layer(f"l{n}", "identity", (n * 240, 0), (Source(f"l{n - 1}"),)) for n in range(1, 80)]
+    show(window, Graph(layers))
+    assert window.canvas.viewer.zoom == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("detail", [0.25, 0.3, 0.44, 0.5, 0.62, 1.0, 2.0])
+def test_names_have_one_size_at_a_scale_of_at_least_nine_pixels(qapp, detail):
+    font, metrics = node_paint.name_font(detail)
+    assert font.pixelSize() * detail >= 9
+    assert metrics.height() > 0
+    if detail < 0.6:
+        assert font.pixelSize() * detail < 10
+
+
+def test_the_map_hides_itself_when_everything_is_in_view(window, qtbot):
+    window.resize(1366, 768)
+    show(window, kit.small_graph())
+    canvas = window.canvas
+    canvas.frame_all()
+    canvas.minimap.redraw()
+    assert not canvas.minimap.isVisible()
+    canvas.viewer.zoom_by(3.0)
+    qtbot.waitUntil(canvas.minimap.isVisible)
+    canvas.frame_all()
+    qtbot.waitUntil(lambda: not canvas.minimap.isVisible())
+
+
+def test_the_mark_of_an_error_is_clear_of_the_name(window):
+    image = QImage(200, 80, QImage.Format.Format_ARGB32)
+    ground = theme.color("accent")
+    image.fill(ground)
+    painter = QPainter(image)
+    node_paint.paint_block_mark(painter, QRectF(10, 20, 150, 50), "error", 0.5)
+    painter.end()
+    middle = [image.pixelColor(x, 40) for x in range(20, 130)]
+    assert all(colour == ground for colour in middle)
+
+
+def test_a_link_that_fits_is_not_blamed_for_another_port_that_is_open(window):
+    graph = Graph(
+        [
+            Layer("in", "input", (0, 0), params={"dims": "16x16x3"}),
+            Layer("loss", "l1_loss", (320, 0)),
+        ]
+    )
+    show(window, graph)
+    said = []
+    window.context.message.connect(lambda severity, text: said.append(text))
+    kit.drag(window.canvas, kit.output(window.canvas, "in"), kit.port(window.canvas, "loss", 0))
+    assert window.context.document.graph["loss"].inputs == (Source("in"),)
+    assert not [text for text in said if "does not fit" in text]
+
+
+def test_a_new_template_is_laid_out_and_its_ports_say_what_they_carry(window):
+    conv = {"features": "3", "padding": "same"}
+    layers = [
+        Layer("photo", "input", (0, 0), params={"dims": "16x16x3"}),
+        Layer("convolution_0", "convolution", (240, 0), (Source("photo"),), conv),
+        Layer("sum", "element_wise", (250, 10), (Source("convolution_0"), Source("photo"))),
+        Layer("out", "output", (720, 0), (Source("sum"),)),
+    ]
+    show(window, Graph(layers))
+    window.context.select(("convolution_0", "sum"))
+    edit = window.structure._made(window.context.document, ("convolution_0", "sum"), "block")
+    window.context.document.do(edit)
+    template = window.context.root.graph.templates["block"]
+    assert (template.inputs, template.outputs) == (("photo",), ("sum_2",))
+    window.context.enter("block")
+    areas = [window.canvas.projection.entry(n).area() for n in window.context.document.graph.layers]
+    assert not any(a.intersects(b) for i, a in enumerate(areas) for b in areas[:i])
+    columns = {n: window.context.document.graph[n].position[0] for n in ("photo", "convolution_0", "sum", "sum_2")}
+    assert list(columns.values()) == sorted(set(columns.values()))

@@ -1,0 +1,115 @@
+"""A network is built and wired by the keyboard alone; the canvas has the focus whenever it should."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtGui import QCursor, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QTreeWidget
+from window_kit import open_window, show
+
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+
+
+@pytest.fixture
+def window(qtbot, tmp_path):
+    QCursor.setPos(0, 0)
+    window = open_window(qtbot, tmp_path)
+    window.activateWindow()
+    return window
+
+
+def keys(*names: str) -> None:
+    """Shortcuts, pressed wherever the focus is."""
+    for name in names:
+        QApplication.processEvents()
+        QTest.keySequence(QApplication.focusWidget(), name)
+    QApplication.processEvents()
+
+
+def type_and_choose(window, popup: str, text: str) -> None:
+    line = window.findChild(QLineEdit, f"{popup}.text")
+    assert line.isVisible()
+    QTest.keyClicks(line, text)
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    QApplication.processEvents()
+
+
+def add(window, text: str) -> None:
+    keys("Space")
+    type_and_choose(window, "quick_add", text)
+
+
+def test_space_works_at_once_on_a_new_document(window):
+    QTest.keySequence(window, "Ctrl+N")
+    QApplication.processEvents()
+    assert window.canvas.viewer.hasFocus()
+    add(window, "identity")
+    assert "identity_0" in window.context.document.graph
+    window.findChild(QLineEdit, "parameters.name").setFocus()
+    keys("Ctrl+N")
+    assert window.canvas.viewer.hasFocus()
+    add(window, "identity")
+    assert list(window.context.document.graph.layers) == ["identity_0"]
+
+
+def test_a_residual_block_is_built_and_wired_by_keys_alone(window):
+    show(window, Graph())
+    for name in ("input", "convolution", "add", "output"):
+        add(window, name)
+    graph = window.context.document.graph
+    assert list(graph.layers) == ["input_0", "convolution_0", "add_0", "output_0"]
+    keys("Left", "Left", "Left")
+    assert window.context.selection == ("input_0",)
+    keys("W")
+    type_and_choose(window, "connect", "add b")
+    assert graph["add_0"].inputs == (Source("convolution_0"), Source("input_0"))
+    assert window.canvas.viewer.hasFocus()
+    keys("Ctrl+Z")
+    keys("Right", "Right")
+    assert window.context.selection == ("add_0",)
+    keys("Shift+W")
+    type_and_choose(window, "connect", "input > b")
+    assert graph["add_0"].inputs == (Source("convolution_0"), Source("input_0"))
+    assert graph["output_0"].inputs == (Source("add_0"),)
+
+
+def test_ports_that_take_nothing_of_it_cannot_be_chosen(window):
+    layers = [
+        Layer("in", "input", params={"dims": "16x16x3"}),
+        Layer("flat", "flatten", (240, 0), (Source("in"),)),
+        Layer("conv", "convolution", (480, 0)),
+        Layer("cat", "concatenation", (480, 160), (Source("in"),)),
+    ]
+    show(window, Graph(layers))
+    window.context.select(("flat",))
+    keys("W")
+    found = window.findChild(QTreeWidget, "connect.list")
+    rows = {found.topLevelItem(i).text(0): found.topLevelItem(i) for i in range(found.topLevelItemCount())}
+    assert rows["conv · x"].isDisabled()
+    assert "rank 4" in rows["conv · x"].toolTip(0)
+    assert not any(text.startswith("in ") for text in rows)  # that would close a loop
+    assert found.topLevelItem(0).text(0).startswith("cat")
+    line = window.findChild(QLineEdit, "connect.text")
+    QTest.keyClick(line, Qt.Key.Key_Escape)
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Escape])
+def test_return_and_escape_in_a_field_give_the_keyboard_back(window, key):
+    show(window, kit.small_graph())
+    window.context.select(("conv",))
+    QApplication.processEvents()
+    dock = next(d for d in window.findChildren(QLineEdit) if d.objectName().startswith("parameters.name"))
+    fields = [dock, *(f for f in window.findChildren(QAbstractSpinBox) if f.isVisible())]
+    for field in fields[:3]:
+        field.setFocus()
+        QApplication.processEvents()
+        QTest.keyClick(QApplication.focusWidget(), key)
+        QApplication.processEvents()
+        assert window.canvas.viewer.hasFocus(), field.objectName()
