@@ -24,6 +24,7 @@ from designer.operators.training_branch import no_output
 from designer.runtime.api import Part
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.network import check_runnable, output_layers, role_of
+from designer.runtime.provenance import provenance
 from exporters.onnx_sizes import OpenSizes, open_sizes
 
 
@@ -48,7 +49,8 @@ def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path |
     has another suffix.
 
     Inputs and outputs are named like their layers. The file passes `onnx.checker` with strict shape inference before it is
-    put in place. An input's scale, shift and padding belong to who feeds the network: they are in the file's metadata.
+    put in place. An input's scale, shift and padding belong to who feeds the network: they are in the file's metadata, with
+    the provenance; the date in it is the only thing that differs between two exports (see `provenance.written_at`).
     """
     return ONNX_MODELS.writer(path)(graph, registry, weights, Path(path))
 
@@ -98,8 +100,7 @@ def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> 
 def _properties(graph: Graph, inference: Inference, feeds: tuple[Source, ...], weights: Weights) -> dict[str, str]:
     """What a program that runs the file should know and ONNX has no field for."""
     found = {"name": graph.name, "user_version_tag": graph.properties.get("user_version_tag", "")}
-    if weights.note:
-        found["weights"] = weights.note
+    found |= provenance(graph.name, graph, weights).texts()
     for feed in feeds:
         params = inference.graph[feed.layer].params
         for name in ("scale", "shift", "tiling"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.cli.opened_network import Network, load_weights_for, open_network, weights_location
 from app.cli.run_request import layers_with
@@ -31,6 +31,7 @@ from designer.graph.types import Size3D
 from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.runtime.api import RunOptions
+from designer.runtime.provenance import Provenance, provenance, texts_of
 
 if TYPE_CHECKING:
     from analysis_layers.noise import Noise
@@ -67,16 +68,23 @@ class Variant:
     output: str
     channels: int
     note: str
+    origin: Provenance
 
     def run(self, picture: Picture) -> Picture:
         self.session.set_input(self.input, picture, picture=True)
         return self.session.run().outputs[self.output]
 
 
-def compare(
-    request: CompareRequest, progress: Callable[[str], None], each: Each | None = None
-) -> tuple[list[str], list[Row]]:
-    """Run everything; names of the columns (the input, then the variants), and a `Row` for each image and noise.
+class Compared(NamedTuple):
+    """Names of the columns (the input, then the variants), a `Row` for each image and noise, and where the variants come from."""
+
+    columns: list[str]
+    rows: list[Row]
+    origin: dict[str, Provenance]
+
+
+def compare(request: CompareRequest, progress: Callable[[str], None], each: Each | None = None) -> Compared:
+    """Run everything.
 
     `each` gets a row with its images: the one in the file, the noisy one, and the result of each variant.
     """
@@ -109,17 +117,18 @@ def compare(
             rows.append(measured(path.name, text, reference, noisy, results, times, titles))
             if each is not None:
                 each(rows[-1], image, noisy, results)
-    return columns, rows
+    return Compared(columns, rows, {variant.name: variant.origin for variant in variants})
 
 
-def to_json(request: CompareRequest, columns: Sequence[str], rows: Sequence[Row]) -> str:
+def to_json(request: CompareRequest, found: Compared) -> str:
     """The figures with what they were made from."""
     made = {
         "documents": [path.name for path in request.documents],
         "noise": list(request.noises),
         "seed": request.seed,
         "engines": list(request.engines) or [request.options.engine],
-        **as_dict(columns, rows),
+        "provenance": texts_of(found.origin),
+        **as_dict(found.columns, found.rows),
     }
     return json.dumps(made, indent=2, allow_nan=False)
 
@@ -148,7 +157,8 @@ def _variant(request: CompareRequest, index: int) -> Variant:
     from designer.runtime.session import Session
 
     path = request.documents[index]
-    network = without_observers(open_network(path))
+    opened = open_network(path)
+    network = without_observers(opened)
     inputs, outputs = layers_with(network, Role.INPUT), layers_with(network, Role.OUTPUT)
     if len(inputs) != 1 or not outputs:
         raise DiagnosticError(
@@ -165,6 +175,8 @@ def _variant(request: CompareRequest, index: int) -> Variant:
     options = replace(request.options, engine=engine) if engine else request.options
     session = Session(network.graph, network.registry, weights, with_trust(network, options, request.trust))
     dims = getattr(network.inference.read(inputs[0]).operator, "dims", None)
+    noise = "; ".join(request.noises)
+    seed = str(request.seed) if noise else ""
     letter = LETTERS[index] if index < len(LETTERS) else str(index + 1)
     return Variant(
         f"{letter} {path.stem}",
@@ -173,6 +185,7 @@ def _variant(request: CompareRequest, index: int) -> Variant:
         outputs[0],
         dims.channels if isinstance(dims, Size3D) else 3,
         weights.note,
+        provenance(path.name, opened.graph, weights, options, noise=noise, noise_seed=seed),
     )
 
 

@@ -117,7 +117,8 @@ class NonfiniteShare(Struct, frozen=True):
 class RunReply(Struct, frozen=True):
     """Tensors by output layer and by captured source. `same` are captures that the window still has.
 
-    `coarse` is not 0 where the run was computed at 1 / `coarse` of the width and height.
+    `coarse` is not 0 where the run was computed at 1 / `coarse` of the width and height. `weights` and `weights_sha256` are as
+    in `designer.files.weights.Weights`.
     """
 
     outputs: dict[str, Handle] = {}
@@ -128,6 +129,8 @@ class RunReply(Struct, frozen=True):
     nonfinite: dict[str, NonfiniteShare] = {}
     coarse: Count = 0
     note: str = ""
+    weights: str = ""
+    weights_sha256: str = ""
 
 
 class ProfileReply(Struct, frozen=True):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from app.engine.protocol import NonfiniteShare, ProgressEvent, RunReply, RunRequest, RunStep
+from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.runtime.api import Array, RunResult
@@ -63,7 +64,7 @@ class Runs:
         finally:
             self._interrupt = None
         captured = {n: result.captures[source] for n, source in zip(request.capture, sources, strict=True)}
-        return self._reply(result, captured, request.have)
+        return self._reply(result, captured, request.have, session.weights)
 
     def _coarse(self, session: Session, sources: Sequence[Source], budget: int, progress: Progress) -> RunResult | None:
         """The result at a reduced size, where the run takes longer than `budget` ms and the network allows it."""
@@ -81,7 +82,9 @@ class Runs:
             self._fails_reduced, self._preview = session.structure, None
             return None
 
-    def _reply(self, result: RunResult, captured: Mapping[str, Array], held: Sequence[str]) -> RunReply:
+    def _reply(
+        self, result: RunResult, captured: Mapping[str, Array], held: Sequence[str], weights: Weights
+    ) -> RunReply:
         same = tuple(name for name in captured if name in held and self._captured.get(name) is captured[name])
         outputs, captures = self.handed_over(
             result.outputs, {name: array for name, array in captured.items() if name not in same}
@@ -98,6 +101,8 @@ class Runs:
             nonfinite,
             result.coarse,
             "; ".join(note for note in (coarse, result.weights_note, result.note) if note),
+            weights.title,
+            weights.sha256,
         )
 
     def _nonfinite(self, arrays: Mapping[str, Array]) -> dict[str, NonfiniteShare]:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from hashlib import sha256
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +11,9 @@ from numpy.typing import NDArray
 
 from app.reports.comparison import ms_text
 from app.reports.page import Page
-from designer.files.settings import PATTERN, Settings
+from app.reports.provenance_table import add_machine, add_provenance
+from designer.files.settings import PATTERN
+from designer.runtime.provenance import Provenance
 from designer.units import dims_text
 
 Array = NDArray[np.float32]
@@ -23,25 +22,11 @@ CHANNELS = 64  # of the inspected tensor that are shown and counted
 THUMBNAIL = 128  # pixels of a channel's longer side
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
-    """A document and how it is run. `text` is what was run, as a file would hold it."""
-
-    title: str
-    text: bytes
-    settings: Settings
-    saved: bool = True
-
-    @property
-    def digest(self) -> str:
-        return sha256(self.text).hexdigest()
-
-
 @dataclass(frozen=True)
 class Seen:
     """The present view of an analysis. Arrays are N x C x H x W, or of another rank."""
 
-    network: Network
+    origin: Provenance
     inputs: Mapping[str, str] = field(default_factory=dict)  # layer: file, or PATTERN and a name
     options: Sequence[tuple[str, str, str]] = ()  # analysis layers: name, kind, summary
     outputs: Mapping[str, tuple[Array, str]] = field(default_factory=dict)  # with `analysis_view`
@@ -54,11 +39,11 @@ class Seen:
 
 def write_analysis(path: Path, seen: Seen) -> None:
     """Write the page of an analysis (work for a thread)."""
-    page = new_page(f"{seen.network.title}: analysis")
+    page = Page(f"{seen.origin.document}: analysis")
     if seen.note:
         page.text(f"Note: {seen.note}")
     page.heading("Network")
-    page.table(("", ""), _network_rows(seen.network))
+    add_provenance(page, {seen.origin.document: seen.origin})
     pictures = _add_inputs(page, seen)
     if seen.options:
         page.heading("Analysis layers")
@@ -75,31 +60,6 @@ def write_analysis(path: Path, seen: Seen) -> None:
         page.picture_inside(seen.window, "As it was seen")
     add_machine(page)
     page.write(path)
-
-
-def add_networks(page: Page, networks: Mapping[str, Network]) -> None:
-    """A table of networks beside each other, by name."""
-    tables = {name: dict(_network_rows(network)) for name, network in networks.items()}
-    rows = list(dict.fromkeys(row for table in tables.values() for row in table))
-    page.table(("", *tables), [(row, *(table.get(row, "") for table in tables.values())) for row in rows])
-
-
-def add_machine(page: Page) -> None:
-    """Machine, versions and the program's own."""
-    from designer.profiling.machine import this_machine
-
-    machine = this_machine()
-    versions = dict(machine.versions)
-    for name in ("layerwright", "PySide6-Essentials"):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    page.heading("Machine and versions")
-    rows = [("processor", machine.cpu), ("cores", str(machine.cores)), ("system", machine.system)]
-    if machine.gpu:
-        rows.append(("graphics", machine.gpu))
-    page.table(("", ""), [*rows, *sorted(versions.items())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +112,6 @@ def statistics(tensor: Array) -> list[tuple[str, ...]]:
     parts = [_Figures.of(channel) for item in tensor for channel in item]
     shown = parts[: min(tensor.shape[1], CHANNELS)]
     return [_Figures.of_all(parts).row("all"), *(part.row(str(index)) for index, part in enumerate(shown))]
-
-
-def _network_rows(network: Network) -> list[tuple[str, str]]:
-    settings = network.settings
-    weights = settings.weights or ("random" if settings.random_seed is not None else "none chosen")
-    rows = [
-        ("document", f"{network.title}{'' if network.saved else ' (with changes that are not saved)'}"),
-        ("SHA-256", network.digest),
-        ("weights", weights),
-        ("engine", settings.engine),
-        ("precision", settings.precision),
-        ("layout", settings.layout),
-        ("device", settings.device),
-        ("threads", str(settings.threads) if settings.threads else "all cores"),
-    ]
-    if settings.random_seed is not None:
-        rows.insert(3, ("seed of random weights", str(settings.random_seed)))
-    return rows
 
 
 def _add_inputs(page: Page, seen: Seen) -> list[Array]:
@@ -258,14 +200,3 @@ def _signed(values: Array) -> bytes:
     scaled = values / max(float(np.abs(values).max(initial=0.0)), 1e-12)
     colours = np.stack([np.clip(-scaled, 0, 1), np.clip(scaled, 0, 1), np.zeros_like(scaled)])
     return encode_image(colours[None].astype(np.float32))
-
-
-def _now() -> str:
-    return f"Made {datetime.now(UTC).astimezone():%Y-%m-%d %H:%M:%S %z} by Layerwright."
-
-
-def new_page(title: str) -> Page:
-    """A page that begins with the time."""
-    page = Page(title)
-    page.text(_now())
-    return page

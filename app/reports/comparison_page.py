@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite, isnan
@@ -23,8 +23,10 @@ from app.reports.comparison import (
     summary,
 )
 from app.reports.page import Page
+from app.reports.provenance_table import add_machine, add_provenance
 from designer.files.formats import Format, FormatTable
-from designer.files.tables import write_text
+from designer.files.tables import write_table, write_text
+from designer.runtime.provenance import Provenance, texts_of
 
 MARKERS = "osD^v"
 
@@ -43,13 +45,14 @@ PAPER = Inks()
 
 
 def write_report(
-    path: Path, title: str, columns: Sequence[str], rows: Sequence[Row], about: Sequence[str] = ()
+    path: Path, title: str, columns: Sequence[str], rows: Sequence[Row], origin: Mapping[str, Provenance]
 ) -> None:
-    """Write the page; `about` are lines on the circumstances that stand under the title."""
+    """Write the page; `origin` is by column."""
     page = Page(title)
-    for line in about:
-        page.text(line)
     add_comparison(page, columns, rows)
+    page.heading("Networks")
+    add_provenance(page, origin)
+    add_machine(page)
     page.write(path)
 
 
@@ -140,15 +143,21 @@ def _short(name: str) -> str:
     return name if len(name) <= 16 else f"{name[:15]}…"
 
 
-def _write_csv(path: Path, title: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    write_text(path, as_csv(columns, rows))
+def _write_csv(
+    path: Path, title: str, columns: Sequence[str], rows: Sequence[Row], origin: Mapping[str, Provenance]
+) -> None:
+    write_table(path, as_csv(columns, rows), texts_of(origin))
 
 
-def _write_json(path: Path, title: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    write_text(path, f"{json.dumps(as_dict(columns, rows), indent=2)}\n")
+def _write_json(
+    path: Path, title: str, columns: Sequence[str], rows: Sequence[Row], origin: Mapping[str, Provenance]
+) -> None:
+    made = {"provenance": texts_of(origin), **as_dict(columns, rows)}
+    write_text(path, f"{json.dumps(made, indent=2)}\n")
 
 
-COMPARISONS: FormatTable[None, Callable[[Path, str, Sequence[str], Sequence[Row]], None]] = FormatTable(
+Write = Callable[[Path, str, Sequence[str], Sequence[Row], Mapping[str, Provenance]], None]
+COMPARISONS: FormatTable[None, Write] = FormatTable(
     "comparisons",
     (
         Format("CSV table", (".csv",), write=_write_csv),

@@ -16,9 +16,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 import samples
+from analysis_layers.noise import Noise
 from app.cli.opened_network import Network, load_weights_for, open_network, weights_location
 from app.reports.page import Page
 from app.reports.profile_table import COLUMNS, by_saving, utilisation
+from app.reports.provenance_table import add_machine, add_provenance
 from designer.files.atomic import make_folder
 from designer.files.document import save_document
 from designer.files.weights import Weights, fill_missing, required_weights
@@ -31,6 +33,7 @@ from designer.graph.model import Source
 from designer.metrics import psnr
 from designer.profiling.figures import text
 from designer.runtime.api import RunOptions
+from designer.runtime.provenance import Provenance, provenance
 from designer.units import binary, count, duration
 
 Array = NDArray[np.float32]
@@ -48,6 +51,7 @@ class Tour:
         self.page = Page("Layerwright: a tour")
         self.project = folder / "project"
         self.trained: Path | None = None
+        self.origin: dict[str, Provenance] = {}
 
     @contextmanager
     def chapter(self, title: str) -> Iterator[None]:
@@ -154,7 +158,9 @@ class Tour:
         noisy = Source("noise_0")
         self.page.text(f"{samples.HELD_OUT.name} with Gaussian noise of 25/255; training never saw this photograph.")
         trained = [("trained in this tour", load_weights_for(network, self.trained, None))] if self.trained else []
+        noise = Noise(kind="gaussian", scale=NOISE).summary()
         for title, tensors in (*trained, ("sample weights", weights)):
+            self.origin[title] = provenance(document.name, network.graph, tensors, OPTIONS, noise=noise, noise_seed="0")
             session = Session(network.graph, network.registry, tensors, OPTIONS)
             session.set_input("input_image", clean, picture=True)
             session.set_param("noise_0", "scale", str(NOISE))
@@ -225,6 +231,9 @@ def run_tour(folder: Path, console: Console, *, steps: int) -> Path:
         tour.profile(weights)
     with tour.chapter("Export ONNX"):
         tour.onnx(weights)
+    tour.page.heading("Networks")
+    add_provenance(tour.page, tour.origin)
+    add_machine(tour.page)
     page = folder / "index.html"
     tour.page.write(page)
     return page

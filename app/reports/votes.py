@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -13,7 +13,8 @@ from pathlib import Path
 from random import Random
 
 from designer.files.formats import Format, FormatTable
-from designer.files.tables import as_cells, write_text
+from designer.files.tables import as_cells, write_table, write_text
+from designer.runtime.provenance import Provenance, texts_of
 
 LEFT, RIGHT, EQUAL = "left", "right", "="
 TEST = "two-sided sign test (exact binomial), votes without a preference left out"
@@ -108,9 +109,16 @@ def as_csv(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str]
     return text.getvalue()
 
 
-def as_json(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str], seed: int) -> str:
-    """The votes and what follows from them."""
+def as_json(
+    votes: Sequence[Vote],
+    pictures: Sequence[str],
+    names: dict[str, str],
+    seed: int,
+    origin: Mapping[str, Provenance],
+) -> str:
+    """The votes and what follows from them; `origin` is by variant's name."""
     made = {
+        "provenance": texts_of(origin),
         "seed": seed,
         "test": TEST,
         "pairs": [
@@ -140,15 +148,30 @@ def as_json(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str
     return json.dumps(made, indent=2)
 
 
-def _write_csv(path: Path, votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str], seed: int) -> None:
-    write_text(path, as_csv(votes, pictures, names))
+def _write_csv(
+    path: Path,
+    votes: Sequence[Vote],
+    pictures: Sequence[str],
+    names: dict[str, str],
+    seed: int,
+    origin: Mapping[str, Provenance],
+) -> None:
+    write_table(path, as_csv(votes, pictures, names), texts_of(origin))
 
 
-def _write_json(path: Path, votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str], seed: int) -> None:
-    write_text(path, f"{as_json(votes, pictures, names, seed)}\n")
+def _write_json(
+    path: Path,
+    votes: Sequence[Vote],
+    pictures: Sequence[str],
+    names: dict[str, str],
+    seed: int,
+    origin: Mapping[str, Provenance],
+) -> None:
+    write_text(path, f"{as_json(votes, pictures, names, seed, origin)}\n")
 
 
-VOTES: FormatTable[None, Callable[[Path, Sequence[Vote], Sequence[str], dict[str, str], int], None]] = FormatTable(
+Write = Callable[[Path, Sequence[Vote], Sequence[str], dict[str, str], int, Mapping[str, Provenance]], None]
+VOTES: FormatTable[None, Write] = FormatTable(
     "votes",
     (Format("CSV table", (".csv",), write=_write_csv), Format("JSON values", (".json",), write=_write_json)),
 )

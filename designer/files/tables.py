@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from designer.files.atomic import write_atomic
@@ -31,6 +33,19 @@ def write_text(path: Path, text: str) -> None:
     write_atomic(path, text.encode())
 
 
+def write_table(path: Path, text: str, made_from: Mapping[str, Mapping[str, str]]) -> None:
+    """Write a table, and what it was made from as `<name>.provenance.json` next to it.
+
+    The table stays a plain one: `pandas.read_csv` needs no option. The other file names the table by its SHA-256.
+    """
+    data = text.encode()
+    about = {"file": path.name, "sha256": sha256(data).hexdigest(), "provenance": made_from}
+    write_text(path.with_name(f"{path.name}.provenance.json"), f"{json.dumps(about, indent=2)}\n")
+    write_atomic(path, data)
+
+
 Text = FormatTable[None, Callable[[Path, str], None]]
-CSV: Text = FormatTable("tables", (Format("CSV table", (".csv",), write=write_text),))
+CSV: FormatTable[None, Callable[[Path, str, Mapping[str, Mapping[str, str]]], None]] = FormatTable(
+    "tables", (Format("CSV table", (".csv",), write=write_table),)
+)
 JSON: Text = FormatTable("values", (Format("JSON values", (".json",), write=write_text),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections import Counter
@@ -62,7 +63,19 @@ def load_weights(
     else:
         tensors, note = WEIGHTS.reader(path)(path)
         found = _by_key(needed, keys, tensors)
-    return replace(_bind(found, needed, str(path)), note=note)
+    return replace(_bind(found, needed, str(path)), note=note, sha256=_sha256(path))
+
+
+def _sha256(path: Path) -> str:
+    """SHA-256 of a file; of a folder that of a list of its tensor files in the form of `sha256sum`."""
+    try:
+        if path.is_dir():
+            listing = "".join(f"{_sha256(file)}  {file.name}\n" for file in sorted(_weight_files(path)))
+            return hashlib.sha256(listing.encode()).hexdigest()
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise _refused("cannot-read", path, f"cannot be read: {error.strerror or error}", "check your rights") from None
 
 
 def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArray[np.float32]]) -> None:

@@ -42,7 +42,8 @@ def fill_missing(weights: Weights, needed: Mapping[WeightKey, Weight], seed: int
         note = f"random weights (seed {seed})"
     else:
         note = f"{len(filled)} of {len(needed)} tensors random (seed {seed})"
-    return Weights(tensors, tuple(reports), weights.source, "; ".join(filter(None, (weights.note, note))))
+    note = "; ".join(filter(None, (weights.note, note)))
+    return Weights(tensors, tuple(reports), weights.source, note, weights.sha256)
 
 
 def random_tensor(key: WeightKey, weight: Weight, seed: int) -> NDArray[np.float32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -43,12 +44,21 @@ class Weights:
 
     `note` is empty when there is nothing to say about where they come from. Otherwise it is shown with every result:
     "random weights (seed 0)", "12 of 30 tensors random (seed 0)", or which of several state dicts in a file was taken.
+
+    `sha256` is that of the file, as `sha256sum weights.safetensors` prints it; of a folder that of the list of its tensor
+    files, as `sha256sum *.npy | sha256sum` prints it there. It is empty without a file.
     """
 
     tensors: Mapping[WeightKey, NDArray[np.float32]] = field(default_factory=dict)
     reports: tuple[WeightReport, ...] = ()
     source: str = ""
     note: str = ""
+    sha256: str = ""
+
+    @property
+    def title(self) -> str:
+        """Where the tensors come from, for a report: "denoiser.safetensors", "random weights (seed 0)"."""
+        return "; ".join(text for text in (PurePath(self.source).name, self.note) if text)
 
     @property
     def complete(self) -> bool:

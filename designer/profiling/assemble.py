@@ -10,10 +10,11 @@ from designer.operators.api import Cost
 from designer.profiling.cost import CostTable
 from designer.profiling.figures import Figure, Origin, measured, modelled, ratio, unavailable
 from designer.profiling.machine import Machine
-from designer.profiling.peaks import Peaks, now
+from designer.profiling.peaks import Peaks
 from designer.profiling.report import UTILISATION, Figures, Group, Record
 from designer.profiling.roofline import place, spread
 from designer.runtime.engine_api import Sample
+from designer.runtime.provenance import Provenance, written_at
 
 ON_CPU = "the run used the processor; only NVIDIA GPUs have {what}"
 NO_COUNTERS = "no hardware counters were read; times come from CUDA events"
@@ -33,6 +34,7 @@ class Run:
     checks: Mapping[str, Figure] = field(default_factory=dict)
     counters: Mapping[tuple[str, ...], Figures] = field(default_factory=dict)
     no_counters: str = NO_COUNTERS
+    provenance: Provenance | None = None
 
 
 def assemble(
@@ -54,7 +56,7 @@ def assemble(
         notes.append(peaks.note)
     return Record(
         network=run.network,
-        date=now(),
+        date=written_at(),
         machine=machine,
         options=dict(run.options),
         iterations=run.iterations,
@@ -67,6 +69,7 @@ def assemble(
         weights=run.weights_note,
         notes=tuple(notes),
         checks=dict(run.checks),
+        provenance=run.provenance.texts() if run.provenance is not None else {},
     )
 
 

@@ -6,10 +6,9 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 
-from designer.runtime.engine_registry import default_engines
+from designer.runtime.provenance import versions
 
 
 @dataclass(frozen=True)
@@ -33,14 +32,12 @@ class Machine:
 
 def this_machine(*, gpu: str = "", extra: Mapping[str, str] | None = None) -> Machine:
     """This machine; packages' versions are read without importing them."""
-    versions = {"python": platform.python_version()}
-    for name in (*(engine.package for engine in default_engines()), "numpy"):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return Machine(
-        cpu_name(), os.cpu_count() or 1, gpu, f"{platform.system()} {platform.release()}", versions | dict(extra or {})
+        cpu_name(),
+        os.cpu_count() or 1,
+        gpu,
+        f"{platform.system()} {platform.release()}",
+        versions() | dict(extra or {}),
     )
 
 

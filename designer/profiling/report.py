@@ -14,7 +14,7 @@ from pathlib import Path
 
 from designer.files.formats import Format, FormatTable
 from designer.files.json_text import problem_of
-from designer.files.tables import as_cells, write_text
+from designer.files.tables import as_cells, write_table, write_text
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.figures import Figure
 from designer.profiling.machine import Machine
@@ -80,6 +80,7 @@ class Record:
     weights: str = ""  # where they come from when not from a file
     notes: tuple[str, ...] = ()
     checks: Mapping[str, Figure] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)  # `Provenance.texts`
 
     def __post_init__(self) -> None:
         if self.iterations < 0 or self.warmup < 0:
@@ -193,7 +194,8 @@ def _write_json(path: Path, records: Sequence[Record]) -> None:
 
 
 def _write_csv(path: Path, records: Sequence[Record]) -> None:
-    write_text(path, "\n".join(to_csv(record) for record in records))
+    made_from = {f"{number} {record.title}": record.provenance for number, record in enumerate(records, 1)}
+    write_table(path, "\n".join(to_csv(record) for record in records), made_from)
 
 
 RECORDS: FormatTable[Callable[[Path], tuple[Record, ...]], Callable[[Path, Sequence[Record]], None]] = FormatTable(

@@ -31,6 +31,7 @@ from designer.runtime.engine_registry import default_engines
 from designer.runtime.machine import threads
 from designer.runtime.network import output_layers
 from designer.runtime.plan import PartStep, make_plan
+from designer.runtime.provenance import Provenance, provenance
 from designer.units import dims_text
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def profile(
         store=store,
         peaks=peaks,
         notes=notes,
+        origin=provenance(session.graph.name, session.graph, session.weights, session.options),
     )
 
 
@@ -98,8 +100,12 @@ def profile_network(
     peaks: Peaks | None = None,
     notes: list[str] | None = None,
     counters: Counters | None = None,
+    origin: Provenance | None = None,
 ) -> Record:
-    """Profile a network without analysis layers whose shapes fit `feeds`. `counters` are those of another run of it."""
+    """Profile a network without analysis layers whose shapes fit `feeds`. `counters` are those of another run of it.
+
+    `origin` is the provenance of a network that was changed for this, by deployment for instance.
+    """
     if iterations < 1:
         raise DiagnosticError(
             Diagnostic("bad-iterations", f"{iterations} iterations cannot be timed", remedy="choose 1 or more")
@@ -147,6 +153,7 @@ def profile_network(
         notes=tuple(notes),
         counters={(layer,): figures for layer, figures in counters.layers.items()} if counters is not None else {},
         no_counters=(counters.reason if counters is not None else "") or NO_COUNTERS,
+        provenance=origin or provenance(inference.graph.name, inference.graph, weights, options),
     )
     return assemble(table, samples, whole, peaks, this_machine(gpu=gpu, extra=extra), run)
 

@@ -22,6 +22,7 @@ from designer.graph.model import Source
 from designer.operators.code_text import visible
 from designer.operators.inlining import inlined
 from designer.operators.registry import Read, Registry
+from designer.runtime.provenance import provenance
 from designer.units import dims_text
 from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of
@@ -65,6 +66,7 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
     losses = losses_of(graph, registry)
     module = network_module(graph, registry, taps=losses.taps if losses is not None else (), name=cls)
     info = _information(module, losses, cls, graph.name)
+    info["provenance"] = provenance(graph.name, graph).texts()
     replacements = {"NetworkClass": cls, "INPUT_LIST": _input_list(info), "LOSS_LIST": _loss_list(info)}
     texts = {"model.py": module_source(module, cls)}
     if losses is not None:

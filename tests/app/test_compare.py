@@ -65,7 +65,7 @@ def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Pat
     def keep(row: Row, clean: Picture, noisy: Picture, results: Sequence[Picture]) -> None:
         made.append((clean, noisy, results))
 
-    columns, found = compare(request(folder, "same", "smooth"), told.append, keep)
+    columns, found, _ = compare(request(folder, "same", "smooth"), told.append, keep)
     assert columns == ["gaussian:25", "A same", "B smooth"]
     assert [item.name for item in found] == ["0.png", "1.png"]
     for item, (clean, noisy, results) in zip(found, made, strict=True):
@@ -85,7 +85,7 @@ def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Pat
 
 def test_without_a_reference_nothing_is_measured(folder: Path) -> None:
     plain = CompareRequest([folder / "same.xml"], folder / "pictures", options=RunOptions(threads=1))
-    columns, found = compare(plain, lambda text: None)
+    columns, found, _ = compare(plain, lambda text: None)
     assert list(summary(columns, found))[-2][:5] == ["mean", "-", "-", "-", "-"]
     assert not any(row.reference for row in found)
     assert reference_text(found).startswith("There is no reference")
@@ -95,7 +95,7 @@ def test_without_noise_and_clean_images_the_first_network_is_the_reference(folde
     documents = [folder / "same.xml", folder / "smooth.xml"]
     results: list[Sequence[Picture]] = []
     request = CompareRequest(documents, folder / "pictures", options=RunOptions(threads=1))
-    _, found = compare(request, lambda text: None, lambda row, image, noisy, made: results.append(made))
+    _, found, _ = compare(request, lambda text: None, lambda row, image, noisy, made: results.append(made))
     for row, made in zip(found, results, strict=True):
         assert row.reference == "A same"
         assert np.isnan([row.figures[0].psnr, row.figures[1].psnr]).all()
@@ -112,7 +112,7 @@ def test_noisy_images_are_measured_against_clean_ones_of_the_same_name(folder: P
         clean = read_image(path)
         write_image(noisy / path.name, np.clip(clean + rng.normal(0, 0.1, clean.shape), 0, 1).astype(np.float32))
     made = CompareRequest([folder / "same.xml"], noisy, folder / "pictures", options=RunOptions(threads=1))
-    _, found = compare(made, lambda text: None)
+    _, found, _ = compare(made, lambda text: None)
     for row in found:
         expected = psnr(read_image(folder / "pictures" / row.name), read_image(noisy / row.name))
         assert row.figures[0].psnr == row.figures[1].psnr == pytest.approx(expected)
@@ -195,6 +195,7 @@ def test_several_noises_and_json(
         cli.main()
     assert not stop.value.code
     found = json.loads(target.read_text())
+    assert {item["noise"] for item in found["provenance"].values()} == {"gaussian:25; salt_and_pepper:0.1"}
     assert [(p["name"], p["noise"]) for p in found["pictures"]] == [
         ("0.png", "gaussian:25"), ("1.png", "gaussian:25"), ("0.png", "salt_and_pepper:0.1"), ("1.png", "salt_and_pepper:0.1")
     ]  # fmt: skip
@@ -210,7 +211,7 @@ def test_a_noise_layer_of_the_document_does_not_disturb_it_twice(folder: Path) -
     noise = '<Layer name="own" type="noise" edit_pos="80,0" input="image"><Parameters scale="0.5" /></Layer>'
     text = (folder / "same.xml").read_text().replace('input="image"', 'input="own"')
     (folder / "noisy.xml").write_text(text.replace('<Layer name="mean"', f'{noise}\n\t<Layer name="mean"'))
-    rows = compare(request(folder, "same", "noisy"), lambda text: None)[1]
+    rows = compare(request(folder, "same", "noisy"), lambda text: None).rows
     assert rows[0].figures[1].psnr == rows[0].figures[2].psnr
 
 

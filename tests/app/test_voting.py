@@ -9,6 +9,7 @@ import pytest
 
 from app.reports.votes import EQUAL, LEFT, RIGHT, Trial, Vote, as_csv, as_json, make_trials, results, sign_test
 from designer.files.tables import as_cells
+from designer.runtime.provenance import Provenance
 
 
 def test_pairs_and_pictures_come_equally_often_and_in_both_orders() -> None:
@@ -52,7 +53,8 @@ def test_votes_count_for_the_variant_not_for_the_side() -> None:
     lines = as_csv(votes, ["p.png", "q.png"], names).splitlines()
     assert lines[2].endswith('"B ""two"", again",A one,right,A one,1.00')
     assert lines[5].startswith("5,q.png,3,4,5,C three,A one,right,A one")
-    found = json.loads(as_json(votes, ["p.png", "q.png"], names, 7))
+    found = json.loads(as_json(votes, ["p.png", "q.png"], names, 7, {"A one": Provenance("a.xml", "0" * 64)}))
+    assert found["provenance"]["A one"]["document"] == "a.xml"
     assert "sign test" in found["test"]
     assert found["seed"] == 7
     assert found["pairs"][0]["a_preferred"] == 2

@@ -23,15 +23,15 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side
 
-from app.reports.analysis_report import Network, Seen, statistics, write_analysis
+from app.reports.analysis_report import Seen, statistics, write_analysis
 from app.ui.analysis.report import save_report, seen_in
 from app.ui.compare.report import copy_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
 from app.ui.widgets.saving import write_in_thread
 from designer.files.document import write_document
-from designer.files.settings import Settings
 from designer.runtime.images import read_image
+from designer.runtime.provenance import Provenance
 
 
 class Reader(HTMLParser):
@@ -113,8 +113,7 @@ def test_a_network_that_was_not_run_has_a_page_too(launched: kit.Launched, tmp_p
 
 
 def test_names_are_escaped_and_other_ranks_have_figures(tmp_path: Path) -> None:
-    network = Network("<script>x</script>", b"text", Settings())
-    seen = Seen(network, outputs={"y": (np.arange(6, dtype=np.float32).reshape(2, 3), "image")},
+    seen = Seen(Provenance("<script>x</script>", ""), outputs={"y": (np.arange(6, dtype=np.float32).reshape(2, 3), "image")},
                 inspected=("a<b", np.full((1, 2, 3), np.nan, np.float32)))  # fmt: skip
     page = tmp_path / "page.html"
     write_analysis(page, seen)
@@ -157,7 +156,7 @@ def test_statistics_of_a_large_tensor_need_no_copy_of_it() -> None:
 def test_a_page_that_cannot_be_written_says_why(qtbot: QtBot, tmp_path: Path) -> None:
     told: list[tuple[bool, str]] = []
     path = tmp_path / "no" / "folder" / "page.html"
-    seen = Seen(Network("n", b"", Settings()))
+    seen = Seen(Provenance("n", ""))
     window = launched_window(qtbot)
     write_in_thread(window, lambda: write_analysis(path, seen), lambda *a: told.append(a), "Wrote it")
     qtbot.waitUntil(lambda: len(told) == 1, timeout=WAIT)
@@ -186,8 +185,8 @@ def test_the_page_of_a_comparison(side: Side, qtbot: QtBot) -> None:
         assert f"{figures.ssim:.4f}" in found.words
     for variant in side.model.variants:
         assert variant is not None
-        assert hashlib.sha256(variant.opening.document.encode()).hexdigest() in found.words
-    assert "gaussian:25 noise (seed 0)" in found.words
+        assert variant.document_sha256 in found.words
+    assert "with gaussian:25 noise (seed 0), identical for all variants" in found.words
     assert {"Clean", "Input (gaussian:25)", "A same", "B smooth", "As it was seen"} <= set(found.pictures)
 
 

@@ -8,6 +8,7 @@ pytest.importorskip("PySide6")
 pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.gui
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -41,9 +42,11 @@ from app.ui.compare.variants import VariantChoice
 from app.ui.compare.window import SideWindow
 from app.ui.shell.window import MainWindow
 from app.ui.widgets.render import picture_pixels
+from designer.files.document import read_document
 from designer.graph.commands import set_params
 from designer.metrics import psnr, ssim, worst_regions
 from designer.runtime.images import read_image, write_image
+from designer.runtime.provenance import digest_of
 
 
 @pytest.fixture
@@ -359,8 +362,17 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     assert len(lines) == 1 + 3 * 3
     assert lines[-1].startswith("2.png,gaussian:25,B smooth,")
     assert lines[-1].endswith(",the clean image")
+    about = json.loads((side.folder / "table.csv.provenance.json").read_text())["provenance"]
+    assert list(about) == ["A same", "B smooth"]
+    for name, file in (("A same", "same.xml"), ("B smooth", "smooth.xml")):
+        assert about[name]["document"] == file
+        graph = read_document(side.folder / file).graph
+        assert graph is not None
+        assert about[name]["document_sha256"] == digest_of(graph)
+        assert (about[name]["noise"], about[name]["noise_seed"]) == ("gaussian:25", "0")
     view.save(side.folder / "page.html")
     qtbot.waitUntil((side.folder / "page.html").exists, timeout=WAIT)
+    assert about["A same"]["document_sha256"] in (side.folder / "page.html").read_text()
     assert (side.folder / "page.html").read_text().count("data:image/png") == 3 * 2 * 4 + 1
     place = view.table.visualItemRect(view.table.item(1, 0)).center()
     qtbot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=place)

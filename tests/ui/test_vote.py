@@ -99,6 +99,7 @@ def test_keys_vote_and_the_table_counts_for_variants(side: Side) -> None:
     side.window.voting.save(side.folder / "votes.json")
     found = json.loads((side.folder / "votes.json").read_text())
     assert found["pairs"][0]["b_preferred"] == 10
+    assert found["provenance"]["B smooth"]["document"] == "smooth.xml"
     side.window.voting.save(side.folder / "votes.csv")
     assert len((side.folder / "votes.csv").read_text().splitlines()) == 13
     assert "smooth" in words(side.window)  # names are back

@@ -6,24 +6,18 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QWidget
 
-from app.reports.analysis_report import Network, Seen, write_analysis
+from app.reports.analysis_report import Seen, write_analysis
 from app.reports.comparison import ms_text
 from app.reports.page import PAGES
 from app.ui.analysis.layer_infos import layer_infos
 from app.ui.analysis.output_view import shown_part
-from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
+from app.ui.engine.provenance import provenance_of
 from app.ui.widgets.background import Background
 from app.ui.widgets.saving import ask_path, png_of, write_in_thread
 from app.ui.widgets.texts import tr
-from designer.files.document import write_document
 from designer.operators.api import Operator, Role
-
-
-def network_of(document: Document) -> Network:
-    """The document as it is now."""
-    return Network(document.title, write_document(document.graph), document.settings, document.history.is_clean)
 
 
 def seen_in(context: Context, window: QWidget | None = None) -> Seen:
@@ -38,10 +32,10 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
     files = {
         layer: str(path) for layer in analysis.inputs.layers() if (path := analysis.inputs.path(layer)) is not None
     }
-    network = network_of(document)
+    origin = provenance_of(context, analysis)
     picture = png_of(window) if window is not None else b""
     if result is None:
-        return Seen(network, files, options, window=picture)
+        return Seen(origin, files, options, window=picture)
     outputs = {}
     for name, array in result.outputs.items():
         operator = document.inference.read(name).operator if name in document.graph else None
@@ -59,7 +53,7 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
         )
         for step in result.steps
     ]
-    return Seen(network, files, options, outputs, inspected, overview, result.milliseconds, result.note, picture)
+    return Seen(origin, files, options, outputs, inspected, overview, result.milliseconds, result.note, picture)
 
 
 def ask_report(window: QWidget, context: Context) -> None:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from app.reports.comparison import LETTERS, Picture, Reference, Row, measured, pictures_in, read_clean
-from app.ui.compare.model import SideModel, prepared
+from app.ui.compare.model import SideModel, prepared, provenance_of
 from app.ui.compare.runner import Made
 from app.ui.compare.variants import Variant
 from app.ui.widgets.background import Background
 from app.ui.widgets.render import Pixels, picture_pixels
 from app.ui.widgets.sentences import placed_text
 from designer.graph.diagnostics import DiagnosticError
+from designer.runtime.provenance import Provenance
 
 if TYPE_CHECKING:
     from analysis_layers.noise import Noise
@@ -65,6 +66,7 @@ class FolderRun(QObject):
         self.paths: list[Path] = []  # of the rows
         self.columns: list[str] = []
         self.conditions: Conditions | None = None  # of the rows
+        self.provenance: dict[str, Provenance] = {}  # of the columns
         self.skipped: list[str] = []
         self.failures: dict[
             str, tuple[int, str]
@@ -90,7 +92,7 @@ class FolderRun(QObject):
         self.cancel()
         self._model.stop()
         self.rows, self.paths, self.skipped, self.kept, self.problem, self.done = [], [], [], [], "", 0
-        self.failures = {}
+        self.failures, self.provenance = {}, {}
         self._variants = self._model.make_variants()
         self.columns = self._model.columns()
         self.conditions = conditions_of(self._model)
@@ -158,8 +160,10 @@ class FolderRun(QObject):
         self._model.runner.run(self._variants, self._noisy)
 
     def _on_made(self, index: int, made: object) -> None:
-        if self.running and isinstance(made, Made):
+        variant = self._variants[index] if self.running else None
+        if variant is not None and isinstance(made, Made):
             self._made[index] = made
+            self.provenance.setdefault(variant.name, provenance_of(variant, made, self._model.noise))
 
     def _on_failed(self, index: int, why: str) -> None:
         variant = self._variants[index] if self.running else None

@@ -128,11 +128,11 @@ class FolderView(QWidget):
 
     def save(self, path: Path) -> None:
         """Write the comparison in the format of the suffix, in a thread."""
-        columns, rows = list(self._run.columns), list(self._run.rows)
+        columns, rows, origin = list(self._run.columns), list(self._run.rows), dict(self._run.provenance)
         title = tr("{names} over {count} pictures", names=" / ".join(columns[1:]), count=len(rows))
         write_in_thread(
             self,
-            lambda: COMPARISONS.writer(path)(path, title, columns, rows),
+            lambda: COMPARISONS.writer(path)(path, title, columns, rows, origin),
             lambda _well, text: self.note.setText(text),
             tr("Saved {name}", name=path.name),
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
+from analysis_layers.noise import RANDOM
 from app.reports.comparison import (
     CROP,
     IN_LEVELS,
@@ -32,6 +33,7 @@ from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import DiagnosticError
 from designer.operators.registry import Registry
+from designer.runtime.provenance import Provenance, run_provenance
 from designer.units import digits
 
 if TYPE_CHECKING:
@@ -78,6 +80,19 @@ class Measured:
         if len(set(values.values())) < 2:
             return frozenset()
         return frozenset(k for k, v in values.items() if v == max(values.values()))
+
+
+def provenance_of(variant: Variant, made: Made, noise: NoiseChoice) -> Provenance:
+    """What a variant made of a picture with this noise."""
+    return run_provenance(
+        variant.document,
+        variant.document_sha256,
+        made.weights,
+        made.weights_sha256,
+        variant.opening,
+        noise=noise.text,
+        noise_seed=str(noise.seed) if noise.kind in RANDOM else "",
+    )
 
 
 class SideModel(QObject):
@@ -222,6 +237,11 @@ class SideModel(QObject):
         if self.busy:
             return tr("{title}: waits for its turn", title=self.title(key))
         return tr("The pictures stand here. Compare runs the variants.")
+
+    def provenance(self) -> dict[str, Provenance]:
+        """Where the results come from, by the name of their variant."""
+        pairs = ((self.variants[LETTERS.index(key)], made) for key, made in self.made.items())
+        return {v.name: provenance_of(v, made, self.noise) for v, made in pairs if v is not None}
 
     def columns(self) -> list[str]:
         """Titles of the table's columns: what went in, then the variants that can run."""

@@ -8,21 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from app.reports.analysis_report import Network, add_machine, add_networks, new_page
 from app.reports.comparison import CROP, ENLARGED, Picture, Row, encoded, ms_text, psnr_text, ssim_text
 from app.reports.comparison_page import add_comparison
 from app.reports.page import Page
+from app.reports.provenance_table import add_machine, add_provenance
 from app.ui.compare.model import CLEAN, INPUT, Measured, SideModel, region_psnr
-from designer.files.settings import Settings
-
-_OPENED = ("engine", "precision", "layout", "device", "threads")
+from designer.runtime.provenance import Provenance
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A copy of what a `SideModel` holds, for a thread. Pictures, titles and figures go by the same keys."""
 
-    networks: dict[str, Network]
+    networks: dict[str, Provenance]
     picture: str
     noise: str
     seed: int
@@ -45,20 +43,13 @@ def copy_of(
     rows: Sequence[Row],
     window: bytes,
 ) -> Comparison:
-    networks = {}
-    for variant in model.variants:
-        if variant is not None:
-            opening = variant.opening
-            chosen = {name: getattr(opening, name) for name in _OPENED}
-            settings = Settings(weights=opening.weights or "", random_seed=opening.seed, **chosen)
-            networks[variant.name] = Network(variant.name[2:], opening.document.encode(), settings)
     keys = [k for k in (CLEAN, INPUT, *model.keys) if model.pixels(k) is not None and (k != CLEAN or model.knows_clean)]
     pictures = {k: p for k in keys if (p := model.pixels(k)) is not None}
     notes = [f"{model.title(k)}: {model.made[k].note}" for k in model.keys if k in model.made and model.made[k].note]
     notes += [f"{key} failed: {error}" for key, error in zip(model.keys, model.errors, strict=False) if error]
     first = model.measured.regions.get("", ())
     return Comparison(
-        networks,
+        model.provenance(),
         model.picture.name if model.picture is not None else "",
         model.noise.text,
         model.noise.seed,
@@ -76,7 +67,7 @@ def copy_of(
 
 def write_comparison(path: Path, seen: Comparison) -> None:
     """Write the page (work for a thread)."""
-    page = new_page(" and ".join(seen.networks) or "Comparison")
+    page = Page(" and ".join(seen.networks) or "Comparison")
     noise = (
         f"with {seen.noise} noise (seed {seen.seed}), identical for all variants"
         if seen.noise
@@ -86,7 +77,7 @@ def write_comparison(path: Path, seen: Comparison) -> None:
     for note in seen.notes:
         page.text(note)
     page.heading("Networks")
-    add_networks(page, seen.networks)
+    add_provenance(page, seen.networks)
     measured = seen.measured
     if measured.figures:
         page.heading("Figures")

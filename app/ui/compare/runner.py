@@ -36,6 +36,8 @@ class Made:
     picture: Picture
     milliseconds: float
     note: str = ""
+    weights: str = ""
+    weights_sha256: str = ""
 
 
 class _Lane(QObject):
@@ -209,7 +211,8 @@ class SideRunner(QObject):
             self._fail(present, error.diagnostics)
             return
         cold, lane.warm = not lane.warm, True
-        self.made.emit(index, Made(result, nan if cold else reply.milliseconds, reply.note))
+        spent = nan if cold else reply.milliseconds
+        self.made.emit(index, Made(result, spent, reply.note, reply.weights, reply.weights_sha256))
         if present is not self._pass:
             return
         if cold:

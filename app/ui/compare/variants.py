@@ -20,6 +20,7 @@ from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.runtime.engine_registry import default_engines
+from designer.runtime.provenance import digest_of
 
 RANDOM = "random"  # as `weights` of a choice: seeded random numbers
 
@@ -52,19 +53,22 @@ class VariantChoice:
 
 @dataclass(frozen=True)
 class Variant:
-    """A network ready to be opened in an engine; `opening` opens it."""
+    """A network ready to be opened in an engine; `opening` opens it. `document` is the name of its file."""
 
     name: str
     opening: OpenRequest
     input: str
     output: str
     channels: int
+    document: str
+    document_sha256: str
 
 
 def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Variant:
     """Raises DiagnosticError when there is no such network, or one that has not one input and an output."""
     graph, settings = _source(choice.source)
     settings = _chosen(settings, choice)
+    digest = digest_of(graph)
     graph = deploy(graph, registry)
     inference = Inference(graph, registry)
     inputs, outputs = layers_of(graph, registry, Role.INPUT), layers_of(graph, registry, Role.OUTPUT)
@@ -87,7 +91,9 @@ def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Vari
     dims = getattr(inference.read(inputs[0]).operator, "dims", None)
     channels = dims.channels if isinstance(dims, Size3D) else 3
     text = write_document(graph).decode()
-    return Variant(f"{letter} {choice.full_title}", open_request(settings, text), inputs[0], outputs[0], channels)
+    opening = open_request(settings, text)
+    name = choice.source.name if isinstance(choice.source, Path) else choice.source.title
+    return Variant(f"{letter} {choice.full_title}", opening, inputs[0], outputs[0], channels, name, digest)
 
 
 def _source(source: Document | Path) -> tuple[Graph, Settings]:

@@ -30,6 +30,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.render import Pixels
 from app.ui.widgets.saving import ask_path, tell
 from app.ui.widgets.texts import tr
+from designer.runtime.provenance import Provenance
 
 SQUARE = 256
 SEEDS = 2**31
@@ -49,6 +50,7 @@ class VoteView(QWidget):
         self._names: dict[str, str] = {}
         self._titles: list[str] = []
         self._seed = 0
+        self._origin: dict[str, Provenance] = {}  # of what is voted on
         form = self._make_form()
         self._make_table()
         self._lay_out(form)
@@ -164,9 +166,11 @@ class VoteView(QWidget):
         """Draw the trials."""
         if self.pictures.currentData() == "folder":
             shown: list[tuple[str, Mapping[str, Pixels]]] = [(kept.name, kept.pixels) for kept in self._run.kept]
+            origin = dict(self._run.provenance)
         else:
             made = {key: self._model.colours[key] for key in self._model.made}
             shown = [(self._model.picture.name if self._model.picture is not None else "", made)]
+            origin = self._model.provenance()
         keys = sorted(set.intersection(*(set(pixels) for _, pixels in shown)))
         if len(keys) < 2:
             self.note.setText(tr("Compare two variants first."))
@@ -174,6 +178,7 @@ class VoteView(QWidget):
         self._seed = SystemRandom().randrange(SEEDS)
         self._names = {key: self._model.title(key) for key in keys}
         self._titles = [name for name, _ in shown]
+        self._origin = origin
         sizes = [next(iter(pixels.values())).shape[::-1] for _, pixels in shown]
         trials: list[Trial] = make_trials(
             keys, sizes, self.count.value(), int(self.part.currentData()), Random(self._seed)
@@ -217,7 +222,7 @@ class VoteView(QWidget):
     def save(self, path: Path) -> None:
         """Write the votes in the format of the suffix."""
         tell(
-            lambda: VOTES.writer(path)(path, self.votes, self._titles, self._names, self._seed),
+            lambda: VOTES.writer(path)(path, self.votes, self._titles, self._names, self._seed, self._origin),
             self.note.setText,
             tr("Saved {name}", name=path.name),
         )

@@ -42,6 +42,8 @@ class AnalysisResult:
     note: str = ""  # where the weights come from when not from a file
     coarse: int = 0  # not 0: computed at 1 / `coarse` of the width and height; the full result follows
     nonfinite: Mapping[str, float] = field(default_factory=dict)  # share of values that are no numbers, where there are
+    weights: str = ""  # what the engine used, and the SHA-256 of its file
+    weights_sha256: str = ""
 
     def note_of(self, output: str) -> str:
         """What stands on the picture of an output: where the weights come from, and values that are no numbers."""
@@ -83,4 +85,6 @@ def result_of(
         reply.note,
         reply.coarse,
         {name: found.share for name, found in reply.nonfinite.items()},
+        reply.weights,
+        reply.weights_sha256,
     )

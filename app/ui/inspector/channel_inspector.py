@@ -12,6 +12,7 @@ from app.ui.document.document import Document
 from app.ui.document.labels import labels_of
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
+from app.ui.engine.provenance import provenance_of
 from app.ui.engine.result import Phase
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_statistics import TensorStatistics
@@ -36,6 +37,7 @@ from app.ui.widgets.render import Floats
 from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
+from designer.runtime.provenance import Provenance
 from designer.units import dims_text, number
 
 
@@ -67,6 +69,9 @@ class ChannelInspectorPanel(QWidget):
         if context.has_document:
             self._on_document(context.root)
         self._show_page()
+
+    def _origin(self) -> Provenance:
+        return provenance_of(self._context, self._analysis)
 
     def _build(self) -> None:
         self.subjects = SubjectBar()
@@ -105,7 +110,7 @@ class ChannelInspectorPanel(QWidget):
         self.subjects.add_buttons(self.probe.unpin_button, self.probe.show_input)
         self._histogram = HistogramStrip()
         self.legend = Legend()
-        self.exporter = Exporter(self.shown, lambda: self._look, self.subjects.export, self)
+        self.exporter = Exporter(self.shown, lambda: self._look, self.subjects.export, self._origin, self)
         self.exporter.message.connect(self.probe.tell)
         self.subjects.export_requested.connect(self.exporter.export)
         self._lay_out()

@@ -26,6 +26,7 @@ from app.ui.widgets.texts import tr
 from designer.files.formats import FormatTable
 from designer.files.tables import CSV
 from designer.runtime.images import TENSORS
+from designer.runtime.provenance import Provenance, texts_of
 
 RECORDED = 1 << 28  # bytes of recorded runs; the oldest go first
 LARGEST = 1 << 26  # values of all channels that are animated at their full size
@@ -39,8 +40,16 @@ class Exporter(QObject):
 
     message = Signal(str)  # how it went
 
-    def __init__(self, shown: Inspection, look: Callable[[], Look], button: ExportButton, parent: QWidget) -> None:
+    def __init__(
+        self,
+        shown: Inspection,
+        look: Callable[[], Look],
+        button: ExportButton,
+        origin: Callable[[], Provenance],
+        parent: QWidget,
+    ) -> None:
         super().__init__(parent)
+        self._origin = origin
         self._shown = shown
         self._look = look
         self._button = button
@@ -86,8 +95,10 @@ class Exporter(QObject):
         page = self._shown.page
         path = ask_path(self._window, tr("Save"), f"{self._shown.subject.key}.csv", CSV)
         if path is not None and page is not None:
-            values = page.values
-            self._start(lambda: CSV.writer(path)(path, statistics(values)), tr("Saved {name}", name=path.name))
+            values, origin = page.values, {self._shown.subject.key: self._origin()}
+            self._start(
+                lambda: CSV.writer(path)(path, statistics(values), texts_of(origin)), tr("Saved {name}", name=path.name)
+            )
 
     def _start(self, work: Callable[[], object], done: str) -> None:
         """Do it in a thread, and tell when it is done."""

@@ -1,0 +1,129 @@
+"""What a result was made from and with: everything that is written carries it, under the same names."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib import metadata
+from typing import Protocol
+
+from designer.files.document import write_document
+from designer.files.weights import Weights
+from designer.graph.graph import Graph
+from designer.runtime.engine_registry import default_engines
+
+VERSION = "version."  # begins the keys of versions in `Provenance.texts`
+_OURS = ("layerwright", "numpy", "PySide6-Essentials")
+
+
+class Configuration(Protocol):
+    """How a network is run: `RunOptions`, `Settings` and `OpenRequest` say it alike."""
+
+    @property
+    def engine(self) -> str: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def layout(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+
+
+def written_at() -> str:
+    """The time in UTC to the second, as ISO 8601.
+
+    `SOURCE_DATE_EPOCH` replaces the clock (reproducible-builds.org): with it the same input gives the same bytes.
+    """
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    fixed = epoch.isascii() and epoch.isdigit() and len(epoch) <= 11
+    time = datetime.fromtimestamp(int(epoch), UTC) if fixed else datetime.now(UTC)
+    return time.replace(microsecond=0).isoformat()
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, this program, and the packages of engines, read without importing them."""
+    found = {"python": platform.python_version()}
+    for name in dict.fromkeys((*_OURS, *(engine.package for engine in default_engines()))):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """One network and how it was run. What does not apply is empty: an exported file has no engine and no noise.
+
+    `document_sha256` is that of the document as a file would hold it; `weights_sha256` is described at `Weights.sha256`.
+    """
+
+    document: str
+    document_sha256: str
+    weights: str = ""
+    weights_sha256: str = ""
+    engine: str = ""
+    precision: str = ""
+    layout: str = ""
+    device: str = ""
+    threads: str = ""
+    noise: str = ""
+    noise_seed: str = ""
+    date: str = field(default_factory=written_at)
+    versions: Mapping[str, str] = field(default_factory=versions)
+
+    def texts(self) -> dict[str, str]:
+        """Names and values for a file, without those that are empty."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "versions"}
+        found = {name: text for name, text in plain.items() if text}
+        return found | {f"{VERSION}{name}": version for name, version in self.versions.items()}
+
+
+def provenance(
+    document: str,
+    graph: Graph,
+    weights: Weights | None = None,
+    run: Configuration | None = None,
+    *,
+    noise: str = "",
+    noise_seed: str = "",
+) -> Provenance:
+    """The provenance of something made from `graph` now; `document` is the name of its file."""
+    weights = weights or Weights()
+    return run_provenance(
+        document, digest_of(graph), weights.title, weights.sha256, run, noise=noise, noise_seed=noise_seed
+    )
+
+
+def run_provenance(
+    document: str,
+    document_sha256: str,
+    weights: str,
+    weights_sha256: str,
+    run: Configuration | None,
+    *,
+    noise: str = "",
+    noise_seed: str = "",
+) -> Provenance:
+    """The provenance of a run whose network and weights another process holds."""
+    if run is None:
+        return Provenance(document, document_sha256, weights, weights_sha256)
+    threads = str(run.threads) if run.threads else "all cores"
+    configured = (run.engine, run.precision, run.layout, run.device, threads)
+    return Provenance(document, document_sha256, weights, weights_sha256, *configured, noise, noise_seed)
+
+
+def digest_of(graph: Graph) -> str:
+    """SHA-256 of the document that a file of `graph` would hold."""
+    return sha256(write_document(graph)).hexdigest()
+
+
+def texts_of(found: Mapping[str, Provenance]) -> dict[str, dict[str, str]]:
+    """Plain data for JSON, by name of the network."""
+    return {name: item.texts() for name, item in found.items()}
