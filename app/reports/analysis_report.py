@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from app.reports.comparison import ms_text
 from app.reports.page import Page
 from app.reports.provenance_table import add_machine, add_provenance
+from app.reports.quality import Quality
 from designer.files.settings import PATTERN
 from designer.runtime.provenance import Provenance
 from designer.units import dims_text
@@ -31,6 +32,7 @@ class Seen:
     options: Sequence[tuple[str, str, str]] = ()  # analysis layers: name, kind, summary
     outputs: Mapping[str, tuple[Array, str]] = field(default_factory=dict)  # with `analysis_view`
     inspected: tuple[str, Array] | None = None
+    qualities: Mapping[str, Quality] = field(default_factory=dict)  # by output
     overview: Sequence[tuple[str, str, str, str]] = ()  # layers of a step, engine, ms, shape of the last one
     milliseconds: float = 0.0
     note: str = ""
@@ -44,11 +46,11 @@ def write_analysis(path: Path, seen: Seen) -> None:
         page.text(f"Note: {seen.note}")
     page.heading("Network")
     add_provenance(page, {seen.origin.document: seen.origin})
-    pictures = _add_inputs(page, seen)
+    _add_inputs(page, seen)
     if seen.options:
         page.heading("Analysis layers")
         page.table(("layer", "kind", "set to"), seen.options)
-    _add_outputs(page, seen, pictures)
+    _add_outputs(page, seen)
     if seen.inspected is not None:
         _add_tensor(page, *seen.inspected)
     if seen.overview:
@@ -114,12 +116,11 @@ def statistics(tensor: Array) -> list[tuple[str, ...]]:
     return [_Figures.of_all(parts).row("all"), *(part.row(str(index)) for index, part in enumerate(shown))]
 
 
-def _add_inputs(page: Page, seen: Seen) -> list[Array]:
+def _add_inputs(page: Page, seen: Seen) -> None:
     from app.reports.comparison import encoded
     from designer.graph.diagnostics import DiagnosticError
     from designer.runtime.images import TENSORS, read_image, read_npy
 
-    found = []
     if seen.inputs:
         page.heading("Inputs")
     for layer, file in seen.inputs.items():
@@ -135,15 +136,11 @@ def _add_inputs(page: Page, seen: Seen) -> list[Array]:
         size = dims_text(array.shape[::-1][:2])
         if array.ndim == 4 and array.shape[1] in (1, 3):
             page.picture_inside(encoded(array), f"{layer}: {name}, {size}")
-            found.append(array)
         else:
             page.text(f"{layer}: {name}, {dims_text(array.shape)}")
-    return found
 
 
-def _add_outputs(page: Page, seen: Seen, inputs: Sequence[Array]) -> None:
-    from app.reports.comparison import figures, psnr_text
-
+def _add_outputs(page: Page, seen: Seen) -> None:
     page.heading("Outputs")
     if not seen.outputs:
         page.text("The network was not run: there is no output yet.")
@@ -155,9 +152,8 @@ def _add_outputs(page: Page, seen: Seen, inputs: Sequence[Array]) -> None:
             page.text(f"{layer}: {shape}")
             page.table(("", "mean", "deviation", "smallest", "largest", "zeros (%)", "no numbers (%)"),
                        statistics(array), numbers=range(1, 7))  # fmt: skip
-        if kind == "image" and len(inputs) == 1 and inputs[0].shape == array.shape:
-            found = figures(inputs[0], array)
-            page.text(f"Against the picture of the input: PSNR {psnr_text(found.psnr)} dB, SSIM {found.ssim:.4f}.")
+        if layer in seen.qualities:
+            page.text(f"Measured as it would be deployed: {seen.qualities[layer].text()}.")
 
 
 def _add_tensor(page: Page, source: str, tensor: Array) -> None:

@@ -27,6 +27,7 @@ from app.ui.document.labels import labels_of
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.pinned_place import marked_of
+from app.ui.engine.quality import LiveQuality
 from app.ui.engine.result import Phase
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
@@ -59,6 +60,8 @@ class AnalysisPanel(QWidget):
         self._marked = marked_of(self._analysis)
         self._marked.changed.connect(self._show_mark)
         self.flicker = Flicker(self._analysis, self)
+        self._quality = LiveQuality(self._analysis, self)
+        self._quality.changed.connect(self._show_quality)
         self._build()
         context.root_changed.connect(self._on_document)
         self._analysis.phase_changed.connect(self._show_phase)
@@ -198,6 +201,7 @@ class AnalysisPanel(QWidget):
             self._tabs.addTab(view, layer)
             view.split_moved.connect(self._drag_split)
             view.split_released.connect(self._release_split)
+        self._show_quality()
         if not layers:
             empty = OutputView("none")
             empty.set_empty_text(tr("The network has no output layer. Add one from the palette and connect it."))
@@ -217,6 +221,10 @@ class AnalysisPanel(QWidget):
             view.show_array(array, operator, result.note_of(layer) if result is not None else "")
             view.mark(self._marked.spot)
         self._show_stale(self._analysis.stale)
+
+    def _show_quality(self) -> None:
+        for layer, view in self._outputs.items():
+            view.show_quality(self._quality.texts.get(layer, ""), self._quality.current)
 
     def _show_mark(self) -> None:
         for view in self._outputs.values():

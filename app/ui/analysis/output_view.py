@@ -81,7 +81,16 @@ class OutputView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
+        self._quality = _label(f"{name}.quality", tr("PSNR and SSIM"), elided=True)
+        self._quality.setToolTip(
+            tr(
+                "What an export would output (a Mix hands on its first input) against the image before the first Noise "
+                "layer, values clipped to 0..1"
+            )
+        )
+        self._quality.hide()
         column.addWidget(self._stack, 1)
+        column.addWidget(self._quality)
         column.addLayout(bar)
         column.addWidget(self.display_bar)
         self._place: tuple[int, int] | None = None
@@ -133,6 +142,12 @@ class OutputView(QWidget):
         shares = out_of_range(channels) if mode is Mode.IMAGE else (0.0, 0.0)
         texts = [f"{sign} {percent(share)}" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
         self._range.setText("   ".join(texts))
+
+    def show_quality(self, text: str, current: bool) -> None:
+        """PSNR and SSIM as a sentence; greyed while it is about an earlier result, hidden when it is empty."""
+        self._quality.setText(text)
+        self._quality.setEnabled(current)
+        self._quality.setVisible(bool(text))
 
     def mark(self, spot: Spot | None) -> None:
         """Mark the pixel that is at the place of a pixel of another tensor; None takes the mark away."""

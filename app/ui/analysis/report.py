@@ -14,6 +14,7 @@ from app.ui.analysis.output_view import shown_part
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.provenance import provenance_of
+from app.ui.engine.quality import qualities
 from app.ui.widgets.background import Background
 from app.ui.widgets.saving import ask_path, png_of, write_in_thread
 from app.ui.widgets.texts import tr
@@ -53,7 +54,18 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
         )
         for step in result.steps
     ]
-    return Seen(origin, files, options, outputs, inspected, overview, result.milliseconds, result.note, picture)
+    return Seen(
+        origin,
+        files,
+        options,
+        outputs,
+        inspected,
+        qualities(analysis),
+        overview,
+        result.milliseconds,
+        result.note,
+        picture,
+    )
 
 
 def ask_report(window: QWidget, context: Context) -> None:

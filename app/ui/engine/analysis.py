@@ -30,6 +30,7 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
 from designer.operators.api import Role
+from designer.operators.references import Restoration, restorations
 
 DIM_AFTER = 100  # ms without a fresh result after which the old one is shown dimmed
 DIRECT = Qt.FindChildOption.FindDirectChildrenOnly
@@ -113,6 +114,10 @@ class AnalysisController(QObject):
         """The output layers that inference computes, in the document's order."""
         document = self._document
         return layers_of(document.graph, document.registry, Role.OUTPUT) if document is not None else ()
+
+    def restorations(self) -> tuple[Restoration, ...]:
+        """The outputs that can be measured against a clean image."""
+        return restorations(self._document.inference, self.output_layers()) if self._document is not None else ()
 
     def launch_random(self, seed: int = 0) -> None:
         """Run with seeded random weights where there are none; the result says so, and so do the settings."""
@@ -287,7 +292,9 @@ class AnalysisController(QObject):
         ]
         calls += [self._feed(layer, path) for layer, path in self.inputs.take()]
         self._wanted = False
-        capture = runnable(document, (self.capture, *self.also) if self.capture else ())
+        wanted = dict.fromkeys((self.capture, *self.also) if self.capture else ())
+        wanted |= dict.fromkeys(str(s) for item in self.restorations() for s in (item.result, item.clean))
+        capture = runnable(document, wanted)
         have = [name for name in capture if self.result is not None and name in self.result.captures and self._fresh]
         run = engine.ask(
             RunRequest(tuple(capture), tuple(have), self._coarse_to_fine.send()),

@@ -1,0 +1,62 @@
+"""What is measured against what: the deployed output against the image before noise, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import BYPASSED, Layer, Source
+from designer.operators.references import restorations
+from designer.operators.registry import default_registry
+
+REGISTRY = default_registry()
+
+
+def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
+    cls = REGISTRY.get(kind)
+    assert cls is not None
+    return Layer(name, kind, inputs=tuple(map(Source, inputs)), params={**cls().texts(all=False), **params})
+
+
+def network(**changes: Layer) -> Graph:
+    layers = [
+        layer("image", "input", dims="24x16x3", tiling="0"),
+        layer("first", "noise", "image"),
+        layer("second", "noise", "first"),
+        layer("conv", "convolution", "second", features="3"),
+        layer("mix", "mix", "conv", "image"),
+        layer("shown", "output", "mix"),
+    ]
+    return Graph([changes.pop(item.name, item) for item in layers] + list(changes.values()))
+
+
+def found(graph: Graph) -> list[tuple[str, str, str]]:
+    items = restorations(Inference(graph, REGISTRY), ["shown"])
+    return [(item.output, str(item.result), str(item.clean)) for item in items]
+
+
+def test_the_deployed_output_is_measured_against_what_the_first_noise_reads() -> None:
+    assert found(network()) == [("shown", "conv", "image")]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"first": layer("first", "identity", "image"), "second": layer("second", "identity", "first")},
+        {"image": layer("image", "input", dims="24x16x3", tiling="0", scale="2.0")},
+        {"conv": layer("conv", "convolution", "second", features="4")},
+        {"other": layer("other", "input", dims="24x16x3"), "second": layer("second", "noise", "other"),
+         "conv": layer("conv", "convolution", "sum", features="3"), "sum": layer("sum", "element_wise", "first", "second")},
+        {"shown": layer("shown", "output")},
+    ],
+    ids=["no noise", "scaled values", "another size", "two clean images", "nothing connected"],
+)  # fmt: skip
+def test_without_one_clean_image_nothing_is_measured(changes: dict[str, Layer]) -> None:
+    assert found(network(**changes)) == []
+
+
+def test_a_bypassed_noise_disturbs_nothing() -> None:
+    first = layer("first", "noise", "image")
+    bypassed = Layer(first.name, first.type, first.position, first.inputs, first.params, attributes={BYPASSED: "true"})
+    assert found(network(first=bypassed)) == [("shown", "conv", "first")]
