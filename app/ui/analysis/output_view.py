@@ -52,6 +52,16 @@ class OutputView(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.features)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._menu)
+        self._place: tuple[int, int] | None = None
+        self._build(name)
+        self.view.zoom_changed.connect(self._show_zoom)
+        self.view.probed.connect(self._show_probe)
+        self.view.split_moved.connect(self.split_moved)
+        self.view.split_released.connect(self.split_released)
+
+    def _build(self, name: str) -> None:
         self._probe = _label(f"{name}.probe", tr("Value under the cursor"), elided=True)
         self._zoom = _label(f"{name}.zoom", tr("Zoom"))
         bar = QHBoxLayout()
@@ -76,8 +86,6 @@ class OutputView(QWidget):
         self.export = ExportButton(name)
         self.export.wished.connect(self._export)
         bar.addWidget(self.export)
-        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.view.customContextMenuRequested.connect(self._menu)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -93,11 +101,6 @@ class OutputView(QWidget):
         column.addWidget(self._quality)
         column.addLayout(bar)
         column.addWidget(self.display_bar)
-        self._place: tuple[int, int] | None = None
-        self.view.zoom_changed.connect(self._show_zoom)
-        self.view.probed.connect(self._show_probe)
-        self.view.split_moved.connect(self.split_moved)
-        self.view.split_released.connect(self.split_released)
 
     @property
     def probe_text(self) -> str:
