@@ -247,7 +247,7 @@ def test_the_page_and_the_tensor_are_saved(bench: Bench, tmp_path: Path, monkeyp
     bench.inspect("conv_h", 8)
     proposed: list[str] = []
 
-    def choose(_parent: object, _title: str, name: str, _kinds: str) -> tuple[str, str]:
+    def choose(_parent: object, _title: str, name: str, *_filters: str) -> tuple[str, str]:
         proposed.append(name)
         return str(tmp_path / Path(name).stem), ""  # the ending is left out
 
