@@ -20,6 +20,7 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.texts import tr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +55,10 @@ class Histogram(
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         if self.low >= self.high:
-            raise ShapeError(f"the ranges end at {self.high:g} before they begin at {self.low:g}", remedy="swap them")
+            raise ShapeError(
+                tr("the ranges end at {high:g} before they begin at {low:g}", high=self.high, low=self.low),
+                remedy=tr("swap them"),
+            )
         return (inputs[0], inputs[0].with_shape(inputs[0].shape[0], 1, 1, self.ranges))
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:

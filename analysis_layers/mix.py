@@ -19,6 +19,7 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.texts import tr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,13 +117,15 @@ class Mix(
         same = a.rank == b.rank and a.shape[:1] == b.shape[:1] and a.shape[2:] == b.shape[2:]
         if not same or (a.rank > 1 and a.shape[1] != b.shape[1] and 1 not in (a.shape[1], b.shape[1])):
             raise ShapeError(
-                f"a of {a} and b of {b} must have the same size",
+                tr("a of {a} and b of {b} must have the same size", a=a, b=b),
                 port="b",
-                remedy="connect tensors of equal size; the channels may also be 1",
+                remedy=tr("connect tensors of equal size; the channels may also be 1"),
             )
         if self.selection in ("v_split", "h_split", "checkerboard") and a.rank < 3:
             raise ShapeError(
-                f"{self.selection.replace('_', ' ')} needs height and width, not {a}", port="a", remedy="choose blend"
+                tr("{replace} needs height and width, not {a}", replace=self.selection.replace("_", " "), a=a),
+                port="a",
+                remedy=tr("choose blend"),
             )
         if self.selection == "custom":
             try:
@@ -130,7 +133,9 @@ class Mix(
             except RecipeError as error:
                 raise ShapeError(str(error), remedy=error.remedy) from None
             if a.rank < 3 and used & {"x", "y"}:
-                raise ShapeError(f"x and y need height and width, not {a}", port="a", remedy="use a, b and alpha")
+                raise ShapeError(
+                    tr("x and y need height and width, not {a}", a=a), port="a", remedy=tr("use a, b and alpha")
+                )
         return b if a.rank > 1 and a.shape[1] == 1 else a
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:

@@ -20,6 +20,7 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.texts import tr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +84,11 @@ class Noise(
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.kind in ("jpeg", "blur") and inputs[0].rank < 3:
-            raise ShapeError(f"{self.kind} needs height and width, not {inputs[0]}", port="x", remedy="choose gaussian")
+            raise ShapeError(
+                tr("{kind} needs height and width, not {inputs}", kind=self.kind, inputs=inputs[0]),
+                port="x",
+                remedy=tr("choose gaussian"),
+            )
         return inputs[0]
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -124,7 +129,7 @@ class Noise(
             Option("scale", "float", "Scale", min=0.0, max=10.0 if self.kind == "blur" else 1.0, step=0.01),
             Option("mean", "float", "Mean", min=-1.0, max=1.0, step=0.01),
             Option("seed", "int", "Seed", min=0, max=2**31 - 1, step=1),
-            Option("mono", "bool", "Same in all channels"),
+            Option("mono", "bool", "Monochrome"),
             Option("animate", "bool", "Animate"),
         )
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from designer.texts import tr
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -90,22 +92,25 @@ class Recipe:
 def parse(text: str, names: Sequence[str] = ("a", "b", "alpha")) -> Recipe:
     """The recipe that `text` holds, which may use `names`; raises RecipeError."""
     if len(text) > MAX_LENGTH:
-        raise RecipeError(f"has {len(text)} characters, more than {MAX_LENGTH}", "shorten it")
+        raise RecipeError(
+            tr("has {count} characters, more than {MAX_LENGTH}", count=len(text), MAX_LENGTH=MAX_LENGTH),
+            tr("shorten it"),
+        )
     if not text.strip():
-        raise RecipeError("is empty", "write a formula such as a * (1 - alpha) + b * alpha")
+        raise RecipeError(tr("is empty"), tr("write a formula such as a * (1 - alpha) + b * alpha"))
     body = text.strip()
     indent = len(text) - len(text.lstrip())
     if "\n" in body or "\r" in body:
-        raise RecipeError("has more than one line", "write one formula on one line")
+        raise RecipeError(tr("has more than one line"), tr("write one formula on one line"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(body, mode="eval")
     except SyntaxError as error:
         column = indent + (error.offset or len(body) + 1)  # 0: the text ends too early
-        raise RecipeError("this is no formula", "check brackets and operators; " + _USE, column) from None
+        raise RecipeError(tr("this is no formula"), "check brackets and operators; " + _USE, column) from None
     except (ValueError, RecursionError, MemoryError):
-        raise RecipeError("is not a formula", "check brackets and operators; " + _USE) from None
+        raise RecipeError(tr("is not a formula"), "check brackets and operators; " + _USE) from None
     used: set[str] = set()
     reader = _Reader(body, indent, tuple(names), used)
     program = reader.read(tree.body, 0)

@@ -19,6 +19,7 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.texts import tr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +48,10 @@ class Watch(
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.bounds and self.low > self.high:
-            raise ShapeError(f"the lower bound {self.low:g} is above the upper bound {self.high:g}", remedy="swap them")
+            raise ShapeError(
+                tr("the lower bound {low:g} is above the upper bound {high:g}", low=self.low, high=self.high),
+                remedy=tr("swap them"),
+            )
         return inputs[0]
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -72,8 +76,14 @@ class Watch(
         raise DiagnosticError(
             Diagnostic(
                 "watch-stopped",
-                f"the value {float(x[place]):g} at {place} {what}{others}",
-                remedy="look at the layers before it, or change the bounds of the watch",
+                tr(
+                    "the value {float:g} at {place} {what}{others}",
+                    float=float(x[place]),
+                    place=place,
+                    what=what,
+                    others=others,
+                ),
+                remedy=tr("look at the layers before it, or change the bounds of the watch"),
             )
         )
 

@@ -19,6 +19,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import known
+from designer.texts import tr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +49,9 @@ class ZeroEmbed(
         for channel in self.channels:
             if channel >= count:
                 raise ShapeError(
-                    f"there is no channel {channel} among {count}", port="x", remedy="choose a smaller one"
+                    tr("there is no channel {channel} among {count}", channel=channel, count=count),
+                    port="x",
+                    remedy=tr("choose a smaller one"),
                 )
         return inputs[0]
 

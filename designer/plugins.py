@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.texts import tr
 
 Plugin = tuple[str, Callable[[], object]]  # where it comes from, and what imports it
 
@@ -82,7 +83,12 @@ def _import_file(path: Path) -> ModuleType:
 def _broken(where: str, error: BaseException) -> Diagnostic:
     return Diagnostic(
         "broken-plugin",
-        f"the plug-in {where} could not be used: {type(error).__name__}: {error}",
+        tr(
+            "the plug-in {where} could not be used: {name}: {error}",
+            where=where,
+            name=type(error).__name__,
+            error=error,
+        ),
         Severity.WARNING,
-        remedy="repair or remove it, then restart",
+        remedy=tr("repair or remove it, then restart"),
     )

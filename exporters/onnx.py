@@ -25,6 +25,7 @@ from designer.runtime.api import Part
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.network import check_runnable, output_layers, role_of
 from designer.runtime.provenance import provenance
+from designer.texts import tr
 from exporters.onnx_sizes import OpenSizes, open_sizes
 
 
@@ -119,8 +120,12 @@ def _check(onnx: Any, model: Any, name: str) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "onnx-invalid",
-                f"'{name}' does not pass the ONNX checker: {(lines or ['no reason given'])[0][:300]}",
-                remedy="export the PyTorch project instead, and report the layer that is named",
+                tr(
+                    "'{name}' does not pass the ONNX checker: {lines}",
+                    name=name,
+                    lines=(lines or ["no reason given"])[0][:300],
+                ),
+                remedy=tr("export the PyTorch project instead, and report the layer that is named"),
             )
         ) from error
 

@@ -19,6 +19,7 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import Size3D
 from designer.operators.registry import Registry
 from designer.runtime.network import check_runnable, operator_of, type_of
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -106,9 +107,9 @@ def _grown(graph: Graph, base: Inference, images: Sequence[Source], step: int, r
                 raise DiagnosticError(
                     Diagnostic(
                         "other-proportion",
-                        f"its size is no simple part of that of '{images[0].layer}'",
+                        tr("its size is no simple part of that of '{layer}'", layer=images[0].layer),
                         layer=image.layer,
-                        remedy="make the sizes of the inputs multiples of each other",
+                        remedy=tr("make the sizes of the inputs multiples of each other"),
                     )
                 )
             sizes.append(size if size * more % whole else size + size * more // whole)

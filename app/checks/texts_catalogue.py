@@ -1,6 +1,6 @@
 """Collects what a person reads in the window for translators: `python -m app.checks.texts_catalogue FILE.pot [--check]`.
 
-It reads the sources of `app/ui` without running them, and imports the tables of actions, menus, panels and columns. A text that it could not
+It reads the sources of ROOMS without running them, and imports the tables of actions, menus, panels, columns and operators. A text that it could not
 find in a translation is an error: `tr` of something that is no literal, or values that the text has no place for.
 """
 
@@ -10,12 +10,12 @@ import ast
 import re
 import string
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-APP = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HEAD = """# Texts of Layerwright's window. Written by `make texts`; do not edit. CONTRIBUTING.md tells how to add a language.
 msgid ""
 msgstr ""
@@ -47,7 +47,11 @@ SHOWING = frozenset(  # what Qt shows: words that are written right here have mi
     "setPrefix setSuffix setSpecialValueText setInformativeText addTab addRow addAction addMenu addButton QLabel QAction "
     "QPushButton QCheckBox QRadioButton QGroupBox QToolBar QDockWidget Edit".split()
 )
+RAISING = frozenset(  # messages of findings and errors, and titles of undo steps
+    "Diagnostic ShapeError ParamError CodeError XmlError RecipeError UnknownReachError Edit".split()
+)
 NAMES = frozenset({"Layerwright"})
+ROOMS = ("app/ui", "app/engine", "designer", "exporters", "analysis_layers")
 
 
 @dataclass
@@ -82,9 +86,15 @@ class Catalogue:
             if isinstance(node.func, ast.Name) and node.func.id in COUNTED:
                 self._call(node, node.func.id, file)
             elif name_of(node.func) in SHOWING:
-                for argument in node.args:
-                    if (text := words_in(argument)) and text.strip(" -") not in NAMES:
-                        self.faults.append(f"{file}:{argument.lineno}: {text!r} is shown without tr()")
+                self._check(node.args, file)
+            elif name_of(node.func) in RAISING:
+                named = [k.value for k in node.keywords if k.arg in ("message", "remedy")]
+                self._check([a for a in (*node.args, *named) if " " in words_in(a)], file)
+
+    def _check(self, arguments: Iterable[ast.expr], file: str) -> None:
+        for argument in arguments:
+            if (text := words_in(argument)) and text.strip(" -") not in NAMES:
+                self.faults.append(f"{file}:{argument.lineno}: {text!r} is shown without tr()")
 
     def _call(self, node: ast.Call, name: str, file: str) -> None:
         place = f"{file}:{node.lineno}"
@@ -167,6 +177,7 @@ def tables() -> Iterator[tuple[str, str]]:
         file = f"{group.owner.__module__.replace('.', '/')}.py"
         for action in group.actions:
             yield from ((file, text) for text in (action.title, action.tip, *(need.reason for need in action.needs)))
+    yield from operators()
     yield from (("app/ui/shell/menus.py", title) for title in titles(MENUS))
     yield from (("app/ui/shell/panels.py", panel.title) for panel in PANELS)
     for column in COLUMNS:
@@ -182,12 +193,24 @@ def tables() -> Iterator[tuple[str, str]]:
     yield from (("designer/profiling/report.py", text) for text in UTILISATION.values())
 
 
+def operators() -> Iterator[tuple[str, str]]:
+    """Texts of the library's operators, with their modules."""
+    from designer.operators.registry import load
+
+    registry = load((), entry_points=False)
+    for operator in (*registry, *registry.activations.values()):
+        file = f"{operator.__module__.replace('.', '/')}.py"
+        parameters = [text for p in operator.parameters for text in (p.info.doc, p.info.unit)]
+        ports = [port.doc for port in (*operator.inputs, *operator.outputs)]
+        for text in (operator.title, operator.help(), operator.category.value, *parameters, *ports):
+            yield file, text
+        yield from ((file, option.label) for option in operator().options())
+
+
 def collect() -> Catalogue:
     catalogue = Catalogue()
-    for path in sorted((APP / "ui").rglob("*.py")):
-        if path.name.startswith("screenshot"):  # tools of developers
-            continue
-        catalogue.read(path.read_text(encoding="utf-8"), path.relative_to(APP.parent).as_posix())
+    for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        catalogue.read(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix())
     for file, text in tables():
         catalogue.add(text, file)
     return catalogue

@@ -24,6 +24,7 @@ from designer.profiling.report import Record
 from designer.runtime.api import AUTO
 from designer.runtime.shared import Handle
 from designer.runtime.sources import SourceInfo
+from designer.texts import tr
 
 VERSION = 1
 MAX_LINE = 256 << 20  # bytes of one line, with its end: a document is at most as large
@@ -469,6 +470,10 @@ def other_protocol(window: int, engine: int) -> Diagnostic:
     """Why a window and an engine cannot work together."""
     return Diagnostic(
         "other-protocol",
-        f"the engine process speaks protocol version {engine} and this program version {window}",
-        remedy="install the same version of Layerwright for both",
+        tr(
+            "the engine process speaks protocol version {engine} and this program version {window}",
+            engine=engine,
+            window=window,
+        ),
+        remedy=tr("install the same version of Layerwright for both"),
     )

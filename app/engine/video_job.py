@@ -15,6 +15,7 @@ from designer.runtime.session import Session
 from designer.runtime.sources import SourceInfo, Sources, kind_of
 from designer.runtime.video_formats import VIDEOS
 from designer.runtime.video_writer import FolderWriter, VideoWriter
+from designer.texts import tr
 
 Progress = Callable[[int, int, str], None]
 FOLDER_FPS = 25.0  # of a video made from a folder of pictures
@@ -57,7 +58,11 @@ def process(session: Session, job: VideoJob, progress: Progress | None = None) -
     """Run every frame and write what comes out. Targets appear at the end or not at all. DiagnosticError."""
     live = [layer for layer, path in job.inputs.items() if kind_of(path) == "camera"]
     if live:
-        raise _wrong("no-end", f"the input '{live[0]}' is a camera, which has no end", "feed a video or a folder")
+        raise _wrong(
+            "no-end",
+            tr("the input '{live}' is a camera, which has no end", live=live[0]),
+            tr("feed a video or a folder"),
+        )
     sources, animation = Sources(), Animation(session)
     try:
         infos = {layer: sources.info(path) for layer, path in job.inputs.items()}
@@ -97,7 +102,7 @@ def _range(job: VideoJob, infos: Mapping[str, SourceInfo], notes: list[str]) -> 
     lengths = {layer: info.frames for layer, info in infos.items() if info.kind in ("video", "folder")}
     if not lengths:
         raise _wrong(
-            "no-frames", "none of the inputs is a video or a folder", "give one, for instance --input in=a.mp4"
+            "no-frames", tr("none of the inputs is a video or a folder"), tr("give one, for instance --input in=a.mp4")
         )
     shortest = min(lengths.values())
     if shortest < max(lengths.values()):
@@ -107,9 +112,13 @@ def _range(job: VideoJob, infos: Mapping[str, SourceInfo], notes: list[str]) -> 
     if not 0 <= job.start < stop:
         raise _wrong(
             "no-frames",
-            f"the range from {job.start} to before {stop if job.stop is None else job.stop} has no frames; "
-            f"the input has {shortest}",
-            f"choose a start from 0 to {shortest - 1} and an end after it",
+            tr(
+                "the range from {start} to before {part} has no frames; the input has {shortest}",
+                start=job.start,
+                part=stop if job.stop is None else job.stop,
+                shortest=shortest,
+            ),
+            tr("choose a start from 0 to {shortest} and an end after it", shortest=shortest - 1),
         )
     return range(job.start, stop)
 

@@ -63,6 +63,7 @@ from app.engine.protocol import (
     too_long,
 )
 from app.engine.runs import Progress, Runs
+from designer import texts
 from designer.files.document import parse_document
 from designer.files.weights import WeightReport, Weights, WeightStatus, fill_missing, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -75,6 +76,7 @@ from designer.runtime.interrupt import InterruptedRunError
 from designer.runtime.network import output_layers
 from designer.runtime.session import Session
 from designer.runtime.shared import Handle, SharedFolder
+from designer.texts import tr
 
 BEHIND = 3  # niceness: where cores are few, the window answers before the network goes on
 
@@ -121,7 +123,7 @@ class Worker:
     @property
     def session(self) -> Session:
         if self._session is None:
-            raise DiagnosticError(Diagnostic("nothing-open", "no network is open", remedy="send 'open' first"))
+            raise DiagnosticError(Diagnostic("nothing-open", tr("no network is open"), remedy=tr("send 'open' first")))
         return self._session
 
     def answer(self, asked: Asked) -> Struct:
@@ -264,8 +266,8 @@ class Server:
         except MemoryError:
             full = Diagnostic(
                 "out-of-memory",
-                f"the memory of the machine was not enough for '{method}'",
-                remedy="use a smaller picture, or close other programs",
+                tr("the memory of the machine was not enough for '{method}'", method=method),
+                remedy=tr("use a smaller picture, or close other programs"),
             )
             line = line_of(FailedEvent(asked.id, (full,)))
         except BrokenPipeError:
@@ -274,8 +276,13 @@ class Server:
             traceback.print_exc()
             fault = Diagnostic(
                 "internal-error",
-                f"'{method}' failed inside the engine: {type(error).__name__}: {error}",
-                remedy="launch again; if it stays, report it with the text above",
+                tr(
+                    "'{method}' failed inside the engine: {name}: {error}",
+                    method=method,
+                    name=type(error).__name__,
+                    error=error,
+                ),
+                remedy=tr("launch again; if it stays, report it with the text above"),
             )
             line = line_of(FailedEvent(asked.id, (fault,)))
         self._write(line)
@@ -328,8 +335,8 @@ def _ends_runs(asked: Asked | Malformed | None) -> bool:
 def _unreadable(line: Malformed) -> Diagnostic:
     return Diagnostic(
         "bad-request",
-        f"the engine got a request that it cannot read: {line.problem}",
-        remedy="launch again; if it stays, report it with this text",
+        tr("the engine got a request that it cannot read: {problem}", problem=line.problem),
+        remedy=tr("launch again; if it stays, report it with this text"),
     )
 
 
@@ -362,6 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         "--memory", type=int, metavar="MIB", help="most memory that the process may take, where POSIX is"
     )
     options = parser.parse_args(arguments)
+    texts.use_environment()
     if hasattr(os, "nice"):
         os.nice(BEHIND)
     if options.memory:

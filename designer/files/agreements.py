@@ -12,6 +12,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.code_text import digest
 from designer.operators.registry import Registry
+from designer.texts import tr
 
 MAX_BYTES = 1 << 20  # more agreements than anybody reads
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -65,6 +66,6 @@ def agree(texts: Iterable[str]) -> None:
     except OSError as error:
         message = f"{path.parent} could not be made: {error.strerror or error}"
         raise DiagnosticError(
-            Diagnostic("cannot-save", message, file=str(path), remedy="check the rights of your data folder")
+            Diagnostic("cannot-save", message, file=str(path), remedy=tr("check the rights of your data folder"))
         ) from error
     write_atomic(path, "".join(f"{line}\n" for line in sorted(known | fresh)).encode("ascii"), private=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 from designer.units import dims_text
 
 if TYPE_CHECKING:
@@ -47,27 +48,43 @@ def read_header(path: Path) -> ArrayHeader:
         first = str(error).strip().splitlines()
         reason = first[0][:160] if first else type(error).__name__
         raise _refused(
-            "bad-weights", path, f"is not a readable .npy file: {reason}", "write it again with numpy.save"
+            "bad-weights",
+            path,
+            tr("is not a readable .npy file: {reason}", reason=reason),
+            tr("write it again with numpy.save"),
         ) from None
     if dtype.hasobject:
         raise _refused(
             "pickled-weights",
             path,
-            "holds pickled Python objects, which could run code and are never loaded",
-            "write the tensor again as float32: numpy.save(path, array.astype('float32'))",
+            tr("holds pickled Python objects, which could run code and are never loaded"),
+            tr("write the tensor again as float32: numpy.save(path, array.astype('float32'))"),
         )
     if dtype.kind != "f" or dtype.itemsize not in (2, 4, 8):
-        raise _refused("weight-type", path, f"holds {dtype}, not floating-point numbers", "save the tensor as float32")
+        raise _refused(
+            "weight-type",
+            path,
+            tr("holds {dtype}, not floating-point numbers", dtype=dtype),
+            tr("save the tensor as float32"),
+        )
     if len(shape) > MAX_RANK or any(d < 0 for d in shape):
-        raise _refused("bad-weights", path, "has an impossible shape in its header", "write it again with numpy.save")
+        raise _refused(
+            "bad-weights", path, tr("has an impossible shape in its header"), tr("write it again with numpy.save")
+        )
     claimed = offset + prod(shape) * dtype.itemsize
     if claimed != length:
         what = dims_text(shape, "a single number")
         raise _refused(
             "weight-size",
             path,
-            f"says that it holds {what} ({dtype}), that is {claimed} bytes, but has {length}",
-            "the file was cut off or changed; copy or write it again",
+            tr(
+                "says that it holds {what} ({dtype}), that is {claimed} bytes, but has {length}",
+                what=what,
+                dtype=dtype,
+                claimed=claimed,
+                length=length,
+            ),
+            tr("the file was cut off or changed; copy or write it again"),
         )
     return ArrayHeader(tuple(shape), dtype, fortran, offset)
 
@@ -79,9 +96,14 @@ def read_array(path: Path, header: ArrayHeader) -> NDArray[np.float32]:
             stream.seek(header.offset)
             flat = np.fromfile(stream, header.dtype, prod(header.shape))
     except OSError as error:
-        raise _refused("bad-weights", path, f"cannot be read: {error.strerror or error}", "check the file") from None
+        raise _refused(
+            "bad-weights",
+            path,
+            tr("cannot be read: {strerror}", strerror=error.strerror or error),
+            tr("check the file"),
+        ) from None
     if flat.size != prod(header.shape):
-        raise _refused("weight-size", path, "became shorter while it was read", "copy or write it again")
+        raise _refused("weight-size", path, tr("became shorter while it was read"), tr("copy or write it again"))
     return as_float32(flat.reshape(header.shape, order="F" if header.fortran else "C"))
 
 
@@ -90,9 +112,14 @@ def read_raw(path: Path, shape: tuple[int, ...]) -> NDArray[np.float32]:
     try:
         flat = np.fromfile(path, "<f4", prod(shape))
     except OSError as error:
-        raise _refused("bad-weights", path, f"cannot be read: {error.strerror or error}", "check the file") from None
+        raise _refused(
+            "bad-weights",
+            path,
+            tr("cannot be read: {strerror}", strerror=error.strerror or error),
+            tr("check the file"),
+        ) from None
     if flat.size != prod(shape):
-        raise _refused("weight-size", path, "became shorter while it was read", "copy or write it again")
+        raise _refused("weight-size", path, tr("became shorter while it was read"), tr("copy or write it again"))
     return as_float32(flat.reshape(shape))
 
 

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from designer.files.locking import lock
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 ABANDONED_SECONDS = 2.0  # a file that was just made may not be locked yet
 _TEMPORARY = re.compile(r"\.lw-[0-9a-f]{16}\.tmp")
@@ -142,7 +143,7 @@ def _refused(path: Path, error: Exception) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             "cannot-save",
-            f"{path} could not be saved: {reason}; nothing on disk was changed",
+            tr("{path} could not be saved: {reason}; nothing on disk was changed", path=path, reason=reason),
             file=str(path),
             remedy=_REMEDIES.get(number or 0, "save somewhere else"),
         )

@@ -19,6 +19,7 @@ from designer.files.xml_tree import XmlError, parse_xml
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
+from designer.texts import tr
 
 
 @dataclass(frozen=True)
@@ -89,19 +90,21 @@ def read_bounded(path: Path, limit: int) -> bytes:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
             what = "a folder" if stat.S_ISDIR(info.st_mode) else "not a regular file"
-            raise XmlError("cannot-read", f"{path} is {what}", "choose a file")
+            raise XmlError("cannot-read", f"{path} is {what}", tr("choose a file"))
         if info.st_size > limit:
             raise XmlError(
                 "file-too-large",
-                f"{path} has {info.st_size} bytes, the limit is {limit}",
-                "this is no file of ours; choose another",
+                tr("{path} has {st_size} bytes, the limit is {limit}", path=path, st_size=info.st_size, limit=limit),
+                tr("this is no file of ours; choose another"),
             )
         with path.open("rb") as stream:
             return stream.read(limit + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise XmlError(
-            "cannot-read", f"{path} cannot be read: {reason}", "check the path and the rights to read it"
+            "cannot-read",
+            tr("{path} cannot be read: {reason}", path=path, reason=reason),
+            tr("check the path and the rights to read it"),
         ) from None
 
 

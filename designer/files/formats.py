@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 R = TypeVar("R")
 W = TypeVar("W")
@@ -105,14 +106,14 @@ class FormatTable(Generic[R, W]):
         """What reads `path`. DiagnosticError ("unknown-format") names the suffixes that exist."""
         found = self.find(path)
         if found is None or found.read is None:
-            raise self._refused(path, "read from", self.read_choices)
+            raise self._refused(path, tr("read from"), self.read_choices)
         return found.read
 
     def writer(self, path: str | os.PathLike[str]) -> W:
         """What writes `path`. DiagnosticError ("unknown-format") names the suffixes that exist."""
         found = self.find(path)
         if found is None or found.write is None:
-            raise self._refused(path, "written to", self.write_choices)
+            raise self._refused(path, tr("written to"), self.write_choices)
         return found.write
 
     @property
@@ -132,7 +133,9 @@ class FormatTable(Generic[R, W]):
         path = Path(path)
         files = f"'{path.suffix}' files" if path.suffix else "files without a suffix"
         message = f"{path.name}: {self.subject} cannot be {done} {files}"
-        return DiagnosticError(Diagnostic("unknown-format", message, file=str(path), remedy=f"use {choices}"))
+        return DiagnosticError(
+            Diagnostic("unknown-format", message, file=str(path), remedy=tr("use {choices}", choices=choices))
+        )
 
 
 def alternatives(words: Sequence[str]) -> str:

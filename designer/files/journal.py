@@ -21,6 +21,7 @@ from designer.files.locking import lock
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
+from designer.texts import tr
 
 ENDING = ".journal"
 MAKING = ".making"  # a journal that is not whole yet
@@ -272,10 +273,16 @@ class Journal:
         self._on_failure(
             Diagnostic(
                 "no-journal",
-                f"changes are not recorded for recovery: {self._folder}: {error.strerror or error}",
+                tr(
+                    "changes are not recorded for recovery: {folder}: {strerror}",
+                    folder=self._folder,
+                    strerror=error.strerror or error,
+                ),
                 Severity.WARNING,
                 file=str(self._folder),
-                remedy="save often, and make that folder writable or free some space; saving turns recording on again",
+                remedy=tr(
+                    "save often, and make that folder writable or free some space; saving turns recording on again"
+                ),
             )
         )
 

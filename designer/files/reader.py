@@ -17,6 +17,7 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import MAX_NAME, ActivationSpec, Foreign, Frame, Layer, Source, check_layer_name
 from designer.graph.template import Template, check_template_name
+from designer.texts import tr
 
 T = TypeVar("T")
 
@@ -61,25 +62,25 @@ def check_root(root: Element) -> Diagnostic | None:
         found = f"'{root.name[:80]}'" if root.name != ROOT else f"a '{ROOT}' of another namespace"
         return Diagnostic(
             "no-root",
-            f"the root element is {found}, a model file has a plain '{ROOT}'",
+            tr("the root element is {found}, a model file has a plain '{ROOT}'", found=found, ROOT=ROOT),
             line=root.line,
-            remedy="choose a model file",
+            remedy=tr("choose a model file"),
         )
     version = root.attributes.get("version")
     if version != VERSION:
         found = "is missing" if version is None else f"is '{version[:40]}'"
         return Diagnostic(
             "wrong-version",
-            f"the version of the file {found}, this program reads version {VERSION}",
+            tr("the version of the file {found}, this program reads version {VERSION}", found=found, VERSION=VERSION),
             line=root.line,
-            remedy="save it as version 2 with the program that wrote it, or use a newer Layerwright",
+            remedy=tr("save it as version 2 with the program that wrote it, or use a newer Layerwright"),
         )
     if root.attributes.get(f"xmlns:{PREFIX}", NAMESPACE) != NAMESPACE:
         return Diagnostic(
             "reserved-prefix",
-            f"the prefix '{PREFIX}' must stand for {NAMESPACE}",
+            tr("the prefix '{PREFIX}' must stand for {NAMESPACE}", PREFIX=PREFIX, NAMESPACE=NAMESPACE),
             line=root.line,
-            remedy="choose another prefix for that namespace",
+            remedy=tr("choose another prefix for that namespace"),
         )
     return None
 

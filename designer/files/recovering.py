@@ -30,6 +30,7 @@ from designer.files.settings import Settings, find_settings, read_settings
 from designer.files.xml_tree import XmlError
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
+from designer.texts import tr
 
 MAX_BYTES = 8 * limits.MAX_DOCUMENT_BYTES
 StateT = TypeVar("StateT", bound=StateRecord)
@@ -114,7 +115,11 @@ def _look(file: Path) -> Unfinished | None:
         data = b"" if size > MAX_BYTES else file.read_bytes()
         left = _recover(file, data, stream, os.fstat(stream).st_mtime)
         if size > MAX_BYTES:
-            left.findings += (_finding("journal-too-large", f"{file.name} has {size} bytes", "discard it"),)
+            left.findings += (
+                _finding(
+                    "journal-too-large", tr("{name} has {size} bytes", name=file.name, size=size), tr("discard it")
+                ),
+            )
     except Exception:  # whatever a journal holds that was not written by us: it stays, and nobody is kept from starting
         os.close(stream)
         return None
@@ -157,7 +162,7 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
     torn = max(torn, missing) + sum(not _applied(state.apply, change) for change in changes if change.n > first)
     if torn:
         message = f"damaged records in the journal: {torn} of {max(torn, missing + used)}; some changes may be missing"
-        findings.append(_finding("journal-damaged", message, "compare it with the file, then decide"))
+        findings.append(_finding("journal-damaged", message, tr("compare it with the file, then decide")))
     times = [change.time for change in changes if 0 < change.time <= LATEST]
     return Unfinished(
         file,
@@ -196,7 +201,7 @@ def _start(
         )
     else:
         message = "the journal does not hold the network that was opened; only layers that were changed could be saved"
-    return 0, [_finding("journal-without-base", message, "look at the network before you save it")]
+    return 0, [_finding("journal-without-base", message, tr("look at the network before you save it"))]
 
 
 def _applied(apply: Callable[[StateT], None], record: StateT) -> bool:

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -25,8 +26,8 @@ def check_regular(path: Path) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "not-a-file",
-                f"{path} is {kind}, and only regular files are read",
+                tr("{path} is {kind}, and only regular files are read", path=path, kind=kind),
                 file=str(path),
-                remedy="save its content as a file and choose that",
+                remedy=tr("save its content as a file and choose that"),
             )
         )

@@ -16,6 +16,7 @@ from designer.files.array_files import MAX_RANK, as_float32
 from designer.files.atomic import atomic_file
 from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,23 +46,30 @@ def read_entries(path: Path) -> dict[str, Entry]:
         with path.open("rb") as stream:
             size = int.from_bytes(stream.read(8), "little")
             if length < 8 or size > length - 8 or size > limits.MAX_WEIGHT_HEADER:
-                raise _refused(path, f"says that its list of tensors has {size} bytes, the file has {length}")
+                raise _refused(
+                    path,
+                    tr(
+                        "says that its list of tensors has {size} bytes, the file has {length}",
+                        size=size,
+                        length=length,
+                    ),
+                )
             head = json.loads(stream.read(size))
     except OSError as error:
-        raise _refused(path, f"cannot be read: {error.strerror or error}") from None
+        raise _refused(path, tr("cannot be read: {strerror}", strerror=error.strerror or error)) from None
     except (ValueError, RecursionError):
-        raise _refused(path, "has a list of tensors that is no JSON") from None
+        raise _refused(path, tr("has a list of tensors that is no JSON")) from None
     if not isinstance(head, dict):
-        raise _refused(path, "has no list of tensors")
+        raise _refused(path, tr("has no list of tensors"))
     begin = 8 + size
     entries = {name: _entry(path, name, value, begin, length) for name, value in head.items() if name != "__metadata__"}
     end = begin
     for entry in sorted(entries.values(), key=lambda entry: (entry.begin, entry.end)):
         if entry.begin != end:
-            raise _refused(path, "has tensors that overlap or leave gaps")
+            raise _refused(path, tr("has tensors that overlap or leave gaps"))
         end = entry.end
     if end != length:
-        raise _refused(path, f"has {length - end} bytes that belong to no tensor")
+        raise _refused(path, tr("has {length} bytes that belong to no tensor", length=length - end))
     return entries
 
 
@@ -71,9 +79,14 @@ def read_entry(path: Path, name: str, entry: Entry) -> NDArray[np.float32]:
         raise DiagnosticError(
             Diagnostic(
                 "weight-type",
-                f"'{name}' in {path.name} holds {entry.type}, not floating-point numbers",
+                tr(
+                    "'{name}' in {name2} holds {type}, not floating-point numbers",
+                    name=name,
+                    name2=path.name,
+                    type=entry.type,
+                ),
                 file=str(path),
-                remedy="save the tensor as float32",
+                remedy=tr("save the tensor as float32"),
             )
         )
     try:
@@ -81,9 +94,9 @@ def read_entry(path: Path, name: str, entry: Entry) -> NDArray[np.float32]:
             stream.seek(entry.begin)
             flat = np.fromfile(stream, _TYPES[entry.type], prod(entry.shape))
     except OSError as error:
-        raise _refused(path, f"cannot be read: {error.strerror or error}") from None
+        raise _refused(path, tr("cannot be read: {strerror}", strerror=error.strerror or error)) from None
     if flat.size != prod(entry.shape):
-        raise _refused(path, "became shorter while it was read")
+        raise _refused(path, tr("became shorter while it was read"))
     if entry.type == "BF16":
         flat = (flat.astype("<u4") << np.uint32(16)).view("<f4")
     return as_float32(flat.reshape(entry.shape))
@@ -113,18 +126,27 @@ def _entry(path: Path, name: str, value: object, begin: int, length: int) -> Ent
         ):
             pass
         case _:
-            raise _refused(path, f"does not describe the tensor '{name[:80]}' as it should")
+            raise _refused(path, tr("does not describe the tensor '{name}' as it should", name=name[:80]))
     size = _SIZES.get(kind) if len(shape) <= MAX_RANK else None
     if size is None:
-        raise _refused(path, f"gives the tensor '{name[:80]}' a type ({kind[:20]}) or a rank that is not known")
+        raise _refused(
+            path,
+            tr("gives the tensor '{name}' a type ({kind}) or a rank that is not known", name=name[:80], kind=kind[:20]),
+        )
     if first < 0 or last - first != size * prod(shape) or begin + last > length:
-        raise _refused(path, f"gives the tensor '{name[:80]}' a place that does not fit its shape or the file's length")
+        raise _refused(
+            path,
+            tr("gives the tensor '{name}' a place that does not fit its shape or the file's length", name=name[:80]),
+        )
     return Entry(kind, tuple(shape), begin + first, begin + last)
 
 
 def _refused(path: Path, what: str) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
-            "bad-weights", f"{path.name} {what}", file=str(path), remedy="the file is damaged; copy or write it again"
+            "bad-weights",
+            f"{path.name} {what}",
+            file=str(path),
+            remedy=tr("the file is damaged; copy or write it again"),
         )
     )

@@ -7,6 +7,7 @@ from importlib import resources
 from typing import Any
 
 from designer.graph.diagnostics import Diagnostic
+from designer.texts import tr
 
 
 @lru_cache(maxsize=1)
@@ -43,9 +44,9 @@ def check_schema(data: bytes) -> list[Diagnostic]:
     return [
         Diagnostic(
             "schema",
-            f"the file breaks the schema: {entry.message}",
+            tr("the file breaks the schema: {message}", message=entry.message),
             line=entry.line,
-            remedy="see resources/schema/network_model.xsd",
+            remedy=tr("see resources/schema/network_model.xsd"),
         )
         for entry in schema.error_log
     ]

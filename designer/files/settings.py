@@ -20,6 +20,7 @@ from designer.files.xml_text import attribute, content
 from designer.files.xml_tree import Element, XmlError, parse_xml
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.model import unwritable
+from designer.texts import tr
 
 ENDING = ".settings.xml"
 OLD_ENDING = ".nv-editor-cfg"
@@ -147,7 +148,11 @@ def write_settings(settings: Settings, folder: Path) -> bytes:
 def _line(name: str, text: str) -> str:
     if unwritable(name + text) is not None:
         raise DiagnosticError(
-            Diagnostic("cannot-save", f"the setting '{name}' holds a control character", remedy="remove the character")
+            Diagnostic(
+                "cannot-save",
+                tr("the setting '{name}' holds a control character", name=name),
+                remedy=tr("remove the character"),
+            )
         )
     return f'\t<Setting name="{attribute(name)}" type="variant">{content(text)}</Setting>\n'
 
@@ -226,7 +231,12 @@ class _Reader:
 
     def _add(self, code: str, message: str, line: int, choices: str) -> None:
         finding = Diagnostic(
-            code, message, Severity.WARNING, line=line, file=str(self._path), remedy=f"choose one of: {choices}"
+            code,
+            message,
+            Severity.WARNING,
+            line=line,
+            file=str(self._path),
+            remedy=tr("choose one of: {choices}", choices=choices),
         )
         self.found.append(finding)
 
@@ -274,6 +284,11 @@ def _relative(text: str, folder: Path) -> str:
 
 def _unread(path: Path, code: str, message: str, line: int | None, remedy: str) -> SettingsReading:
     finding = Diagnostic(
-        code, f"{message}; the default settings are used", Severity.WARNING, line=line, file=str(path), remedy=remedy
+        code,
+        tr("{message}; the default settings are used", message=message),
+        Severity.WARNING,
+        line=line,
+        file=str(path),
+        remedy=remedy,
     )
     return SettingsReading(Settings(), (finding,))

@@ -14,6 +14,7 @@ import numpy as np
 from designer.files.array_files import as_float32
 from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,9 +60,9 @@ def read_state_dict(path: Path) -> StateDict:
         raise DiagnosticError(
             Diagnostic(
                 "bad-weights",
-                f"{path.name} holds no state dict (names and tensors)",
+                tr("{name} holds no state dict (names and tensors)", name=path.name),
                 file=str(path),
-                remedy="save the weights with torch.save(model.state_dict(), path)",
+                remedy=tr("save the weights with torch.save(model.state_dict(), path)"),
             )
         )
     return StateDict(_unwrapped(found.tensors), found.key, found.others)
@@ -75,9 +76,15 @@ def read_tensor(path: Path, name: str, tensor: Any) -> NDArray[np.float32]:
         raise DiagnosticError(
             Diagnostic(
                 "weight-type",
-                f"'{name}' in {path.name} holds {tensor.dtype} ({tensor.layout}), not plain floating-point numbers",
+                tr(
+                    "'{name}' in {name2} holds {dtype} ({layout}), not plain floating-point numbers",
+                    name=name,
+                    name2=path.name,
+                    dtype=tensor.dtype,
+                    layout=tensor.layout,
+                ),
                 file=str(path),
-                remedy="save the tensor as float32",
+                remedy=tr("save the tensor as float32"),
             )
         )
     return as_float32(tensor.detach().to(torch.float32).contiguous().numpy())
@@ -108,7 +115,11 @@ def _explain(path: Path, error: Exception) -> Diagnostic:
         what = ", ".join(wanted[:8])
         return Diagnostic(
             "pickled-weights",
-            f"{path.name} holds more than tensors: loading it would call {what}; it was not loaded",
+            tr(
+                "{name} holds more than tensors: loading it would call {what}; it was not loaded",
+                name=path.name,
+                what=what,
+            ),
             file=str(path),
             remedy=_CONVERT,
         )
@@ -130,9 +141,9 @@ def _unsafe_globals(path: Path) -> list[str]:
 def _damaged(path: Path, reason: str) -> Diagnostic:
     return Diagnostic(
         "bad-weights",
-        f"{path.name} is not a readable file of torch: {reason}",
+        tr("{name} is not a readable file of torch: {reason}", name=path.name, reason=reason),
         file=str(path),
-        remedy="copy or write it again with torch.save(model.state_dict(), path)",
+        remedy=tr("copy or write it again with torch.save(model.state_dict(), path)"),
     )
 
 

@@ -25,6 +25,7 @@ from designer.files.weight_types import WeightKey, WeightReport, Weights, Weight
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.naming import identifiers
 from designer.operators.api import Weight
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +60,9 @@ def load_weights(
     if path.is_dir():
         found = _folder(path, needed)
     elif not path.exists():
-        raise _refused("cannot-read", path, "does not exist", "choose the folder or file that holds the weights")
+        raise _refused(
+            "cannot-read", path, tr("does not exist"), tr("choose the folder or file that holds the weights")
+        )
     else:
         tensors, note = WEIGHTS.reader(path)(path)
         found = _by_key(needed, keys, tensors)
@@ -75,7 +78,12 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise _refused("cannot-read", path, f"cannot be read: {error.strerror or error}", "check your rights") from None
+        raise _refused(
+            "cannot-read",
+            path,
+            tr("cannot be read: {strerror}", strerror=error.strerror or error),
+            tr("check your rights"),
+        ) from None
 
 
 def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArray[np.float32]]) -> None:
@@ -149,7 +157,10 @@ def _folder(folder: Path, needed: Mapping[WeightKey, Weight]) -> dict[WeightKey,
         files = sorted(_weight_files(folder))
     except OSError as error:
         raise _refused(
-            "cannot-read", folder, f"cannot be read: {error.strerror or error}", "check your rights"
+            "cannot-read",
+            folder,
+            tr("cannot be read: {strerror}", strerror=error.strerror or error),
+            tr("check your rights"),
         ) from None
     stems = _stems(needed)
     found: dict[WeightKey, Found] = {}
@@ -194,7 +205,12 @@ def _write_npy(file: Path, array: NDArray[np.float32]) -> None:
 def _offer_raw(file: Path) -> Found:
     size = file.stat().st_size
     if size % 4:
-        raise _refused("weight-size", file, f"has {size} bytes, which is no multiple of 4 (float32)", "write it again")
+        raise _refused(
+            "weight-size",
+            file,
+            tr("has {size} bytes, which is no multiple of 4 (float32)", size=size),
+            tr("write it again"),
+        )
     count = size // 4
     return Found(str(file), (count,), lambda: read_raw(file, (count,)), flat=True)
 

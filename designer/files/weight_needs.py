@@ -15,6 +15,7 @@ from designer.graph.naming import identifier, identifiers
 from designer.operators.api import Operator, Weight
 from designer.operators.inlining import inlined
 from designer.operators.training_branch import training_layers
+from designer.texts import tr
 from designer.units import dims_text
 
 ACTIVATION_PREFIX = "activation_"
@@ -119,8 +120,12 @@ def _too_large(layer: str, weight: Weight) -> Diagnostic:
     shape = dims_text(weight.shape)
     return Diagnostic(
         "too-large",
-        f"with the tensor '{weight.name}' ({shape}) the weights would take more than "
-        f"{limits.MAX_WEIGHT_BYTES // 2**30} GiB",
+        tr(
+            "with the tensor '{name}' ({shape}) the weights would take more than {MAX_WEIGHT_BYTES} GiB",
+            name=weight.name,
+            shape=shape,
+            MAX_WEIGHT_BYTES=limits.MAX_WEIGHT_BYTES // 2**30,
+        ),
         layer=layer,
-        remedy="check the number of features and the size of the layer's input",
+        remedy=tr("check the number of features and the size of the layer's input"),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from designer.files.weight_types import WeightReport, Weights, WeightStatus
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.texts import tr
 from designer.units import dims_text
 
 
@@ -24,26 +25,41 @@ def _finding(report: WeightReport) -> Diagnostic:
     if report.status is WeightStatus.MISSING:
         return Diagnostic(
             "missing-weight",
-            f"the weights have no '{tensor}' for '{layer}' ({shape_text(report.needed)})",
+            tr(
+                "the weights have no '{tensor}' for '{layer}' ({shape_text})",
+                tensor=tensor,
+                layer=layer,
+                shape_text=shape_text(report.needed),
+            ),
             layer=layer,
             parameter=tensor,
             file=report.source or None,
-            remedy="choose weights that fit this network, or choose random weights for what is missing",
+            remedy=tr("choose weights that fit this network, or choose random weights for what is missing"),
         )
     if report.status is WeightStatus.WRONG_SHAPE:
         return Diagnostic(
             "wrong-shape",
-            f"'{tensor}' of '{layer}' must be {shape_text(report.needed)}, the file has {shape_text(report.found)}",
+            tr(
+                "'{tensor}' of '{layer}' must be {shape_text}, the file has {shape_text2}",
+                tensor=tensor,
+                layer=layer,
+                shape_text=shape_text(report.needed),
+                shape_text2=shape_text(report.found),
+            ),
             layer=layer,
             parameter=tensor,
             file=report.source or None,
-            remedy="choose weights that were trained with this network, or change the layer back",
+            remedy=tr("choose weights that were trained with this network, or change the layer back"),
         )
     name = f"{layer}.{tensor}" if layer else tensor
     return Diagnostic(
         "unexpected-weight",
-        f"the weights hold '{name}' ({shape_text(report.found)}), which no layer needs; it is not used",
+        tr(
+            "the weights hold '{name}' ({shape_text}), which no layer needs; it is not used",
+            name=name,
+            shape_text=shape_text(report.found),
+        ),
         Severity.WARNING,
         file=report.source or None,
-        remedy="nothing needs to be done if a layer was removed on purpose",
+        remedy=tr("nothing needs to be done if a layer was removed on purpose"),
     )

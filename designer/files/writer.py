@@ -10,6 +10,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, unwritable
 from designer.graph.template import Template
+from designer.texts import tr
 
 
 def write_tree(graph: Graph) -> str:
@@ -135,9 +136,9 @@ def _check(text: str, what: str, layer: str | None) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "unwritable-text",
-                f"'{what}' holds the character {bad}, which no XML file can hold",
+                tr("'{what}' holds the character {bad}, which no XML file can hold", what=what, bad=bad),
                 layer=layer,
                 parameter=what if layer is not None else None,
-                remedy="remove the character",
+                remedy=tr("remove the character"),
             )
         )

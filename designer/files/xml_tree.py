@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from designer.files import limits
+from designer.texts import tr
 
 _ENCODINGS = ("utf-8", "utf-16", "us-ascii", "iso-8859-1", "windows-1252")
 SPACE = " \t\r\n"
@@ -178,11 +179,11 @@ def parse_xml(data: bytes, max_bytes: int = limits.MAX_DOCUMENT_BYTES) -> tuple[
     if len(data) > max_bytes:
         raise XmlError(
             "file-too-large",
-            f"the file has {len(data)} bytes, the limit is {max_bytes}",
-            "this is no model file; choose another",
+            tr("the file has {count} bytes, the limit is {max_bytes}", count=len(data), max_bytes=max_bytes),
+            tr("this is no model file; choose another"),
         )
     if not data.strip():
-        raise XmlError("empty-file", "the file is empty", "choose another file, or restore it from a copy")
+        raise XmlError("empty-file", tr("the file is empty"), tr("choose another file, or restore it from a copy"))
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.ordered_attributes = True
@@ -202,9 +203,11 @@ def parse_xml(data: bytes, max_bytes: int = limits.MAX_DOCUMENT_BYTES) -> tuple[
     except expat.ExpatError as error:
         raise _explain(error, data) from None
     except (LookupError, ValueError) as error:  # an encoding that Python cannot map
-        raise XmlError("bad-encoding", f"the encoding is not usable: {error}", "save the file as UTF-8") from None
+        raise XmlError(
+            "bad-encoding", tr("the encoding is not usable: {error}", error=error), tr("save the file as UTF-8")
+        ) from None
     if builder.root is None:  # expat reports this itself; kept for the type checker
-        raise XmlError("not-xml", "the file has no root element", "choose a model file")
+        raise XmlError("not-xml", tr("the file has no root element"), tr("choose a model file"))
     return builder.root, builder.outside
 
 
@@ -212,16 +215,21 @@ def _explain(error: expat.ExpatError, data: bytes) -> XmlError:
     name = expat.errors.messages.get(error.code, str(error))
     if error.code in _CUT_SHORT:
         return XmlError(
-            "truncated", f"the file ends too early ({name})", "restore it from a copy or save it again", error.lineno
+            "truncated",
+            tr("the file ends too early ({name})", name=name),
+            tr("restore it from a copy or save it again"),
+            error.lineno,
         )
     if name in _ENCODING_ERRORS or (name == "not well-formed (invalid token)" and not _is_text(data)):
         return XmlError(
             "bad-encoding",
-            f"the bytes do not fit the encoding of the file ({name})",
-            "save the file as UTF-8",
+            tr("the bytes do not fit the encoding of the file ({name})", name=name),
+            tr("save the file as UTF-8"),
             error.lineno,
         )
-    return XmlError("not-xml", f"the file is not well-formed XML: {name}", "repair the XML there", error.lineno)
+    return XmlError(
+        "not-xml", tr("the file is not well-formed XML: {name}", name=name), tr("repair the XML there"), error.lineno
+    )
 
 
 def _is_text(data: bytes) -> bool:

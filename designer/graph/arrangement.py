@@ -12,6 +12,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.layout import Box, arrange
 from designer.graph.model import GRID, ROUTES, Frame
+from designer.texts import tr
 
 FRAME_TOP = 3 * GRID  # room for the title of a frame
 FRAME_EDGE = 2 * GRID
@@ -122,4 +123,4 @@ def make_room(graph: Graph, names: Collection[str], run: float, held: Mapping[st
             whole = moving == len(inside)
             rect = (x + step, y, width, height) if whole else (x, y, width + step, height)
             frames[key] = (graph.frames[key], replace(graph.frames[key], rect=rect))
-    return replace(edit, title="Make room", frames=frames)
+    return replace(edit, title=tr("Make room"), frames=frames)

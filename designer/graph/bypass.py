@@ -11,6 +11,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import BYPASSED, Layer
 from designer.graph.template import INPUT, OUTPUT
+from designer.texts import tr
 
 
 def bypass(graph: Graph, inference: Inference, names: Sequence[str], *, ends: Collection[str] = ()) -> Edit:
@@ -26,7 +27,7 @@ def bypass(graph: Graph, inference: Inference, names: Sequence[str], *, ends: Co
             raise DiagnosticError(Diagnostic("bypass", message, layer=name, remedy=remedy))
     edits = {n: (graph[n], _bypassed(graph[n], on)) for n in names}
     what = names[0] if len(names) == 1 else f"{len(names)} layers"
-    return Edit(f"Bypass {what}" if on else f"End bypass of {what}", edits)
+    return Edit(tr("Bypass {what}", what=what) if on else tr("End bypass of {what}", what=what), edits)
 
 
 def _bypassed(layer: Layer, on: bool) -> Layer:

@@ -22,6 +22,7 @@ from designer.graph.model import (
     check_layer_name,
     unwritable,
 )
+from designer.texts import tr
 
 MAX_INPUTS = 1024  # of one layer; only variadic ports come near
 Layers = dict[str, tuple[Layer | None, Layer | None]]
@@ -32,7 +33,7 @@ def add_layer(graph: Graph, layer: Layer) -> Edit:
     """Add `layer`; its name must be legal and free."""
     _check_free(graph, layer.name)
     _check_texts(layer)
-    return Edit(f"Add {layer.name}", {layer.name: (None, layer)})
+    return Edit(tr("Add {name}", name=layer.name), {layer.name: (None, layer)})
 
 
 def remove_layers(graph: Graph, names: Iterable[str], *, heal: bool = False) -> Edit:
@@ -47,7 +48,9 @@ def remove_layers(graph: Graph, names: Iterable[str], *, heal: bool = False) -> 
             layer = graph[consumer]
             inputs = tuple(_healed(graph, s, removed) if heal else _kept(s, removed) for s in layer.inputs)
             edits[consumer] = (layer, replace(layer, inputs=_trim(inputs)))
-    return Edit(f"Delete {gone[0]}" if len(gone) == 1 else f"Delete {len(gone)} layers", edits)
+    return Edit(
+        tr("Delete {gone}", gone=gone[0]) if len(gone) == 1 else tr("Delete {count} layers", count=len(gone)), edits
+    )
 
 
 def delete(
@@ -78,29 +81,35 @@ def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
         raise DiagnosticError(
             Diagnostic(
                 "no-such-port",
-                f"'{consumer}' has no input {index}",
+                tr("'{consumer}' has no input {index}", consumer=consumer, index=index),
                 layer=consumer,
-                remedy=f"a layer has inputs 0 to {MAX_INPUTS - 1} at most",
+                remedy=tr("a layer has inputs 0 to {MAX_INPUTS} at most", MAX_INPUTS=MAX_INPUTS - 1),
             )
         )
     if graph.reaches(consumer, source.layer):
         raise DiagnosticError(
             Diagnostic(
                 "cycle",
-                f"connecting '{source.layer}' to '{consumer}' would close a loop",
+                tr("connecting '{layer}' to '{consumer}' would close a loop", layer=source.layer, consumer=consumer),
                 layer=consumer,
-                remedy="a network runs in one direction; connect to a layer that does not feed the producer",
+                remedy=tr("a network runs in one direction; connect to a layer that does not feed the producer"),
             )
         )
-    return Edit(f"Connect {source} to {consumer}", {consumer: (layer, layer.with_input(index, source))})
+    return Edit(
+        tr("Connect {source} to {consumer}", source=source, consumer=consumer),
+        {consumer: (layer, layer.with_input(index, source))},
+    )
 
 
 def disconnect(graph: Graph, consumer: str, index: int, *, close_gap: bool = False) -> Edit:
     """Remove the link at input `index`; with `close_gap` (variadic ports) later inputs move up."""
     layer = _check_exists(graph, consumer)
     if not 0 <= index < len(layer.inputs):
-        return Edit("Disconnect")
-    return Edit(f"Disconnect {consumer}", {consumer: (layer, _without_input(layer, index, close_gap=close_gap))})
+        return Edit(tr("Disconnect"))
+    return Edit(
+        tr("Disconnect {consumer}", consumer=consumer),
+        {consumer: (layer, _without_input(layer, index, close_gap=close_gap))},
+    )
 
 
 def _without_input(layer: Layer, index: int, *, close_gap: bool) -> Layer:
@@ -124,7 +133,7 @@ def move_link(graph: Graph, old: Key, source: Source, consumer: str, index: int,
     layer = connected.layers[consumer][1]
     assert layer is not None
     moved = _without_input(layer, old[1], close_gap=close_gap)
-    return Edit(f"Move link of {consumer}", {consumer: (graph[consumer], moved)})
+    return Edit(tr("Move link of {consumer}", consumer=consumer), {consumer: (graph[consumer], moved)})
 
 
 def add_connected(graph: Graph, layer: Layer, source: Source | None, consumer: Key | None) -> Edit:
@@ -145,28 +154,31 @@ def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edi
     if source is None:
         raise DiagnosticError(
             Diagnostic(
-                "no-link", f"input {index} of '{consumer}' has no link", layer=consumer, remedy="connect it first"
+                "no-link",
+                tr("input {index} of '{consumer}' has no link", index=index, consumer=consumer),
+                layer=consumer,
+                remedy=tr("connect it first"),
             )
         )
     if layer.name not in graph:
         add_layer(graph, layer)  # refuses what cannot be added
     inserted = {layer.name: (graph.get(layer.name), layer.with_input(0, source))}
     wired = target.with_input(index, Source(layer.name))
-    return Edit(f"Insert {layer.name}", {**inserted, consumer: (target, wired)})
+    return Edit(tr("Insert {name}", name=layer.name), {**inserted, consumer: (target, wired)})
 
 
 def rename_layer(graph: Graph, old: str, new: str) -> Edit:
     """Give a layer another name; all links follow."""
     layer = _check_exists(graph, old)
     if old == new:
-        return Edit("Rename")
+        return Edit(tr("Rename"))
     _check_free(graph, new)
     edits: Layers = {old: (layer, None), new: (None, replace(layer, name=new))}
     for consumer in graph.consumers(old):
         reader = graph[consumer]
         inputs = tuple(Source(new, s.port) if s is not None and s.layer == old else s for s in reader.inputs)
         edits[consumer] = (reader, routes.renamed(reader, replace(reader, inputs=inputs)))
-    return Edit(f"Rename {old} to {new}", edits, renamed={old: new})
+    return Edit(tr("Rename {old} to {new}", old=old, new=new), edits, renamed={old: new})
 
 
 def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
@@ -184,7 +196,7 @@ def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
         if run != (0, 0):
             along = routes.moved(layer, run, alike[run]) if ROUTES in layer.attributes else layer
             edits[name] = (layer, replace(along, position=position))
-    return Edit("Move" if len(edits) == 1 else f"Move {len(edits)} layers", edits)
+    return Edit("Move" if len(edits) == 1 else tr("Move {count} layers", count=len(edits)), edits)
 
 
 def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str | None]], *, merge_key: str = "") -> Edit:
@@ -198,7 +210,7 @@ def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str | None]], *, m
         edits[name] = (layer, replace(layer, params={p: text for p, text in merged.items() if text is not None}))
     names = sorted({p for params in texts.values() for p in params})
     where = next(iter(texts)) if len(texts) == 1 else f"{len(texts)} layers"
-    return Edit(f"Change {', '.join(names)} of {where}", edits, merge_key=merge_key)
+    return Edit(tr("Change {names} of {where}", names=", ".join(names), where=where), edits, merge_key=merge_key)
 
 
 def set_activation(graph: Graph, names: Iterable[str], spec: ActivationSpec | None, *, merge_key: str = "") -> Edit:
@@ -209,7 +221,7 @@ def set_activation(graph: Graph, names: Iterable[str], spec: ActivationSpec | No
         after = replace(layer, activation=spec)
         _check_texts(after)
         edits[name] = (layer, after)
-    return Edit("Set activation" if spec is not None else "Remove activation", edits, merge_key=merge_key)
+    return Edit(tr("Set activation") if spec is not None else tr("Remove activation"), edits, merge_key=merge_key)
 
 
 def set_activation_param(graph: Graph, names: Sequence[str], name: str, text: str) -> Edit:
@@ -222,7 +234,7 @@ def set_activation_param(graph: Graph, names: Sequence[str], name: str, text: st
             edits[layer.name] = (layer, replace(layer, activation=spec))
     where = names[0] if len(names) == 1 else f"{len(names)} layers"
     key = f"activation parameter {name} of {', '.join(names)}"
-    return Edit(f"Change {name} of the activation of {where}", edits, merge_key=key)
+    return Edit(tr("Change {name} of the activation of {where}", name=name, where=where), edits, merge_key=key)
 
 
 def reset_params(
@@ -239,7 +251,7 @@ def reset_params(
         if after != layer:
             edits[name] = (layer, after)
     where = next(iter(edits)) if len(edits) == 1 else f"{len(edits)} layers"
-    return Edit(f"Reset parameters of {where}", edits)
+    return Edit(tr("Reset parameters of {where}", where=where), edits)
 
 
 def set_settings(before: Mapping[str, object], after: Mapping[str, object]) -> Edit:
@@ -247,13 +259,13 @@ def set_settings(before: Mapping[str, object], after: Mapping[str, object]) -> E
     changed = {key: (before[key], value) for key, value in after.items() if before[key] != value}
     numbers = all(isinstance(value, int) for pair in changed.values() for value in pair)
     names = " and ".join(sorted(key.replace("_", " ") for key in changed))
-    return Edit(f"Change {names}", merge_key=f"settings {names}" if numbers else "", settings=changed)
+    return Edit(tr("Change {names}", names=names), merge_key=f"settings {names}" if numbers else "", settings=changed)
 
 
 def set_property(graph: Graph, key: str, text: str | None) -> Edit:
     """Set a property of the document, such as `name`, or (None) remove it."""
     check_text(text or "", key, None)
-    return Edit(f"Change {key}", properties={key: (graph.properties.get(key), text)})
+    return Edit(tr("Change {key}", key=key), properties={key: (graph.properties.get(key), text)})
 
 
 def collapse_layers(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit:
@@ -288,7 +300,7 @@ def paste(
         position = (x + offset[0], y + offset[1])
         plain = routes.moved(_plain(graph, layer), offset)
         edits[name] = (None, routes.renamed(plain, replace(plain, name=name, inputs=_trim(inputs), position=position)))
-    return Edit(f"Paste {len(edits)} layer{'s' if len(edits) != 1 else ''}", edits)
+    return Edit(tr("Paste {count} layer{part}", count=len(edits), part="s" if len(edits) != 1 else ""), edits)
 
 
 def _plain(graph: Graph, layer: Layer) -> Layer:
@@ -348,7 +360,12 @@ def _check_exists(graph: Graph, name: str) -> Layer:
     layer = graph.get(name)
     if layer is None:
         raise DiagnosticError(
-            Diagnostic("no-such-layer", f"there is no layer '{name}'", layer=name, remedy="choose an existing layer")
+            Diagnostic(
+                "no-such-layer",
+                tr("there is no layer '{name}'", name=name),
+                layer=name,
+                remedy=tr("choose an existing layer"),
+            )
         )
     return layer
 
@@ -359,10 +376,10 @@ def check_text(text: str, what: str, layer: str | None) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "unwritable-text",
-                f"'{what}' cannot hold the character {bad}, which no document can store",
+                tr("'{what}' cannot hold the character {bad}, which no document can store", what=what, bad=bad),
                 layer=layer,
                 parameter=what if layer is not None else None,
-                remedy="remove the character",
+                remedy=tr("remove the character"),
             )
         )
 
@@ -376,8 +393,13 @@ def _check_texts(layer: Layer) -> None:
 def _check_free(graph: Graph, name: str) -> None:
     rule = check_layer_name(name)
     if rule is not None:
-        raise DiagnosticError(Diagnostic("bad-name", rule, layer=name, remedy="choose another name"))
+        raise DiagnosticError(Diagnostic("bad-name", rule, layer=name, remedy=tr("choose another name")))
     if name in graph:
         raise DiagnosticError(
-            Diagnostic("duplicate-name", f"the name '{name}' is taken", layer=name, remedy="choose another name")
+            Diagnostic(
+                "duplicate-name",
+                tr("the name '{name}' is taken", name=name),
+                layer=name,
+                remedy=tr("choose another name"),
+            )
         )

@@ -10,6 +10,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import FOLDED, Frame, Layer
 from designer.graph.naming import unique_name
+from designer.texts import tr
 
 Members = Callable[[str], tuple[list[str], list[str]]]  # of a frame: the layers and the frames in it
 
@@ -18,7 +19,7 @@ def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
     """Add, change or remove (None) a comment frame."""
     if frame is not None:
         check_text(f"{frame.title}{frame.text}{frame.color}", "frame", None)
-    return Edit("Change frame", frames={frame_id: (graph.frames.get(frame_id), frame)})
+    return Edit(tr("Change frame"), frames={frame_id: (graph.frames.get(frame_id), frame)})
 
 
 def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
@@ -50,7 +51,7 @@ def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
     frames = {i: (graph.frames[i], None) for i in ids}
     held = {layer.name: layer for layer in graph if layer.folded in frames}
     shown = {name: (layer, _folded(layer, "")) for name, layer in held.items()}
-    return Edit(f"Delete {counted(len(frames), 'frame')}", shown, frames=frames)
+    return Edit(tr("Delete {counted}", counted=counted(len(frames), "frame")), shown, frames=frames)
 
 
 def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members: Members) -> Edit:

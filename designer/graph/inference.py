@@ -18,6 +18,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.ranks import Ranks
 from designer.graph.types import ShapeError, TensorType
+from designer.texts import tr
 
 Result = TypeVar("Result")
 Steps = Generator[None, None, Result]  # work that can be interrupted
@@ -179,7 +180,9 @@ class Inference:
         Raises DiagnosticError where there is no such layer, or its type or parameters cannot be read.
         """
         if layer not in self.graph:
-            found = Diagnostic("no-such-layer", f"there is no layer '{layer}'", remedy="choose an existing layer")
+            found = Diagnostic(
+                "no-such-layer", tr("there is no layer '{layer}'", layer=layer), remedy=tr("choose an existing layer")
+            )
             raise DiagnosticError(found)
         read = self.read(layer)
         if read.operator is None:
@@ -197,7 +200,7 @@ class Inference:
             ports = ", ".join(port.name for port in operator.output_ports()) if operator is not None else ""
             message = f"'{source.layer}' has no output '{source.port}'"
             raise DiagnosticError(
-                Diagnostic("unknown-port", message, layer=source.layer, remedy=f"choose one of {ports}")
+                Diagnostic("unknown-port", message, layer=source.layer, remedy=tr("choose one of {ports}", ports=ports))
             )
         return known[number]
 
@@ -281,9 +284,9 @@ class Inference:
     def _looped(self, layer: Layer) -> LayerState:
         finding = Diagnostic(
             "cycle",
-            f"'{layer.name}' depends on its own output",
+            tr("'{name}' depends on its own output", name=layer.name),
             layer=layer.name,
-            remedy="remove one of the connections of the loop",
+            remedy=tr("remove one of the connections of the loop"),
         )
         return LayerState(diagnostics=(*self.read(layer.name).diagnostics, finding))
 
@@ -310,7 +313,9 @@ class Inference:
         if bad is not None:
             message = f"the output {bad} would have a dimension below 1"
             found.append(
-                Diagnostic("empty-tensor", message, layer=layer.name, remedy="use a larger input or a smaller window")
+                Diagnostic(
+                    "empty-tensor", message, layer=layer.name, remedy=tr("use a larger input or a smaller window")
+                )
             )
             return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
         if layer.bypassed and self._passed(layer, outputs) is None:
@@ -339,10 +344,10 @@ class Inference:
                 found.append(
                     Diagnostic(
                         "unknown-source",
-                        f"input '{port}' comes from '{source.layer}', which does not exist",
+                        tr("input '{port}' comes from '{layer}', which does not exist", port=port, layer=source.layer),
                         layer=layer.name,
                         port=port,
-                        remedy="connect the port to an existing layer",
+                        remedy=tr("connect the port to an existing layer"),
                     )
                 )
             elif state is None or state.outputs is None:
@@ -353,10 +358,15 @@ class Inference:
                     found.append(
                         Diagnostic(
                             "unknown-port",
-                            f"input '{port}' reads '{source}', but '{source.layer}' has no such output",
+                            tr(
+                                "input '{port}' reads '{source}', but '{layer}' has no such output",
+                                port=port,
+                                source=source,
+                                layer=source.layer,
+                            ),
                             layer=layer.name,
                             port=port,
-                            remedy=f"connect one of the outputs of '{source.layer}'",
+                            remedy=tr("connect one of the outputs of '{layer}'", layer=source.layer),
                         )
                     )
                 else:
@@ -386,22 +396,31 @@ def _broken_rule(layer: Layer, error: ShapeError) -> Diagnostic:
 def _broken(layer: Layer, error: Exception) -> Diagnostic:
     return Diagnostic(
         "broken-operator",
-        f"the operator '{layer.type}' failed while its shape was inferred: {type(error).__name__}: {error}",
+        tr(
+            "the operator '{type}' failed while its shape was inferred: {name}: {error}",
+            type=layer.type,
+            name=type(error).__name__,
+            error=error,
+        ),
         layer=layer.name,
-        remedy="change its parameters, or repair the plugin that brings it",
+        remedy=tr("change its parameters, or repair the plugin that brings it"),
     )
 
 
 def _no_bypass(layer: Layer) -> Diagnostic:
     return Diagnostic(
         "bypass",
-        "the layer is bypassed, but no input has the shape of its output",
+        tr("the layer is bypassed, but no input has the shape of its output"),
         layer=layer.name,
-        remedy="end the bypass, or change its inputs or parameters",
+        remedy=tr("end the bypass, or change its inputs or parameters"),
     )
 
 
 def _missing(layer: str, port: str) -> Diagnostic:
     return Diagnostic(
-        "missing-input", f"nothing is connected to '{port}'", layer=layer, port=port, remedy=f"connect '{port}'"
+        "missing-input",
+        tr("nothing is connected to '{port}'", port=port),
+        layer=layer,
+        port=port,
+        remedy=tr("connect '{port}'", port=port),
     )

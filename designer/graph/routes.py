@@ -15,6 +15,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ROUTES, Layer
+from designer.texts import tr
 
 Point = tuple[int, int]  # canvas units
 Points = tuple[Point, ...]
@@ -75,15 +76,19 @@ def set_route(graph: Graph, consumer: str, index: int, points: Iterable[Point], 
     layer, chosen = graph.get(consumer), tuple(points)
     if layer is None or index >= len(layer.inputs) or layer.inputs[index] is None:
         raise DiagnosticError(
-            Diagnostic("no-link", f"input {index} of '{consumer}' has no link", remedy="connect it first")
+            Diagnostic(
+                "no-link",
+                tr("input {index} of '{consumer}' has no link", index=index, consumer=consumer),
+                remedy=tr("connect it first"),
+            )
         )
     if len(chosen) > MOST:
         raise DiagnosticError(
             Diagnostic(
                 "too-many-points",
-                f"a link runs through {MOST} points at most",
+                tr("a link runs through {MOST} points at most", MOST=MOST),
                 layer=consumer,
-                remedy="remove one of its points first",
+                remedy=tr("remove one of its points first"),
             )
         )
     return Edit(title, {consumer: (layer, with_routes(layer, {**routes_of(layer), index: chosen}))})

@@ -26,6 +26,7 @@ from designer.graph.template import (
     port_index,
     recursion,
 )
+from designer.texts import tr
 
 STEP = 10 * GRID  # how far ports stand from what they feed
 Layers = dict[str, tuple[Layer | None, Layer | None]]
@@ -47,8 +48,8 @@ def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str]
         raise DiagnosticError(
             Diagnostic(
                 "recursive-template",
-                f"the template '{template.name}' would use itself: {' > '.join(way)}",
-                remedy="a template may use others, but never itself, directly or through them",
+                tr("the template '{name}' would use itself: {way}", name=template.name, way=" > ".join(way)),
+                remedy=tr("a template may use others, but never itself, directly or through them"),
                 template=template.name,
             )
         )
@@ -73,7 +74,7 @@ def edit_template(graph: Graph, name: str, edit: Edit) -> Edit:
     inside.apply(edit)
     after = replace(template, layers=tuple(inside), frames=tuple(inside.frames.values()))
     if edit.templates:
-        brought = Edit("Bring templates", templates=edit.templates)
+        brought = Edit(tr("Bring templates"), templates=edit.templates)
         with_them = graph.copy()
         with_them.apply(brought)
         made = brought.then(set_template(with_them, after, renamed=edit.renamed))
@@ -94,18 +95,18 @@ def remove_template(graph: Graph, name: str) -> Edit:
             Diagnostic(
                 "template-in-use",
                 f"the template '{name}' is used by '{users[0]}'" + (f" and {len(users) - 1} more" if users[1:] else ""),
-                remedy="remove or dissolve its instances first",
+                remedy=tr("remove or dissolve its instances first"),
                 template=name,
             )
         )
-    return Edit(f"Delete template {name}", templates={name: (template, None)})
+    return Edit(tr("Delete template {name}", name=name), templates={name: (template, None)})
 
 
 def rename_template(graph: Graph, old: str, new: str) -> Edit:
     """Give a template another name; its instances follow."""
     template = _check_exists(graph, old)
     if old == new:
-        return Edit("Rename template")
+        return Edit(tr("Rename template"))
     _check_name(graph, new)
     layers: Layers = {x.name: (x, x.with_param(PARAMETER, new)) for x in graph if _is_of(x, old)}
     templates: Templates = {old: (template, None)}
@@ -115,7 +116,12 @@ def rename_template(graph: Graph, old: str, new: str) -> Edit:
             templates[new] = (None, replace(other, name=new, layers=inner))
         elif inner != other.layers:
             templates[name] = (other, replace(other, layers=inner))
-    return Edit(f"Rename template {old} to {new}", layers, templates=templates, renamed_templates={old: new})
+    return Edit(
+        tr("Rename template {old} to {new}", old=old, new=new),
+        layers,
+        templates=templates,
+        renamed_templates={old: new},
+    )
 
 
 def make_template(
@@ -130,16 +136,18 @@ def make_template(
     chosen = [n for n in dict.fromkeys(names) if n in graph]
     _check_name(graph, name)
     if not chosen:
-        raise DiagnosticError(Diagnostic("nothing-selected", "no layer is selected", remedy="select layers first"))
+        raise DiagnosticError(
+            Diagnostic("nothing-selected", tr("no layer is selected"), remedy=tr("select layers first"))
+        )
     members = set(chosen)
     outer = next((n for n in chosen if n in whole), None)
     if outer is not None:
         raise DiagnosticError(
             Diagnostic(
                 "not-in-template",
-                f"'{outer}' feeds or shows the whole network and cannot go into a template",
+                tr("'{outer}' feeds or shows the whole network and cannot go into a template", outer=outer),
                 layer=outer,
-                remedy="leave it out of the selection",
+                remedy=tr("leave it out of the selection"),
             )
         )
     ports = [n for n in chosen if graph[n].type in (INPUT, OUTPUT)]
@@ -147,9 +155,9 @@ def make_template(
         raise DiagnosticError(
             Diagnostic(
                 "port-selected",
-                f"'{ports[0]}' is a port of the template around it and cannot go into another",
+                tr("'{ports}' is a port of the template around it and cannot go into another", ports=ports[0]),
                 layer=ports[0],
-                remedy="leave it out of the selection",
+                remedy=tr("leave it out of the selection"),
             )
         )
     between = graph.downstream(members) & graph.upstream(members) - members
@@ -157,9 +165,12 @@ def make_template(
         raise DiagnosticError(
             Diagnostic(
                 "cycle",
-                f"'{min(between)}' reads from the selection and feeds it: the instance would depend on itself",
+                tr(
+                    "'{min}' reads from the selection and feeds it: the instance would depend on itself",
+                    min=min(between),
+                ),
                 layer=min(between),
-                remedy=f"select '{min(between)}' too",
+                remedy=tr("select '{min}' too", min=min(between)),
             )
         )
     instance = unique_name(name[: MAX_NAME - 8].rstrip(), graph.layers)
@@ -201,7 +212,7 @@ def make_template(
         places = placed(Graph(made.layers, name=name, templates=graph.templates.values()))
         made = replace(made, layers=tuple(replace(x, position=places.get(x.name, x.position)) for x in made.layers))
     gone = {frame.id: (frame, None) for frame in frames}
-    return Edit(f"Make template {name}", edits, frames=gone, templates={name: (None, made)})
+    return Edit(tr("Make template {name}", name=name), edits, frames=gone, templates={name: (None, made)})
 
 
 def dissolve(graph: Graph, instance: str) -> Edit:
@@ -215,9 +226,9 @@ def dissolve(graph: Graph, instance: str) -> Edit:
         raise DiagnosticError(
             Diagnostic(
                 "no-instance",
-                f"'{instance}' is no instance of a template",
+                tr("'{instance}' is no instance of a template", instance=instance),
                 layer=instance,
-                remedy="choose a layer of the type 'template' whose template exists",
+                remedy=tr("choose a layer of the type 'template' whose template exists"),
             )
         )
     copies = _Copies(graph, layer, template)
@@ -235,7 +246,7 @@ def dissolve(graph: Graph, instance: str) -> Edit:
             results.get(s.port or first) if s is not None and s.layer == instance else s for s in reader.inputs
         )
         edits[consumer] = (reader, replace(reader, inputs=_trim(sources)))
-    return Edit(f"Dissolve {instance}", edits, frames=copies.frames())
+    return Edit(tr("Dissolve {instance}", instance=instance), edits, frames=copies.frames())
 
 
 class _Copies:
@@ -293,7 +304,9 @@ class _Copies:
             raise DiagnosticError(Diagnostic("bad-name", rule, layer=self._instance.name, remedy=remedy))
         if name in self._graph:
             message = f"the name '{name}' is taken"
-            raise DiagnosticError(Diagnostic("duplicate-name", message, layer=name, remedy="rename that layer first"))
+            raise DiagnosticError(
+                Diagnostic("duplicate-name", message, layer=name, remedy=tr("rename that layer first"))
+            )
         read = [Source(item.name)] if item.type == INPUT else item.inputs
         inputs = tuple(self.outer(source, kept=item.type != INPUT) for source in read)
         place = (item.position[0] + self._right, item.position[1] + self._down)
@@ -308,7 +321,7 @@ def dissolve_all(graph: Graph, names: Sequence[str]) -> Edit:
     if len(names) == 1:
         return dissolve(graph, names[0])
     present = graph.copy()
-    total = Edit(f"Dissolve {len(names)} instances")
+    total = Edit(tr("Dissolve {count} instances", count=len(names)))
     for name in names:
         edit = dissolve(present, name)
         present.apply(edit)
@@ -341,7 +354,7 @@ def move_port(graph: Graph, name: str, step: int) -> Edit:
     ports.insert(min(max(place + step, 0), len(ports) - 1), ports.pop(place))
     texts = {port: {"index": str(number)} for number, port in enumerate(ports) if port_index(graph[port]) != number}
     if ports.index(name) == place or not texts:
-        return Edit("Move port")
+        return Edit(tr("Move port"))
     return replace(set_params(graph, texts), title=f"Move port {name} {'up' if step < 0 else 'down'}")
 
 
@@ -473,7 +486,11 @@ def _check_exists(graph: Graph, name: str) -> Template:
     template = graph.templates.get(name)
     if template is None:
         raise DiagnosticError(
-            Diagnostic("unknown-template", f"there is no template '{name}'", remedy="choose an existing template")
+            Diagnostic(
+                "unknown-template",
+                tr("there is no template '{name}'", name=name),
+                remedy=tr("choose an existing template"),
+            )
         )
     return template
 
@@ -481,8 +498,12 @@ def _check_exists(graph: Graph, name: str) -> Template:
 def _check_name(graph: Graph, name: str) -> None:
     rule = check_template_name(name)
     if rule is not None:
-        raise DiagnosticError(Diagnostic("bad-name", rule, remedy="choose another name"))
+        raise DiagnosticError(Diagnostic("bad-name", rule, remedy=tr("choose another name")))
     if name in graph.templates:
         raise DiagnosticError(
-            Diagnostic("duplicate-name", f"a template is called '{name}' already", remedy="choose another name")
+            Diagnostic(
+                "duplicate-name",
+                tr("a template is called '{name}' already", name=name),
+                remedy=tr("choose another name"),
+            )
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
+from designer.texts import tr
 from designer.units import dims_text
 
 
@@ -112,19 +113,21 @@ class TensorType:
     def image(self) -> ImageShape:
         """The dimensions as N, C, H, W; raises ShapeError unless the rank is 4 and C, H, W are numbers."""
         if len(self.shape) != 4:
-            raise ShapeError(f"an image of rank 4 (N x C x H x W) is needed, not {self}")
+            raise ShapeError(tr("an image of rank 4 (N x C x H x W) is needed, not {self}", self=self))
         n, c, h, w = self.shape
         if isinstance(c, Symbol) or isinstance(h, Symbol) or isinstance(w, Symbol):
-            raise ShapeError(f"channels, height and width must be known numbers, not {self}")
+            raise ShapeError(tr("channels, height and width must be known numbers, not {self}", self=self))
         return ImageShape(n, c, h, w)
 
     def dim(self, axis: int) -> int:
         """The dimension at `axis` (negative counts from the end) as a number; ShapeError when it is symbolic."""
         if not -self.rank <= axis < self.rank:
-            raise ShapeError(f"axis {axis} does not exist in {self} (rank {self.rank})")
+            raise ShapeError(
+                tr("axis {axis} does not exist in {self} (rank {rank})", axis=axis, self=self, rank=self.rank)
+            )
         value = self.shape[axis]
         if isinstance(value, Symbol):
-            raise ShapeError(f"dimension {axis} of {self} must be a known number")
+            raise ShapeError(tr("dimension {axis} of {self} must be a known number", axis=axis, self=self))
         return value
 
     def with_shape(self, *shape: Dim) -> TensorType:

@@ -36,6 +36,7 @@ from designer.operators.torch_data import (
     TorchParameter,
     TorchSource,
 )
+from designer.texts import tr
 from designer.units import dims_text
 
 if TYPE_CHECKING:
@@ -329,12 +330,16 @@ class Operator:
         for tensor in outputs:
             if tensor.elements() > MAX_ELEMENTS:
                 raise ShapeError(
-                    f"the output {tensor} is too large", remedy="use a smaller input or smaller parameters"
+                    tr("the output {tensor} is too large", tensor=tensor),
+                    remedy=tr("use a smaller input or smaller parameters"),
                 )
         for weight in self.weights(inputs):
             if prod(weight.shape) > MAX_ELEMENTS:
                 shape = dims_text(weight.shape)
-                raise ShapeError(f"the weight '{weight.name}' of {shape} is too large", remedy="use smaller parameters")
+                raise ShapeError(
+                    tr("the weight '{name}' of {shape} is too large", name=weight.name, shape=shape),
+                    remedy=tr("use smaller parameters"),
+                )
         return outputs
 
     def texts(self, *, all: bool = True) -> dict[str, str]:

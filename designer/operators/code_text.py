@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from designer.texts import tr
+
 MAX_SOURCE = 200_000  # characters; far above any layer, far below what makes the parser slow
 MAX_LITERALS = 10_000
 PROVIDED = ("torch", "nn", "F")  # names that the text may use without importing them
@@ -49,15 +51,21 @@ def visible(text: str) -> str:
 def parse_code(text: str) -> Code:
     """The top level of `text`; CodeError names the line that Python cannot read."""
     if len(text) > MAX_SOURCE:
-        raise CodeError(f"the source has {len(text)} characters, the limit is {MAX_SOURCE}", "move parts to a plugin")
+        raise CodeError(
+            tr("the source has {count} characters, the limit is {MAX_SOURCE}", count=len(text), MAX_SOURCE=MAX_SOURCE),
+            tr("move parts to a plugin"),
+        )
     tree = _parsed(text, "exec", "the source")
     assert isinstance(tree, ast.Module)
     names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             raise CodeError(
-                f"line {node.lineno} of the source imports from __future__, which only the top of a file can",
-                "remove the line",
+                tr(
+                    "line {lineno} of the source imports from __future__, which only the top of a file can",
+                    lineno=node.lineno,
+                ),
+                tr("remove the line"),
             )
         names.update(_bound(node))
     return Code(tuple(n.name for n in tree.body if isinstance(n, ast.ClassDef)), frozenset(names))
@@ -68,7 +76,10 @@ def check_class(text: str, name: str) -> None:
     code = parse_code(text)
     if name not in code.classes:
         known = ", ".join(code.classes) or "none"
-        raise CodeError(f"the source defines no class '{name[:80]}' (it defines: {known})", "name one of its classes")
+        raise CodeError(
+            tr("the source defines no class '{name}' (it defines: {known})", name=name[:80], known=known),
+            tr("name one of its classes"),
+        )
 
 
 def _bound(node: ast.stmt) -> set[str]:
@@ -83,16 +94,23 @@ def arguments(text: str) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """`1.0, "same", channels=3` as positional and named values; CodeError for anything that is not a plain literal."""
     rule = 'write plain values as in a call: 3, 0.5, "text", channels=8'
     if len(text) > MAX_LITERALS:
-        raise CodeError(f"the arguments have {len(text)} characters, the limit is {MAX_LITERALS}", rule)
+        raise CodeError(
+            tr(
+                "the arguments have {count} characters, the limit is {MAX_LITERALS}",
+                count=len(text),
+                MAX_LITERALS=MAX_LITERALS,
+            ),
+            rule,
+        )
     tree = _parsed(f"f({text}\n)", "eval", "the arguments")
     assert isinstance(tree, ast.Expression)
     call = tree.body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.end_lineno is None:
-        raise CodeError("the arguments are no list of values", rule)
+        raise CodeError(tr("the arguments are no list of values"), rule)
     named: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise CodeError("the arguments hold **, which is not allowed", rule)
+            raise CodeError(tr("the arguments hold **, which is not allowed"), rule)
         named[keyword.arg] = _value(keyword.value, rule)
     return tuple(_value(item, rule) for item in call.args), named
 
@@ -101,7 +119,14 @@ def literal(text: str) -> Any:
     """One plain value from its text; CodeError for anything else."""
     rule = 'write a number, a text in quotes, or a list of these: 3, 0.5, "text", [1, 2]'
     if len(text) > MAX_LITERALS:
-        raise CodeError(f"the value has {len(text)} characters, the limit is {MAX_LITERALS}", rule)
+        raise CodeError(
+            tr(
+                "the value has {count} characters, the limit is {MAX_LITERALS}",
+                count=len(text),
+                MAX_LITERALS=MAX_LITERALS,
+            ),
+            rule,
+        )
     tree = _parsed(text.strip(), "eval", "the value")
     assert isinstance(tree, ast.Expression)
     return _value(tree.body, rule)
@@ -119,7 +144,7 @@ def _value(node: ast.expr, rule: str) -> Any:
     if isinstance(node, ast.List):
         return [_value(item, rule) for item in node.elts]
     shown = ast.unparse(node)[:60]
-    raise CodeError(f"'{shown}' is not a plain value; nothing is computed here", rule)
+    raise CodeError(tr("'{shown}' is not a plain value; nothing is computed here", shown=shown), rule)
 
 
 def _parsed(text: str, mode: str, what: str) -> ast.AST:
@@ -129,6 +154,9 @@ def _parsed(text: str, mode: str, what: str) -> ast.AST:
             return ast.parse(text, mode=mode)
     except SyntaxError as error:
         where = f"line {error.lineno} of " if error.lineno and mode == "exec" else ""
-        raise CodeError(f"{where}{what}: {error.msg}", "correct the text") from None
+        raise CodeError(f"{where}{what}: {error.msg}", tr("correct the text")) from None
     except (ValueError, RecursionError, MemoryError) as error:  # a null character, nesting without end
-        raise CodeError(f"{what} cannot be read: {str(error) or type(error).__name__}", "correct the text") from None
+        raise CodeError(
+            tr("{what} cannot be read: {error}", what=what, error=str(error) or type(error).__name__),
+            tr("correct the text"),
+        ) from None

@@ -17,6 +17,7 @@ from designer.graph.naming import unique_name
 from designer.graph.types import TensorType
 from designer.operators.api import Operator, Port
 from designer.operators.registry import Read, Registry
+from designer.texts import tr
 
 
 class Idea(NamedTuple):
@@ -92,7 +93,7 @@ class Case:
 
     def change(self, layer: Layer, **values: object) -> Edit:
         """An edit that gives a layer other values of its fields."""
-        return Edit("Fix", {layer.name: (self.graph[layer.name], replace(layer, **values))})  # type: ignore[arg-type]
+        return Edit(tr("Fix"), {layer.name: (self.graph[layer.name], replace(layer, **values))})  # type: ignore[arg-type]
 
     def insert(self, consumer: Layer, *wanted: Between) -> Edit:
         """New layers in links of one layer."""
@@ -102,7 +103,7 @@ class Case:
         for index, type_name, params, others in wanted:
             cls, source = self.registry.get(type_name), consumer.inputs[index]
             if cls is None or source is None or source.layer not in self.graph:
-                return Edit("Fix")
+                return Edit(tr("Fix"))
             name = unique_name(type_name, taken)
             taken[name] = None
             start, end = self.graph[source.layer].position, consumer.position
@@ -119,7 +120,7 @@ class Case:
             moved = make_room(self.graph, self.graph.downstream([consumer.name]), run, {}).layers
             after = replace(after, position=(after.position[0] + run, after.position[1]))
             layers = {**moved, **layers}
-        return Edit("Fix", {**layers, consumer.name: (consumer, after)})
+        return Edit(tr("Fix"), {**layers, consumer.name: (consumer, after)})
 
     def with_activation(self, layer: Layer, spec: ActivationSpec | None) -> Edit:
         return self.change(layer, activation=spec)

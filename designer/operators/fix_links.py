@@ -11,6 +11,7 @@ from designer.graph.naming import unique_name
 from designer.operators.api import Role
 from designer.operators.fix_case import Case, Idea
 from designer.operators.fix_texts import nearest
+from designer.texts import tr
 
 CODES = ("missing-input", "unknown-source", "unknown-port", "cycle", "shape-mismatch", "empty-tensor")
 OFFERED = 3  # outputs that an open port is offered
@@ -49,7 +50,7 @@ def _add_output(case: Case) -> Iterator[Idea]:
             place = (layer.position[0] + 18 * GRID, layer.position[1])
             name = unique_name("output", case.graph.layers)
             made = Layer(name, "output", place, (Source(layer.name),), cls().texts(all=False))
-            yield Idea(f"Add an output behind '{layer.name}'", commands.add_layer(case.graph, made))
+            yield Idea(tr("Add an output behind '{name}'", name=layer.name), commands.add_layer(case.graph, made))
 
 
 def drops(case: Case, layer: Layer, wrong: Callable[[Source], bool] | None = None) -> Iterator[Idea]:
@@ -59,14 +60,14 @@ def drops(case: Case, layer: Layer, wrong: Callable[[Source], bool] | None = Non
             continue
         for close in (True, False):
             edit = commands.disconnect(case.graph, layer.name, arrival.at, close_gap=close)
-            yield Idea(f"Drop the connection from '{arrival.source}'", edit)
+            yield Idea(tr("Drop the connection from '{source}'", source=arrival.source), edit)
 
 
 def _close_gaps(case: Case, layer: Layer) -> Iterator[Idea]:
     """Inputs behind an open port move up."""
     if None in layer.inputs:
         inputs = tuple(s for s in layer.inputs if s is not None)
-        yield Idea("Move the connections up to the open port", case.change(layer, inputs=inputs))
+        yield Idea(tr("Move the connections up to the open port"), case.change(layer, inputs=inputs))
 
 
 def _open_index(case: Case, layer: Layer) -> int | None:
@@ -100,7 +101,7 @@ def _connect(case: Case, layer: Layer) -> Iterator[Idea]:
     chosen = sorted(free)[:OFFERED] if free else taken if len(taken) == 1 else []
     for _, source in chosen:
         edit = case.change(layer, inputs=layer.with_input(index, source).inputs)
-        yield Idea(f"Connect '{source}' to '{case.finding.port}'", edit)
+        yield Idea(tr("Connect '{source}' to '{port}'", source=source, port=case.finding.port), edit)
 
 
 def _fits(case: Case, layer: Layer, index: int, source: Source) -> bool:
@@ -127,7 +128,7 @@ def _meant_source(case: Case, layer: Layer) -> Iterator[Idea]:
                     name, arrival.source.port if case.inference.type_of(Source(name, arrival.source.port)) else ""
                 )
                 edit = case.change(layer, inputs=layer.with_input(arrival.at, source).inputs)
-                yield Idea(f"Read '{source}' instead of '{arrival.source}'", edit)
+                yield Idea(tr("Read '{source}' instead of '{source2}'", source=source, source2=arrival.source), edit)
 
 
 def _meant_port(case: Case, layer: Layer) -> Iterator[Idea]:
@@ -139,7 +140,7 @@ def _meant_port(case: Case, layer: Layer) -> Iterator[Idea]:
         for port in nearest(arrival.source.port, ports) or ports[:OFFERED]:
             source = replace_port(arrival.source, port, ports)
             edit = case.change(layer, inputs=layer.with_input(arrival.at, source).inputs)
-            yield Idea(f"Read the output '{port}' of '{source.layer}'", edit)
+            yield Idea(tr("Read the output '{port}' of '{layer}'", port=port, layer=source.layer), edit)
 
 
 def replace_port(source: Source, port: str, ports: list[str]) -> Source:
@@ -155,4 +156,6 @@ def _cut(case: Case, layer: Layer) -> Iterator[Idea]:
             continue
         for close in (True, False):
             edit = commands.disconnect(case.graph, layer.name, arrival.at, close_gap=close)
-            yield Idea(f"Drop the connection from '{arrival.source}'", replace(edit, title="Fix"), layer.name)
+            yield Idea(
+                tr("Drop the connection from '{source}'", source=arrival.source), replace(edit, title="Fix"), layer.name
+            )

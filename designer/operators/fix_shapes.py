@@ -10,6 +10,7 @@ from designer.graph.types import DataType, TensorType
 from designer.operators.fix_case import Arrival, Between, Case, Idea
 from designer.operators.fix_links import drops
 from designer.operators.fix_texts import resets
+from designer.texts import tr
 
 CODES = ("shape-mismatch", "empty-tensor")
 MOST_FACTOR = 64  # of an enlargement or a reduction that is offered
@@ -60,18 +61,22 @@ def _match_sizes(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[
     if all(_covers(sizes[a.at], sizes[least.at]) for a in larger):
         crops = [Between(a.at, "crop", {}, (least.source,)) for a in larger]
         what = ", ".join(names[a.at] for a in larger)
-        yield Idea(f"Crop {what} to the size of {names[least.at]}", case.insert(layer, *crops))
+        yield Idea(
+            tr("Crop {what} to the size of {names}", what=what, names=names[least.at]), case.insert(layer, *crops)
+        )
     smaller = [a for a in images if sizes[a.at] != sizes[most.at]]
     if all(_covers(sizes[most.at], sizes[a.at]) for a in smaller):
         pads = [Between(a.at, "padding", _border(sizes[a.at], sizes[most.at])) for a in smaller]
         what = ", ".join(names[a.at] for a in smaller)
-        yield Idea(f"Pad {what} to the size of {names[most.at]}", case.insert(layer, *pads))
+        yield Idea(tr("Pad {what} to the size of {names}", what=what, names=names[most.at]), case.insert(layer, *pads))
     for target in (most, least):
         height, width = sizes[target.at]
         others = [a for a in images if sizes[a.at] != sizes[target.at]]
         resized = [Between(a.at, "resize", {"size": f"{width}x{height}"}) for a in others]
         what = ", ".join(names[a.at] for a in others)
-        yield Idea(f"Resize {what} to {width}x{height}", case.insert(layer, *resized))
+        yield Idea(
+            tr("Resize {what} to {width}x{height}", what=what, width=width, height=height), case.insert(layer, *resized)
+        )
 
 
 def _scale(
@@ -90,11 +95,11 @@ def _scale(
         factor = f"{wide // narrow}x{high // low}"
         cls = case.cls(layer)
         if cls is not None and cls.parameter("factor") is not None:
-            yield Idea(f"Set factor to {factor}", case.set_param(layer, "factor", factor))
+            yield Idea(tr("Set factor to {factor}", factor=factor), case.set_param(layer, "factor", factor))
         upsampled = case.insert(layer, Between(small.at, "upsample", {"factor": factor}))
-        yield Idea(f"Upsample {names[small.at]} by {factor}", upsampled)
+        yield Idea(tr("Upsample {names} by {factor}", names=names[small.at], factor=factor), upsampled)
         pooled = case.insert(layer, Between(large.at, "pooling", {"size": factor, "stride": factor}))
-        yield Idea(f"Pool {names[large.at]} by {factor}", pooled)
+        yield Idea(tr("Pool {names} by {factor}", names=names[large.at], factor=factor), pooled)
 
 
 def _covers(large: tuple[int, int], small: tuple[int, int]) -> bool:
@@ -227,7 +232,7 @@ def _windows(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea
     operator = case.operator(layer.name)
     values = operator.values() if operator is not None else {}
     if "padding" in values and "same" in (p.info.choices if (p := cls.parameter("padding")) is not None else ()):
-        yield Idea("Set padding to same", case.set_param(layer, "padding", "same"))
+        yield Idea(tr("Set padding to same"), case.set_param(layer, "padding", "same"))
     height, width = size
     for name in ("kernel", "size"):
         window = str(values.get(name, ""))
@@ -235,7 +240,9 @@ def _windows(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea
         if len(parts) == 2 and all(p.isdigit() for p in parts):
             fitting = f"{min(int(parts[0]), width)}x{min(int(parts[1]), height)}"
             if fitting != window:
-                yield Idea(f"Set {name} to {fitting}", case.set_param(layer, name, fitting))
+                yield Idea(
+                    tr("Set {name} to {fitting}", name=name, fitting=fitting), case.set_param(layer, name, fitting)
+                )
 
 
 def _numbers(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
@@ -256,12 +263,15 @@ def _numbers(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea
         elif f"the {name.replace('_', ' ')} " in case.finding.message:
             near = [value + 1, value - 1]  # odd where even breaks the rule
         for number in near:
-            yield Idea(f"Set {name.replace('_', ' ')} to {number}", case.set_param(layer, name, str(number)))
+            yield Idea(
+                tr("Set {replace} to {number}", replace=name.replace("_", " "), number=number),
+                case.set_param(layer, name, str(number)),
+            )
         if name == "features" and "groups" in operator.values():
             groups = operator.values()["groups"]
             if isinstance(groups, int) and groups > 1 and value % groups:
                 number = -(-value // groups) * groups
-                yield Idea(f"Set features to {number}", case.set_param(layer, name, str(number)))
+                yield Idea(tr("Set features to {number}", number=number), case.set_param(layer, name, str(number)))
 
 
 def _multiples(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Idea]:
@@ -276,4 +286,4 @@ def _multiples(case: Case, layer: Layer, arrivals: list[Arrival]) -> Iterator[Id
                 padded = case.insert(
                     layer, Between(arrival.at, "pad_to_multiple", {"multiple": str(value), "mode": "zeros"})
                 )
-                yield Idea(f"Pad '{arrival.source}' to a multiple of {value}", padded)
+                yield Idea(tr("Pad '{source}' to a multiple of {value}", source=arrival.source, value=value), padded)

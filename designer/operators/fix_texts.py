@@ -12,6 +12,7 @@ from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER
 from designer.operators.api import Operator
 from designer.operators.fix_case import Case, Idea
 from designer.operators.params import ParamError, Parameter
+from designer.texts import tr
 
 NEAR = 0.6  # how alike two names are for one to be meant by the other
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
@@ -31,14 +32,14 @@ def ideas(case: Case) -> Iterator[Idea]:
     elif code == "unknown-template":
         names = sorted(case.graph.templates)
         for name in nearest(layer.params.get(PARAMETER, ""), names) or names:
-            yield Idea(f"Use the template '{name}'", case.set_param(layer, PARAMETER, name))
+            yield Idea(tr("Use the template '{name}'", name=name), case.set_param(layer, PARAMETER, name))
     elif code == "shared-shape":
-        yield Idea("Give this instance weights of its own", case.set_param(layer, "shared_weights", "false"))
+        yield Idea(tr("Give this instance weights of its own"), case.set_param(layer, "shared_weights", "false"))
     elif code == "outside-template" and layer.type in (INPUT, OUTPUT):
         plain = case.registry.get("input" if layer.type == INPUT else "output")
         if plain is not None:
             after = case.change(layer, type=plain.type, params=plain().texts(all=False))
-            yield Idea(f"Make it an {plain.title.lower()} of the network", after)
+            yield Idea(tr("Make it an {title} of the network", title=plain.title.lower()), after)
 
 
 def resets(case: Case, layer: Layer) -> Iterator[Idea]:
@@ -52,7 +53,10 @@ def resets(case: Case, layer: Layer) -> Iterator[Idea]:
 
 def _reset(case: Case, layer: Layer, parameter: Parameter) -> Idea:
     default = parameter.format(parameter.default)
-    return Idea(f"Reset {_title(parameter)} to {default or 'empty'}", case.set_param(layer, parameter.name, default))
+    return Idea(
+        tr("Reset {title} to {default}", title=_title(parameter), default=default or "empty"),
+        case.set_param(layer, parameter.name, default),
+    )
 
 
 def _title(parameter: Parameter) -> str:
@@ -69,7 +73,7 @@ def _parameter(case: Case, layer: Layer) -> Iterator[Idea]:
     if spec is not None and attached is not None and name in spec.params:
         for title, params in _texts(attached, spec.params, name):
             changed = ActivationSpec(spec.type, params, spec.attributes, spec.children)
-            yield Idea(f"{title} of the activation", case.with_activation(layer, changed))
+            yield Idea(tr("{title} of the activation", title=title), case.with_activation(layer, changed))
     if case.finding.code == "bad-parameter":
         yield from resets(case, layer)
 
@@ -140,15 +144,15 @@ def _activation(case: Case, layer: Layer) -> Iterator[Idea]:
     known = case.registry.activations
     if code == "no-activation" and cls is not None and cls.default_activation in known:
         made = ActivationSpec(cls.default_activation, known[cls.default_activation]().texts(all=False))
-        yield Idea(f"Attach {known[made.type].title}", case.with_activation(layer, made))
+        yield Idea(tr("Attach {title}", title=known[made.type].title), case.with_activation(layer, made))
     if spec is None:
         return
     if code == "unknown-activation":
         for name in nearest(spec.type, known):
             params = {n: t for n, t in spec.params.items() if known[name].parameter(n) is not None}
             changed = ActivationSpec(name, params, spec.attributes, spec.children)
-            yield Idea(f"Use {known[name].title} instead", case.with_activation(layer, changed))
-    yield Idea("Remove the activation", case.with_activation(layer, None))
+            yield Idea(tr("Use {title} instead", title=known[name].title), case.with_activation(layer, changed))
+    yield Idea(tr("Remove the activation"), case.with_activation(layer, None))
 
 
 def _type(case: Case, layer: Layer) -> Iterator[Idea]:
@@ -161,7 +165,9 @@ def _type(case: Case, layer: Layer) -> Iterator[Idea]:
         if known is not None:
             kept = {n: t for n, t in layer.params.items() if (p := known.parameter(n)) is not None and _fits(p, t)}
             params = {**known().texts(all=False), **kept}
-            yield Idea(f"Make it a layer of the type '{name}'", case.change(layer, type=name, params=params))
+            yield Idea(
+                tr("Make it a layer of the type '{name}'", name=name), case.change(layer, type=name, params=params)
+            )
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:

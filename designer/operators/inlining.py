@@ -13,6 +13,7 @@ from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template
 from designer.operators.api import Role
 from designer.operators.registry import Registry
 from designer.operators.templates import TemplateLookup
+from designer.texts import tr
 
 PLAIN = "identity"
 MAX_LAYERS = 200_000  # of a network without templates
@@ -129,9 +130,12 @@ class _Expansion:
             raise DiagnosticError(
                 Diagnostic(
                     "template-name-clash",
-                    f"the name '{layer.name}' is that of a layer inside of an instance and of another layer",
+                    tr(
+                        "the name '{name}' is that of a layer inside of an instance and of another layer",
+                        name=layer.name,
+                    ),
                     layer=layer.name,
-                    remedy="rename the layer or the instance",
+                    remedy=tr("rename the layer or the instance"),
                 )
             )
         self.made[layer.name] = layer
@@ -139,8 +143,11 @@ class _Expansion:
             raise DiagnosticError(
                 Diagnostic(
                     "too-large",
-                    f"with the layers of its templates the network has more than {MAX_LAYERS} layers",
-                    remedy="use fewer instances, or smaller templates",
+                    tr(
+                        "with the layers of its templates the network has more than {MAX_LAYERS} layers",
+                        MAX_LAYERS=MAX_LAYERS,
+                    ),
+                    remedy=tr("use fewer instances, or smaller templates"),
                 )
             )
 

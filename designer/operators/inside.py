@@ -17,6 +17,7 @@ from designer.operators.library.development.template_input import TemplateInput
 from designer.operators.registry import Read, Registry
 from designer.operators.template_faults import misplaced
 from designer.operators.templates import TemplateLookup
+from designer.texts import tr
 
 Feeds = Mapping[str, TensorType]  # by the name of the input port
 
@@ -62,8 +63,8 @@ class InsideLookup(TemplateLookup):
             found.append(
                 Diagnostic(
                     "template-without-output",
-                    f"the template '{self.graph.name}' has no output",
-                    remedy="add a template_output layer to it and connect it",
+                    tr("the template '{name}' has no output", name=self.graph.name),
+                    remedy=tr("add a template_output layer to it and connect it"),
                     template=self.graph.name,
                 )
             )
@@ -88,10 +89,10 @@ class InsideInference(Inference):
         found = tuple(d for d in read.diagnostics if isinstance(d, Diagnostic))
         note = Diagnostic(
             "unknown-feed",
-            f"what '{layer.name}' carries is not known here",
+            tr("what '{name}' carries is not known here", name=layer.name),
             Severity.INFO,
             layer=layer.name,
-            remedy="enter the template through an instance whose port is connected",
+            remedy=tr("enter the template through an instance whose port is connected"),
         )
         return LayerState(diagnostics=(*found, note))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from designer.graph.types import Size2D, Size3D
+from designer.texts import tr
 
 Value = bool | int | float | str | Size2D | Size3D | tuple[int, ...] | tuple[float, ...] | None
 T = TypeVar("T")
@@ -89,14 +90,18 @@ class Parameter:
     def check(self, value: Value) -> None:
         """Raise ParamError unless `value` keeps choices and bounds."""
         if self.info.choices and value not in self.info.choices:
-            raise ParamError(f"'{value}' is not one of {', '.join(self.info.choices)}")
+            raise ParamError(tr("'{value}' is not one of {choices}", value=value, choices=", ".join(self.info.choices)))
         for number in _numbers(value):
             if isinstance(number, float) and not math.isfinite(number):
-                raise ParamError(f"{number} is not a finite number")
+                raise ParamError(tr("{number} is not a finite number", number=number))
             if self.info.min is not None and number < self.info.min:
-                raise ParamError(f"{_plain(number)} is below the minimum of {_plain(self.info.min)}")
+                raise ParamError(
+                    tr("{plain} is below the minimum of {plain2}", plain=_plain(number), plain2=_plain(self.info.min))
+                )
             if self.info.max is not None and number > self.info.max:
-                raise ParamError(f"{_plain(number)} is above the maximum of {_plain(self.info.max)}")
+                raise ParamError(
+                    tr("{plain} is above the maximum of {plain2}", plain=_plain(number), plain2=_plain(self.info.max))
+                )
 
     def visible(self, values: Mapping[str, Value]) -> bool:
         """Whether the editor shows this parameter while the others have `values`."""
@@ -168,20 +173,26 @@ _FLOAT = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4
 def _bool(text: str) -> bool:
     if text in ("true", "false"):
         return text == "true"
-    raise ParamError(f"'{text}' is not a truth value; write true or false")
+    raise ParamError(tr("'{value}' is not a truth value; write true or false", value=text))
 
 
 def _int(text: str) -> int:
     if not _INT.match(text.strip()):
-        raise ParamError(f"'{text[:40]}' is not a whole number")
+        raise ParamError(tr("'{value}' is not a whole number", value=text[:40]))
     if len(text.strip()) > MAX_DIGITS:
-        raise ParamError(f"'{text[:40]}' is too large: a whole number has at most {MAX_DIGITS} digits")
+        raise ParamError(
+            tr(
+                "'{value}' is too large: a whole number has at most {MAX_DIGITS} digits",
+                value=text[:40],
+                MAX_DIGITS=MAX_DIGITS,
+            )
+        )
     return int(text)
 
 
 def _float(text: str) -> float:
     if not _FLOAT.match(text.strip()):
-        raise ParamError(f"'{text}' is not a number; write it with a point, as in 0.5")
+        raise ParamError(tr("'{value}' is not a number; write it with a point, as in 0.5", value=text))
     return float(text)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from designer.graph.types import DataType, ShapeError, TensorType
+from designer.texts import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Port:
             raise ShapeError(
                 f"{title} {refusal}",
                 port=self.name,
-                remedy=f"put a {between} before it, or connect another layer",
+                remedy=tr("put a {between} before it, or connect another layer", between=between),
             )
 
     @property
@@ -57,22 +58,28 @@ def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType])
     if len(inputs) < needed:
         missing = ports[len(inputs)]
         raise ShapeError(
-            f"{title} needs its input '{missing.name}'",
+            tr("{title} needs its input '{name}'", title=title, name=missing.name),
             port=missing.name,
-            remedy=f"connect '{missing.name}'",
+            remedy=tr("connect '{name}'", name=missing.name),
             code="missing-input",
         )
     if len(inputs) > len(ports) and not (ports and ports[-1].variadic):
         raise ShapeError(
-            f"{title} takes {len(ports)} input{'s' if len(ports) != 1 else ''}, not {len(inputs)}",
-            remedy="remove the surplus connection",
+            tr(
+                "{title} takes {count} input{part}, not {count2}",
+                title=title,
+                count=len(ports),
+                part="s" if len(ports) != 1 else "",
+                count2=len(inputs),
+            ),
+            remedy=tr("remove the surplus connection"),
         )
     for index, tensor in enumerate(inputs):
         port = ports[min(index, len(ports) - 1)]
         if any(isinstance(dim, int) and dim < 1 for dim in tensor.shape):
             raise ShapeError(
-                f"{title} gets an empty tensor of {tensor} at '{port.name}'",
+                tr("{title} gets an empty tensor of {tensor} at '{name}'", title=title, tensor=tensor, name=port.name),
                 port=port.name,
-                remedy="make what comes before it at least 1 in every dimension",
+                remedy=tr("make what comes before it at least 1 in every dimension"),
             )
         port.check(title, tensor)

@@ -17,6 +17,7 @@ from designer.operators.api import Activation, Operator, Role
 from designer.operators.params import ParamError, Value
 from designer.operators.ports import Port
 from designer.plugins import load_each, plugin_files, plugin_folder, walk
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from designer.graph.graph import Graph
@@ -110,9 +111,9 @@ class Registry:
             found.append(
                 Diagnostic(
                     "unknown-operator",
-                    f"the operator type '{layer.type}' is not known; the layer is kept as it is",
+                    tr("the operator type '{type}' is not known; the layer is kept as it is", type=layer.type),
                     layer=layer.name,
-                    remedy="install the plugin that brings it, or replace the layer",
+                    remedy=tr("install the plugin that brings it, or replace the layer"),
                 )
             )
         else:
@@ -126,20 +127,26 @@ class Registry:
                 found.append(
                     Diagnostic(
                         "activation-on-analysis",
-                        f"{cls.title} only observes or disturbs, so it cannot have an attached activation",
+                        tr(
+                            "{title} only observes or disturbs, so it cannot have an attached activation",
+                            title=cls.title,
+                        ),
                         layer=layer.name,
                         parameter="activation",
-                        remedy="remove it, or put an activation layer behind it",
+                        remedy=tr("remove it, or put an activation layer behind it"),
                     )
                 )
         elif cls is not None and cls.default_activation:
             found.append(
                 Diagnostic(
                     "no-activation",
-                    f"{cls.title} does nothing without an activation",
+                    tr("{title} does nothing without an activation", title=cls.title),
                     layer=layer.name,
                     parameter="activation",
-                    remedy=f"choose an activation, for instance {cls.default_activation}",
+                    remedy=tr(
+                        "choose an activation, for instance {default_activation}",
+                        default_activation=cls.default_activation,
+                    ),
                 )
             )
         return Read(operator, activation, tuple(found), cls)
@@ -150,10 +157,10 @@ class Registry:
             found.append(
                 Diagnostic(
                     "unknown-activation",
-                    f"the activation '{spec.type}' is not known",
+                    tr("the activation '{type}' is not known", type=spec.type),
                     layer=layer,
                     parameter="activation",
-                    remedy=f"choose one of {', '.join(sorted(self.activations))}",
+                    remedy=tr("choose one of {activations}", activations=", ".join(sorted(self.activations))),
                 )
             )
             return None
@@ -171,7 +178,7 @@ def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list
             found.append(
                 Diagnostic(
                     "unknown-parameter",
-                    f"{cls.title} has no parameter '{name}'; it is kept but not used",
+                    tr("{title} has no parameter '{name}'; it is kept but not used", title=cls.title, name=name),
                     Severity.WARNING,
                     layer=layer,
                     parameter=name,
@@ -185,10 +192,10 @@ def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list
             found.append(
                 Diagnostic(
                     "bad-parameter",
-                    f"parameter '{name}': {error}",
+                    tr("parameter '{name}': {error}", name=name, error=error),
                     layer=layer,
                     parameter=name,
-                    remedy=f"the default is {parameter.format(parameter.default) or 'empty'}",
+                    remedy=tr("the default is {format}", format=parameter.format(parameter.default) or "empty"),
                 )
             )
     return None if wrong else cls(**values)
@@ -201,7 +208,7 @@ def _faults(operator: Operator, layer: str) -> Iterator[Diagnostic]:
             yield Diagnostic("bad-parameter", message, layer=layer, parameter=parameter, remedy=remedy)
     except Exception as error:
         message = f"the operator '{operator.type}' failed while it was checked: {type(error).__name__}: {error}"
-        yield Diagnostic("broken-operator", message, layer=layer, remedy="repair the plugin that brings it")
+        yield Diagnostic("broken-operator", message, layer=layer, remedy=tr("repair the plugin that brings it"))
 
 
 def load(plugin_folders: Iterable[Path] = (), *, entry_points: bool = True) -> Registry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from designer.graph.types import Dim, ShapeError, TensorType
+from designer.texts import tr
 
 
 def window_output(size: int, kernel: int, stride: int, pads: int, dilation: int = 1, *, ceil: int = -1) -> int:
@@ -23,9 +24,15 @@ def misfit(kernel: object, stride: object, size: str, dilation: str = "") -> Sha
     """The error for a window that is larger than its padded input; all are shown width first."""
     spread = f" and dilation {dilation}" if dilation else ""
     return ShapeError(
-        f"kernel {kernel} with stride {stride}{spread} does not fit an input of {size}",
+        tr(
+            "kernel {kernel} with stride {stride}{spread} does not fit an input of {size}",
+            kernel=kernel,
+            stride=stride,
+            spread=spread,
+            size=size,
+        ),
         port="x",
-        remedy="use a smaller kernel, more padding or a larger input",
+        remedy=tr("use a smaller kernel, more padding or a larger input"),
     )
 
 
@@ -33,9 +40,13 @@ def broadcast(first: TensorType, second: TensorType, port: str = "b") -> TensorT
     """The type of an element-wise result: dimensions are aligned at the end and must be equal or 1."""
     if first.dtype != second.dtype:
         raise ShapeError(
-            f"element types must be equal, not {first.dtype.value} and {second.dtype.value}",
+            tr(
+                "element types must be equal, not {value} and {value2}",
+                value=first.dtype.value,
+                value2=second.dtype.value,
+            ),
             port=port,
-            remedy="convert one of the inputs",
+            remedy=tr("convert one of the inputs"),
         )
     rank = max(first.rank, second.rank)
     left: tuple[Dim, ...] = (1,) * (rank - first.rank) + first.shape
@@ -44,9 +55,15 @@ def broadcast(first: TensorType, second: TensorType, port: str = "b") -> TensorT
     for one, other in zip(left, right, strict=True):
         if one != other and one != 1 and other != 1:
             raise ShapeError(
-                f"shapes {first} and {second} do not go together: {one} against {other}",
+                tr(
+                    "shapes {first} and {second} do not go together: {one} against {other}",
+                    first=first,
+                    second=second,
+                    one=one,
+                    other=other,
+                ),
                 port=port,
-                remedy="make the dimensions equal, or one of them 1",
+                remedy=tr("make the dimensions equal, or one of them 1"),
             )
         dims.append(other if one == 1 else one)
     return TensorType(tuple(dims), first.dtype)
@@ -56,11 +73,11 @@ def axis_of(axis: int, tensor: TensorType, port: str = "x") -> int:
     """`axis` counted from the front; negative ones count from the end."""
     if not -tensor.rank <= axis < tensor.rank:
         raise ShapeError(
-            f"axis {axis} does not exist in {tensor} (rank {tensor.rank})",
+            tr("axis {axis} does not exist in {tensor} (rank {rank})", axis=axis, tensor=tensor, rank=tensor.rank),
             port=port,
-            remedy=f"choose an axis from {-tensor.rank} to {tensor.rank - 1}"
+            remedy=tr("choose an axis from {value} to {rank}", value=-tensor.rank, rank=tensor.rank - 1)
             if tensor.rank
-            else "use another operator",
+            else tr("use another operator"),
         )
     return axis % tensor.rank
 
@@ -70,7 +87,9 @@ def axes_of(axes: Sequence[int], tensor: TensorType, port: str = "x") -> tuple[i
     found = tuple(sorted(axis_of(axis, tensor, port) for axis in axes))
     if len(set(found)) != len(found):
         raise ShapeError(
-            f"an axis is named twice in {','.join(map(str, axes))}", port=port, remedy="name each axis once"
+            tr("an axis is named twice in {map}", map=",".join(map(str, axes))),
+            port=port,
+            remedy=tr("name each axis once"),
         )
     return found
 
@@ -89,9 +108,9 @@ def divisible(what: str, value: int, by: int, name: str, port: str | None = "x")
     if value % by:
         fits = [str(n) for n in range(1, min(value, 64) + 1) if value % n == 0]
         raise ShapeError(
-            f"{value} {what} cannot be divided into {by} {name}",
+            tr("{value} {what} cannot be divided into {by} {name}", value=value, what=what, by=by, name=name),
             port=port,
-            remedy=f"use a number that divides {value}: {', '.join(fits)}" if fits else "",
+            remedy=tr("use a number that divides {value}: {fits}", value=value, fits=", ".join(fits)) if fits else "",
         )
 
 
@@ -99,13 +118,17 @@ def same_shape(first: TensorType, second: TensorType, port: str) -> None:
     """Raise ShapeError unless both tensors have the same shape and element type."""
     if first.shape != second.shape:
         raise ShapeError(
-            f"both inputs must have the same shape, not {first} and {second}",
+            tr("both inputs must have the same shape, not {first} and {second}", first=first, second=second),
             port=port,
-            remedy="crop, resize or reshape one of them",
+            remedy=tr("crop, resize or reshape one of them"),
         )
     if first.dtype != second.dtype:
         raise ShapeError(
-            f"both inputs must have the same element type, not {first.dtype.value} and {second.dtype.value}",
+            tr(
+                "both inputs must have the same element type, not {value} and {value2}",
+                value=first.dtype.value,
+                value2=second.dtype.value,
+            ),
             port=port,
-            remedy="convert one of the inputs",
+            remedy=tr("convert one of the inputs"),
         )

@@ -10,6 +10,7 @@ from designer.graph.model import Layer
 from designer.graph.template import INPUT, OUTPUT, closure, recursion
 from designer.operators.api import Operator, Role
 from designer.operators.library.development.template import TemplateInstance
+from designer.texts import tr
 
 MAX_DEPTH = 16  # templates inside templates
 MAX_EXPANDED = 50_000  # layers that one instance stands for, those of templates inside included
@@ -22,8 +23,8 @@ def structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
         return (
             Diagnostic(
                 "recursive-template",
-                f"the template '{name}' uses itself: {' > '.join(way)}",
-                remedy="remove one of these instances from its template",
+                tr("the template '{name}' uses itself: {way}", name=name, way=" > ".join(way)),
+                remedy=tr("remove one of these instances from its template"),
                 template=name,
             ),
         )
@@ -36,8 +37,8 @@ def structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
         return (
             Diagnostic(
                 "template-too-large",
-                f"the template '{name}' with those that it uses is too large: {what}",
-                remedy="use fewer templates inside of templates",
+                tr("the template '{name}' with those that it uses is too large: {what}", name=name, what=what),
+                remedy=tr("use fewer templates inside of templates"),
                 template=name,
             ),
         )
@@ -67,19 +68,19 @@ def unknown(layer: Layer, names: Sequence[str]) -> Diagnostic:
     shown = ", ".join(f"'{name}'" for name in names[:8])
     return Diagnostic(
         "unknown-template",
-        f"there is no template '{wanted}'" if wanted else "no template was chosen",
+        tr("there is no template '{wanted}'", wanted=wanted) if wanted else tr("no template was chosen"),
         layer=layer.name,
         parameter="template",
-        remedy=f"choose one of {shown}" if names else "make a template first",
+        remedy=tr("choose one of {shown}", shown=shown) if names else tr("make a template first"),
     )
 
 
 def outside(layer: Layer) -> Diagnostic:
     return Diagnostic(
         "outside-template",
-        f"a layer of the type '{layer.type}' is a port of a template and stands in none",
+        tr("a layer of the type '{type}' is a port of a template and stands in none", type=layer.type),
         layer=layer.name,
-        remedy="move it into a template, or use an input or output layer",
+        remedy=tr("move it into a template, or use an input or output layer"),
     )
 
 
@@ -88,17 +89,17 @@ def misplaced(layer: Layer, cls: type[Operator] | None) -> Iterator[Diagnostic]:
     if layer.type == INPUT and layer.activation is not None:
         yield Diagnostic(
             "activation-on-port",
-            "an input of a template hands on what it is given and cannot have an activation",
+            tr("an input of a template hands on what it is given and cannot have an activation"),
             layer=layer.name,
-            remedy="remove it, or put an activation layer behind the port",
+            remedy=tr("remove it, or put an activation layer behind the port"),
         )
     if cls is not None and cls.role in (Role.INPUT, Role.OUTPUT):
         wanted = INPUT if cls.role is Role.INPUT else OUTPUT
         yield Diagnostic(
             "not-in-template",
-            f"a layer of the type '{layer.type}' belongs to the whole network",
+            tr("a layer of the type '{type}' belongs to the whole network", type=layer.type),
             layer=layer.name,
-            remedy=f"use a {wanted} layer in the template",
+            remedy=tr("use a {wanted} layer in the template", wanted=wanted),
         )
 
 
@@ -113,9 +114,14 @@ def clashes(
     if taken is not None:
         yield Diagnostic(
             "template-name-clash",
-            f"names that begin with '{name}.' belong to the layers inside of '{name}', and '{taken}' has such a name",
+            tr(
+                "names that begin with '{name}.' belong to the layers inside of '{name}', and "
+                "'{taken}' has such a name",
+                name=name,
+                taken=taken,
+            ),
             layer=name,
-            remedy=f"rename '{taken}'",
+            remedy=tr("rename '{taken}'", taken=taken),
         )
     if operator.shared_weights:
         base = operator.template
@@ -124,8 +130,12 @@ def clashes(
         if other is not None:
             yield Diagnostic(
                 "template-name-clash",
-                f"shared weights are named after the template '{base}', and the layer '{other}' has that name",
+                tr(
+                    "shared weights are named after the template '{base}', and the layer '{other}' has that name",
+                    base=base,
+                    other=other,
+                ),
                 layer=name,
                 parameter="shared_weights",
-                remedy="rename the layer or the template",
+                remedy=tr("rename the layer or the template"),
             )

@@ -21,6 +21,7 @@ from designer.operators.library.development.template import TemplateInstance
 from designer.operators.library.development.template_input import TemplateInput
 from designer.operators.registry import Read, Registry
 from designer.operators.template_faults import clashes, misplaced, outside, structure, unknown
+from designer.texts import tr
 from designer.units import dims_text
 
 KEPT = 64  # combinations of input types whose shapes are remembered for each template
@@ -124,11 +125,19 @@ class TemplateLookup:
                     ours, theirs = (dims_text(s) for s in (weight.shape, shape))
                     yield Diagnostic(
                         "shared-shape",
-                        f"'{owner}' has shared weights, but its '{weight.name}' would be {ours} here and is {theirs} "
-                        f"in '{first}'",
+                        tr(
+                            "'{owner}' has shared weights, but its '{name}' would be {ours} here and is {theirs} in '{first}'",
+                            owner=owner,
+                            name=weight.name,
+                            ours=ours,
+                            theirs=theirs,
+                            first=first,
+                        ),
                         layer=layer.name,
                         parameter="shared_weights",
-                        remedy="feed both with the same number of channels, or give this instance weights of its own",
+                        remedy=tr(
+                            "feed both with the same number of channels, or give this instance weights of its own"
+                        ),
                         template=operator.template,
                     )
                     break
@@ -250,8 +259,8 @@ class Body:
         if not self.template.outputs:
             yield Diagnostic(
                 "template-without-output",
-                f"the template '{self.template.name}' has no output",
-                remedy="add a template_output layer to it and connect it",
+                tr("the template '{name}' has no output", name=self.template.name),
+                remedy=tr("add a template_output layer to it and connect it"),
                 template=self.template.name,
             )
         for layer in self.template.layers:

@@ -7,6 +7,7 @@ from typing import Any
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.torch_data import TorchModule
+from designer.texts import tr
 
 
 def check_shared(layer: str, owner: str, made: Mapping[str, Any], present: Mapping[str, Any]) -> None:
@@ -19,9 +20,13 @@ def check_shared(layer: str, owner: str, made: Mapping[str, Any], present: Mappi
             raise DiagnosticError(
                 Diagnostic(
                     "shared-shape",
-                    f"'{layer}' cannot use the weights of '{owner}': its tensors would be others than those there",
+                    tr(
+                        "'{layer}' cannot use the weights of '{owner}': its tensors would be others than those there",
+                        layer=layer,
+                        owner=owner,
+                    ),
                     layer=layer,
-                    remedy="feed both with the same number of channels, or do not share the weights",
+                    remedy=tr("feed both with the same number of channels, or do not share the weights"),
                 )
             )
 
@@ -38,16 +43,16 @@ def _construction(content: Any) -> Any:
 def unknown_shape(layer: str) -> Diagnostic:
     return Diagnostic(
         "not-runnable",
-        f"the shape of '{layer}' is not known, so it cannot become torch code",
+        tr("the shape of '{layer}' is not known, so it cannot become torch code", layer=layer),
         layer=layer,
-        remedy="look at the findings of the type checking",
+        remedy=tr("look at the findings of the type checking"),
     )
 
 
 def bad_data(layer: str, reason: str) -> Diagnostic:
     return Diagnostic(
         "bad-torch-data",
-        f"the torch declaration of '{layer}' is wrong: {reason}",
+        tr("the torch declaration of '{layer}' is wrong: {reason}", layer=layer, reason=reason),
         layer=layer,
-        remedy="repair the operator's torch()",
+        remedy=tr("repair the operator's torch()"),
     )

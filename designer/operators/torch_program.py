@@ -32,6 +32,7 @@ from designer.operators.torch_data import (
     walk,
 )
 from designer.operators.torch_faults import bad_data, check_shared, unknown_shape
+from designer.texts import tr
 
 # What generated code imports, and the names that linters refuse for variables.
 RESERVED_LOCALS = frozenset({"F", "I", "O", "l", "nn", "self", "torch"})
@@ -121,7 +122,11 @@ def build_program(
         value = walker.values.get(key)
         if value is None:
             raise DiagnosticError(
-                Diagnostic("no-such-tensor", f"'{source}' is not computed by these layers", layer=source.layer)
+                Diagnostic(
+                    "no-such-tensor",
+                    tr("'{source}' is not computed by these layers", source=source),
+                    layer=source.layer,
+                )
             )
         outputs[key] = value
     steps = _with_releases(walker.steps, set(outputs.values()))
@@ -373,9 +378,9 @@ def _expressions(operator: Operator, types: Sequence[TensorType], layer: str) ->
         raise DiagnosticError(
             Diagnostic(
                 "not-in-torch",
-                f"'{layer}' ({operator.title}) has no form in torch",
+                tr("'{layer}' ({title}) has no form in torch", layer=layer, title=operator.title),
                 layer=layer,
-                remedy="replace or remove the layer",
+                remedy=tr("replace or remove the layer"),
             )
         ) from None
     return made if isinstance(made, tuple) else (made,)

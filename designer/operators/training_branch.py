@@ -12,6 +12,7 @@ from designer.graph.inference import Inference
 from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline
 from designer.operators.registry import Registry
+from designer.texts import tr
 
 _NONE: frozenset[str] = frozenset()
 
@@ -68,10 +69,12 @@ def no_output(graph: Graph, registry: Registry) -> Diagnostic:
     if training_branch(graph, registry):
         return Diagnostic(
             "only-training",
-            "the network has only a training branch: nothing of it is left for inference",
-            remedy="add an output layer and connect it to what the network should give",
+            tr("the network has only a training branch: nothing of it is left for inference"),
+            remedy=tr("add an output layer and connect it to what the network should give"),
         )
-    return Diagnostic("no-output", "the network has no output layer", remedy="add an output layer and connect it")
+    return Diagnostic(
+        "no-output", tr("the network has no output layer"), remedy=tr("add an output layer and connect it")
+    )
 
 
 def missing_output(graph: Graph, registry: Registry) -> Diagnostic | None:
@@ -86,7 +89,7 @@ def training_only(layer: str) -> Diagnostic:
     """Why a layer of the training branch has no values in inference."""
     return Diagnostic(
         "training-only",
-        f"'{layer}' belongs to the training branch and is left out of inference",
+        tr("'{layer}' belongs to the training branch and is left out of inference", layer=layer),
         layer=layer,
-        remedy="train the exported PyTorch project to see its values",
+        remedy=tr("train the exported PyTorch project to see its values"),
     )

@@ -19,6 +19,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.figures import Figure
 from designer.profiling.machine import Machine
 from designer.profiling.peaks import Peaks
+from designer.texts import tr
 
 SCHEMA = "layerwright-profile"
 VERSION = 1
@@ -116,12 +117,12 @@ def _read_json(path: Path) -> tuple[Record, ...]:
 
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise _bad(f"the file has more than {MAX_BYTES >> 20} MiB", str(path))
+            raise _bad(tr("the file has more than {MAX_BYTES} MiB", MAX_BYTES=MAX_BYTES >> 20), str(path))
         data = msgspec.json.decode(path.read_bytes())
     except OSError as error:
-        raise _bad(f"it cannot be read: {error.strerror or error}", str(path)) from None
+        raise _bad(tr("it cannot be read: {strerror}", strerror=error.strerror or error), str(path)) from None
     except (ValueError, RecursionError):
-        raise _bad("it is not JSON text", str(path)) from None
+        raise _bad(tr("it is not JSON text"), str(path)) from None
     return from_json(data, str(path))
 
 
@@ -130,24 +131,26 @@ def from_json(data: object, file: str = "") -> tuple[Record, ...]:
     import msgspec  # here, for `make gpu-check` writes records on machines that have only torch and numpy
 
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise _bad(f"it does not say schema '{SCHEMA}'", file)
+        raise _bad(tr("it does not say schema '{SCHEMA}'", SCHEMA=SCHEMA), file)
     if data.get("version") != VERSION:
-        raise _bad(f"its version is {data.get('version')!r}, this program reads {VERSION}", file)
+        raise _bad(
+            tr("its version is {get!r}, this program reads {VERSION}", get=data.get("version"), VERSION=VERSION), file
+        )
     if not data.get("records"):
-        raise _bad("it holds no records", file)
+        raise _bad(tr("it holds no records"), file)
     try:
         return msgspec.convert(data["records"], tuple[Record, ...])
     except (ValueError, RecursionError) as error:
-        raise _bad(f"records{problem_of(error)}", file) from None
+        raise _bad(tr("records{problem_of}", problem_of=problem_of(error)), file) from None
 
 
 def _bad(message: str, file: str) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             "bad-record",
-            f"this is not a profiling record: {message}",
+            tr("this is not a profiling record: {message}", message=message),
             file=file or None,
-            remedy="choose a .json file that Save Record or `make gpu-check` wrote",
+            remedy=tr("choose a .json file that Save Record or `make gpu-check` wrote"),
         )
     )
 

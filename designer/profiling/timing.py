@@ -32,6 +32,7 @@ from designer.runtime.machine import threads
 from designer.runtime.network import output_layers
 from designer.runtime.plan import PartStep, make_plan
 from designer.runtime.provenance import Provenance, provenance
+from designer.texts import tr
 from designer.units import dims_text
 
 if TYPE_CHECKING:
@@ -108,7 +109,11 @@ def profile_network(
     """
     if iterations < 1:
         raise DiagnosticError(
-            Diagnostic("bad-iterations", f"{iterations} iterations cannot be timed", remedy="choose 1 or more")
+            Diagnostic(
+                "bad-iterations",
+                tr("{iterations} iterations cannot be timed", iterations=iterations),
+                remedy=tr("choose 1 or more"),
+            )
         )
     part, wanted, inputs = whole_part(inference)
     notes = list(notes or ())
@@ -177,8 +182,8 @@ def whole_part(inference: Inference) -> tuple[Part, tuple[Source, ...], tuple[st
         raise DiagnosticError(
             Diagnostic(
                 "nothing-to-profile",
-                "the network has no layer that an engine runs between its inputs and outputs",
-                remedy="add layers, and connect them to an output",
+                tr("the network has no layer that an engine runs between its inputs and outputs"),
+                remedy=tr("add layers, and connect them to an output"),
             )
         )
     return parts[0].part, parts[0].wanted, plan.inputs

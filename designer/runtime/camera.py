@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from designer.files.settings import CAMERA
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.opencv import opencv
+from designer.texts import tr
 
 SILENT = 5.0  # seconds without a picture after which a camera is given up
 
@@ -82,8 +83,8 @@ class Camera:
             raise DiagnosticError(
                 Diagnostic(
                     "camera-silent",
-                    f"the camera {self.name} sends no {'more ' if number else ''}pictures",
-                    remedy="check its plug and whether another program uses it, then play again",
+                    tr("the camera {name} sends no {part}pictures", name=self.name, part="more " if number else ""),
+                    remedy=tr("check its plug and whether another program uses it, then play again"),
                 )
             )
         return number, np.ascontiguousarray(pixels[:, :, ::-1])
@@ -131,7 +132,7 @@ class Camera:
         return DiagnosticError(
             Diagnostic(
                 "no-camera",
-                f"there is no camera {self.name}, or it is in use",
+                tr("there is no camera {name}, or it is in use", name=self.name),
                 remedy=(f"choose one of {present}" if present else "plug in a camera: this machine shows none")
                 + ", and check that no other program uses it and that you may",
             )

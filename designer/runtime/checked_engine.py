@@ -15,6 +15,7 @@ from designer.runtime.api import Compiled, Part, Tensor
 from designer.runtime.engine_api import Engine, EngineDescriptor, Sample, StepTimer
 from designer.runtime.interrupt import InterruptedRunError, current
 from designer.runtime.network import type_of
+from designer.texts import tr
 
 T = TypeVar("T")
 REMEDY = "choose another engine, or repair the one that is at fault"
@@ -65,8 +66,13 @@ class _CheckedCompiled:
                 raise DiagnosticError(
                     Diagnostic(
                         "wrong-result",
-                        f"the engine {self._descriptor.title} returned {wrong} for '{source}', "
-                        f"which is {_described(kind.concrete(batch), kind.dtype.value)}",
+                        tr(
+                            "the engine {title} returned {wrong} for '{source}', which is {described}",
+                            title=self._descriptor.title,
+                            wrong=wrong,
+                            source=source,
+                            described=_described(kind.concrete(batch), kind.dtype.value),
+                        ),
                         layer=source.layer,
                         remedy=REMEDY,
                     )
@@ -108,7 +114,13 @@ def guarded(descriptor: EngineDescriptor, verb: str, layers: Sequence[str], work
         raise DiagnosticError(
             Diagnostic(
                 "engine-failed",
-                f"the engine {descriptor.title} could not {verb}{span}: {reason_of(error)}",
+                tr(
+                    "the engine {title} could not {verb}{span}: {reason_of}",
+                    title=descriptor.title,
+                    verb=verb,
+                    span=span,
+                    reason_of=reason_of(error),
+                ),
                 layer=layers[0] if layers else None,
                 remedy=REMEDY,
             )
@@ -118,7 +130,7 @@ def guarded(descriptor: EngineDescriptor, verb: str, layers: Sequence[str], work
 def broken(descriptor: EngineDescriptor, reason: str) -> Diagnostic:
     """The finding about an engine whose declaration does not work."""
     message = f"the engine {descriptor.title} is broken: {reason}"
-    return Diagnostic("broken-plugin", message, remedy="repair or remove the plug-in that provides it")
+    return Diagnostic("broken-plugin", message, remedy=tr("repair or remove the plug-in that provides it"))
 
 
 def reason_of(error: BaseException) -> str:

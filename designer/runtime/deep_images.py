@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.opencv import MAX_PIXELS, opencv
+from designer.texts import tr
 
 EXR = b"\x76\x2f\x31\x01"
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -24,7 +25,10 @@ def read_exr(path: Path) -> NDArray[np.float32]:
         import OpenEXR
     except ImportError as error:
         raise _wrong(
-            path, "no-openexr", f"EXR files need the package OpenEXR: {error}", "pip install OpenEXR"
+            path,
+            "no-openexr",
+            tr("EXR files need the package OpenEXR: {error}", error=error),
+            tr("pip install OpenEXR"),
         ) from error
     try:
         with OpenEXR.File(str(path), header_only=True) as head:
@@ -37,16 +41,21 @@ def read_exr(path: Path) -> NDArray[np.float32]:
         raise out_of_memory(path) from None
     except Exception as error:  # the library raises RuntimeError, ValueError and more for damaged files
         raise _wrong(
-            path, "cannot-read", f"the EXR file is damaged or of an unusual kind: {error}", "open and save it elsewhere"
+            path,
+            "cannot-read",
+            tr("the EXR file is damaged or of an unusual kind: {error}", error=error),
+            tr("open and save it elsewhere"),
         ) from error
     names = next((n for n in ("RGBA", "RGB", "YA", "Y") if all(c in planes for c in n)), "")
     if not names:  # a single plane of any name: depth, a mask
         if len(planes) != 1:
-            raise _wrong(path, "picture-channels", f"it has the channels {', '.join(planes)[:120]}", _REMEDY)
+            raise _wrong(
+                path, "picture-channels", tr("it has the channels {planes}", planes=", ".join(planes)[:120]), _REMEDY
+            )
         names = "Y"
         planes = {"Y": next(iter(planes.values()))}
     if len({planes[n].shape for n in names}) > 1 or planes[names[0]].ndim != 2:
-        raise _wrong(path, "picture-kind", "its channels have different sizes", _REMEDY)
+        raise _wrong(path, "picture-kind", tr("its channels have different sizes"), _REMEDY)
     values = np.empty((len(names), *planes[names[0]].shape), np.float32)
     for plane, name in zip(values, names, strict=True):
         plane[:] = planes.pop(name)
@@ -62,12 +71,17 @@ def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
         check_pixels(path, width, height)
         values += width * height * len(header["channels"])
         if "deep" in str(header.get("type", "")):
-            raise _wrong(path, "picture-kind", "it is a deep EXR file, with several values a pixel", _REMEDY)
+            raise _wrong(path, "picture-kind", tr("it is a deep EXR file, with several values a pixel"), _REMEDY)
     if values > MAX_VALUES:
         raise _wrong(
             path,
             "picture-too-large",
-            f"it has {values:,} values in {len(headers)} parts, more than the {MAX_VALUES // 1_000_000} million that are read",
+            tr(
+                "it has {values:,} values in {count} parts, more than the {MAX_VALUES} million that are read",
+                values=values,
+                count=len(headers),
+                MAX_VALUES=MAX_VALUES // 1_000_000,
+            ),
             _REMEDY,
         )
 
@@ -80,18 +94,26 @@ def read_tiff(path: Path) -> NDArray[np.float32]:
     except cv.error as error:
         if "pixels" in str(error).lower():
             raise _wrong(
-                path, "picture-too-large", f"the picture has more than {MAX_PIXELS:,} pixels", "make it smaller"
+                path,
+                "picture-too-large",
+                tr("the picture has more than {MAX_PIXELS:,} pixels", MAX_PIXELS=MAX_PIXELS),
+                tr("make it smaller"),
             ) from error
         pixels = None
     if pixels is None or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
-        raise _wrong(path, "not-a-picture", "the TIFF file is damaged or of an unusual kind", _REMEDY)
+        raise _wrong(path, "not-a-picture", tr("the TIFF file is damaged or of an unusual kind"), _REMEDY)
     check_pixels(path, pixels.shape[1], pixels.shape[0])
     if pixels.ndim == 3 and pixels.shape[2] >= 3:
         pixels = pixels[:, :, [2, 1, 0, 3][: pixels.shape[2]]]
     if pixels.dtype.kind == "f":
         return np.ascontiguousarray(pixels, np.float32)
     if pixels.dtype.kind != "u":
-        raise _wrong(path, "picture-kind", f"its values are {pixels.dtype}", "save it with 8 or 16 bits, or as float")
+        raise _wrong(
+            path,
+            "picture-kind",
+            tr("its values are {dtype}", dtype=pixels.dtype),
+            tr("save it with 8 or 16 bits, or as float"),
+        )
     values: NDArray[np.float32] = pixels.astype(np.float32) / np.float32(np.iinfo(pixels.dtype).max)
     return values
 
@@ -99,7 +121,7 @@ def read_tiff(path: Path) -> NDArray[np.float32]:
 def out_of_memory(path: Path) -> DiagnosticError:
     """The file may be in order: the machine cannot hold it."""
     return _wrong(
-        path, "out-of-memory", "the memory is not enough for it", "use a smaller one, or close other programs"
+        path, "out-of-memory", tr("the memory is not enough for it"), tr("use a smaller one, or close other programs")
     )
 
 
@@ -109,8 +131,13 @@ def check_pixels(path: Path, width: int, height: int) -> None:
         raise _wrong(
             path,
             "picture-too-large",
-            f"the picture has {width} x {height} pixels, more than the {MAX_PIXELS / 1e6:.0f} million that are read",
-            "make it smaller, or cut a part out of it",
+            tr(
+                "the picture has {width} x {height} pixels, more than the {MAX_PIXELS:.0f} million that are read",
+                width=width,
+                height=height,
+                MAX_PIXELS=MAX_PIXELS / 1e6,
+            ),
+            tr("make it smaller, or cut a part out of it"),
         )
 
 

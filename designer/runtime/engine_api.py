@@ -17,6 +17,7 @@ from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.runtime.api import LAYOUTS, PRECISIONS, Compiled, Part, RunOptions, Tensor
+from designer.texts import tr
 
 __all__ = [
     "Compiled",
@@ -155,6 +156,8 @@ def requires(*modules: str, remedy: str) -> Callable[[], Diagnostic | None]:
         missing = [name for name in modules if util.find_spec(name) is None]
         if not missing:
             return None
-        return Diagnostic("engine-unavailable", f"{' and '.join(missing)} is not installed", remedy=remedy)
+        return Diagnostic(
+            "engine-unavailable", tr("{missing} is not installed", missing=" and ".join(missing)), remedy=remedy
+        )
 
     return available

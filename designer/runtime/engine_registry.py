@@ -17,6 +17,7 @@ from designer.runtime.api import Part, RunOptions, Tensor
 from designer.runtime.checked_engine import CheckedEngine, CheckedTimer, broken, guarded, reason_of
 from designer.runtime.engine_api import Device, EngineDescriptor
 from designer.runtime.machine import check_options
+from designer.texts import tr
 
 ENTRY_POINT_GROUP = "layerwright.engines"
 PACKAGE = "designer.runtime.engines"
@@ -64,8 +65,11 @@ class EngineRegistry:
             raise DiagnosticError(
                 Diagnostic(
                     "unknown-engine",
-                    f"there is no engine '{name}'",
-                    remedy=f"choose one of {', '.join(self.engines)}, or install the plug-in that provides it",
+                    tr("there is no engine '{name}'", name=name),
+                    remedy=tr(
+                        "choose one of {engines}, or install the plug-in that provides it",
+                        engines=", ".join(self.engines),
+                    ),
                 )
             )
         return known
@@ -75,10 +79,10 @@ class EngineRegistry:
         try:
             found = descriptor.available()
         except Exception as error:  # the code of a plug-in may raise anything
-            return broken(descriptor, f"available() raised {reason_of(error)}")
+            return broken(descriptor, tr("available() raised {reason_of}", reason_of=reason_of(error)))
         if found is None or isinstance(found, Diagnostic):
             return found
-        return broken(descriptor, f"available() returned {found!r}, not None or a Diagnostic")
+        return broken(descriptor, tr("available() returned {found!r}, not None or a Diagnostic", found=found))
 
     def devices(self, descriptor: EngineDescriptor) -> list[tuple[Device, int, str]]:
         """The kinds of devices of an engine, how many of each this machine has, and the reason where none."""
@@ -149,7 +153,7 @@ class EngineRegistry:
 
 def _refused(what: str, message: str, choice: str, others: str) -> DiagnosticError:
     remedy = f"choose {choice}" + (f", or {others}" if others else "")
-    return DiagnosticError(Diagnostic(f"{what}-unavailable", message, remedy=remedy))
+    return DiagnosticError(Diagnostic(tr("{what}-unavailable", what=what), message, remedy=remedy))
 
 
 def load_engines(plugin_folders: Iterable[Path] = (), *, installed: bool = True) -> EngineRegistry:

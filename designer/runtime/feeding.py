@@ -12,6 +12,7 @@ from designer.graph.model import Layer
 from designer.graph.types import Size2D, Size3D
 from designer.operators.api import Operator
 from designer.runtime.api import Array
+from designer.texts import tr
 from designer.units import dims_text
 
 Extent = tuple[int, int]  # height, width
@@ -49,19 +50,25 @@ def check_fed(layer: str, operator: Operator, array: Array) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "input-shape",
-                f"the input '{layer}' needs a tensor N x C x H x W, not {shape}",
+                tr("the input '{layer}' needs a tensor N x C x H x W, not {shape}", layer=layer, shape=shape),
                 layer=layer,
-                remedy="give a picture, or an .npy file with four dimensions",
+                remedy=tr("give a picture, or an .npy file with four dimensions"),
             )
         )
     if isinstance(dims, Size3D) and array.shape[1] != dims.channels:
         raise DiagnosticError(
             Diagnostic(
                 "input-channels",
-                f"the input '{layer}' needs {dims.channels} channels (dims {dims}), the data has {array.shape[1]}",
+                tr(
+                    "the input '{layer}' needs {channels} channels (dims {dims}), the data has {shape}",
+                    layer=layer,
+                    channels=dims.channels,
+                    dims=dims,
+                    shape=array.shape[1],
+                ),
                 layer=layer,
                 parameter="dims",
-                remedy="give data with that many channels, or change the input's dims",
+                remedy=tr("give data with that many channels, or change the input's dims"),
             )
         )
 

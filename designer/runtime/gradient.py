@@ -20,6 +20,7 @@ from designer.runtime.feeding import Extent, cropped, factors, padded_extent
 from designer.runtime.network import evaluate, operator_of, role_of
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.session import Session
+from designer.texts import tr
 from designer.units import dims_text
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ class _Backward:
             raise DiagnosticError(
                 Diagnostic(
                     "no-path",
-                    f"'{of}' does not depend on the input '{layer}'",
+                    tr("'{of}' does not depend on the input '{layer}'", of=of, layer=layer),
                     layer=layer,
-                    remedy="choose a layer that the input leads to",
+                    remedy=tr("choose a layer that the input leads to"),
                 )
             )
         self.values: dict[Source, torch.Tensor] = {}
@@ -158,9 +159,16 @@ class _Backward:
             raise DiagnosticError(
                 Diagnostic(
                     "outside",
-                    f"'{self.of}' of {shape} has no place channel {channel}, y {y}, x {x}",
+                    tr(
+                        "'{of}' of {shape} has no place channel {channel}, y {y}, x {x}",
+                        of=self.of,
+                        shape=shape,
+                        channel=channel,
+                        y=y,
+                        x=x,
+                    ),
                     layer=self.of.layer,
-                    remedy="choose a pixel of the tensor; tensors without height and width only have a sum",
+                    remedy=tr("choose a pixel of the tensor; tensors without height and width only have a sum"),
                 )
             )
         return value[:, :, y, x] if channel is None else value[:, channel, y, x]

@@ -18,6 +18,7 @@ from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime import deep_images
 from designer.runtime.api import Array
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -59,9 +60,9 @@ def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Arra
         raise DiagnosticError(
             Diagnostic(
                 "picture-channels",
-                f"a picture has 1, 3 or 4 channels and cannot feed an input of {channels}",
+                tr("a picture has 1, 3 or 4 channels and cannot feed an input of {channels}", channels=channels),
                 file=file,
-                remedy="feed this input an .npy file",
+                remedy=tr("feed this input an .npy file"),
             )
         )
     return np.ascontiguousarray(color.transpose(2, 0, 1)[None])
@@ -83,9 +84,9 @@ def read_npy(path: Path | str) -> Array:
         raise DiagnosticError(
             Diagnostic(
                 "cannot-read" if isinstance(error, OSError) else "not-a-tensor",
-                f"the tensor cannot be read: {reason}",
+                tr("the tensor cannot be read: {reason}", reason=reason),
                 file=str(path),
-                remedy="write it with numpy.save as float32, N x C x H x W",
+                remedy=tr("write it with numpy.save as float32, N x C x H x W"),
             )
         ) from None
 
@@ -124,7 +125,7 @@ def _pixels(path: Path) -> NDArray[np.float32]:
         if begin in deep_images.TIFF:  # floats in colour, or an unusual layout
             return deep_images.read_tiff(path)
         raise DiagnosticError(
-            Diagnostic("not-a-picture", "the file is no picture that can be read", file=str(path), remedy=_REMEDY)
+            Diagnostic("not-a-picture", tr("the file is no picture that can be read"), file=str(path), remedy=_REMEDY)
         ) from None
     except DiagnosticError:
         raise
@@ -136,19 +137,19 @@ def _pixels(path: Path) -> NDArray[np.float32]:
             raise DiagnosticError(
                 Diagnostic(
                     "cannot-read",
-                    f"the picture cannot be opened: {reason}",
+                    tr("the picture cannot be opened: {reason}", reason=reason),
                     file=str(path),
-                    remedy="check the path and its rights",
+                    remedy=tr("check the path and its rights"),
                 )
             ) from error
         if isinstance(error, Image.DecompressionBombError):
             raise DiagnosticError(
-                Diagnostic("picture-too-large", str(error), file=str(path), remedy="make the picture smaller")
+                Diagnostic("picture-too-large", str(error), file=str(path), remedy=tr("make the picture smaller"))
             ) from error
         raise DiagnosticError(
             Diagnostic(
                 "cannot-read",
-                f"the picture is damaged or of an unusual kind: {error or type(error).__name__}",
+                tr("the picture is damaged or of an unusual kind: {error}", error=error or type(error).__name__),
                 file=str(path),
                 remedy=_REMEDY,
             )

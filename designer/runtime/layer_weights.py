@@ -13,6 +13,7 @@ from designer.runtime.api import Array
 from designer.runtime.engines.onnx_model import weight
 from designer.runtime.network import activation_of, not_runnable, operator_of
 from designer.runtime.session import Session
+from designer.texts import tr
 
 
 def weights_of(session: Session, layer: str) -> dict[str, Array]:
@@ -23,7 +24,9 @@ def weights_of(session: Session, layer: str) -> dict[str, Array]:
     graph = session.inference.graph
     if layer not in graph:
         raise DiagnosticError(
-            Diagnostic("no-such-layer", f"there is no layer '{layer}'", remedy="choose an existing layer")
+            Diagnostic(
+                "no-such-layer", tr("there is no layer '{layer}'", layer=layer), remedy=tr("choose an existing layer")
+            )
         )
     found = dict(_of(session.inference, session.weights, layer))
     inside = f"{layer}."

@@ -6,6 +6,7 @@ import os
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.api import LAYOUTS, PRECISIONS, RunOptions
+from designer.texts import tr
 
 
 def physical_cores() -> int:
@@ -51,9 +52,17 @@ def check_options(options: RunOptions) -> None:
     ):
         if value not in known:
             raise DiagnosticError(
-                Diagnostic(f"unknown-{name}", f"'{value}' is not a {name}", remedy=f"choose one of {', '.join(known)}")
+                Diagnostic(
+                    tr("unknown-{name}", name=name),
+                    tr("'{value}' is not a {name}", value=value, name=name),
+                    remedy=tr("choose one of {known}", known=", ".join(known)),
+                )
             )
     if options.threads < 0:
         raise DiagnosticError(
-            Diagnostic("bad-threads", f"{options.threads} threads are not possible", remedy="use 0 for all cores")
+            Diagnostic(
+                "bad-threads",
+                tr("{threads} threads are not possible", threads=options.threads),
+                remedy=tr("use 0 for all cores"),
+            )
         )

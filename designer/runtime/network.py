@@ -16,6 +16,7 @@ from designer.graph.types import TensorType
 from designer.operators.api import Activation, OnnxInput, OnnxNode, OnnxValue, Operator, Role
 from designer.operators.registry import Read
 from designer.runtime.api import Array
+from designer.texts import tr
 
 
 def operator_of(inference: Inference, layer: str) -> Operator:
@@ -102,7 +103,7 @@ def not_runnable(inference: Inference, name: str) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             found[0].code if found else "not-runnable",
-            f"the network cannot run because of '{name}': {reason}",
+            tr("the network cannot run because of '{name}': {reason}", name=name, reason=reason),
             layer=name,
             port=found[0].port if found else None,
             parameter=found[0].parameter if found else None,
@@ -122,9 +123,14 @@ def evaluate(inference: Inference, layer: str, inputs: Sequence[Array]) -> dict[
         raise DiagnosticError(
             Diagnostic(
                 "analysis-failed",
-                f"the analysis layer '{layer}' failed: {type(error).__name__}: {error}",
+                tr(
+                    "the analysis layer '{layer}' failed: {name}: {error}",
+                    layer=layer,
+                    name=type(error).__name__,
+                    error=error,
+                ),
                 layer=layer,
-                remedy="change its parameters, or remove it",
+                remedy=tr("change its parameters, or remove it"),
             )
         ) from error
     arrays = (np.ascontiguousarray(array, dtype=np.float32) for array in made)

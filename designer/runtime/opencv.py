@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 MAX_PIXELS = 100_000_000  # of one picture: 1.2 GB as float32 RGB
 
@@ -27,8 +28,8 @@ def opencv() -> Any:
         raise DiagnosticError(
             Diagnostic(
                 "no-opencv",
-                f"videos and float TIFF files need OpenCV, which cannot be loaded: {error}",
-                remedy="install it: pip install opencv-python-headless",
+                tr("videos and float TIFF files need OpenCV, which cannot be loaded: {error}", error=error),
+                remedy=tr("install it: pip install opencv-python-headless"),
             )
         ) from error
     cv2.setNumThreads(1)  # it only decodes and converts here; the engine has the cores

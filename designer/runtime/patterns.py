@@ -9,6 +9,7 @@ import numpy as np
 from designer.files.settings import PATTERN
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.api import Array
+from designer.texts import tr
 
 PATTERNS = ("zone_plate", "gradient", "edges", "noise")
 
@@ -22,7 +23,9 @@ def pattern_name(path: Path | str) -> str | None:
     if name not in PATTERNS:
         raise DiagnosticError(
             Diagnostic(
-                "no-such-pattern", f"there is no test pattern '{name}'", remedy=f"choose one of {', '.join(PATTERNS)}"
+                "no-such-pattern",
+                tr("there is no test pattern '{name}'", name=name),
+                remedy=tr("choose one of {PATTERNS}", PATTERNS=", ".join(PATTERNS)),
             )
         )
     return name

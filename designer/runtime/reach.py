@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.operators.torch_data import TorchCall, TorchExpr, TorchInput, TorchItem, TorchMethod, TorchModule, walk
+from designer.texts import tr
 
 Places = NDArray[np.int64]  # pixels along an axis, sorted, each once
 Size = tuple[int, int, int]  # by axis: rows, columns, channels
@@ -115,11 +116,11 @@ def _joined(found: Sequence[Found], step: Fraction | None) -> Found:
                 mine[index] = np.union1d(mine[index], read) if index in mine else read
         for index, axis in part.axes.items():
             if axes.setdefault(index, axis) != axis:
-                raise UnknownReachError("an input read along two axes")
+                raise UnknownReachError(tr("an input read along two axes"))
     steps: dict[int, Fraction] = {}
     for index, inner in ((index, inner) for part in found for index, inner in part.steps.items()):
         if step is not None and steps.setdefault(index, inner * step) != inner * step:
-            raise UnknownReachError("an input read at several scales")
+            raise UnknownReachError(tr("an input read at several scales"))
     return Found(places, steps, next((part.whole for part in found if part.whole), ""), edges, axes)
 
 
@@ -315,12 +316,12 @@ def _interpolate(expr: Any, axis: int, size: int | None) -> Rule:
         return _to_size(k, _of(k["size"], axis), size)
     factor, mode = k.get("scale_factor"), k.get("mode", "nearest")
     if factor is None:
-        raise UnknownReachError(f"{expr.path} to a size")
+        raise UnknownReachError(tr("{path} to a size", path=expr.path))
     scale = Fraction(factor[axis] if isinstance(factor, tuple | list) else factor).limit_denominator(1 << 16)
     up, down = scale.numerator, scale.denominator
     if k.get("align_corners"):
         if size is None:
-            raise UnknownReachError(f"{expr.path} with aligned corners")
+            raise UnknownReachError(tr("{path} with aligned corners", path=expr.path))
         return _to_size(k, size * up // down, size)
     if mode in ("nearest", "nearest-exact"):  # the same pixels for whole factors
         return Rule(1 / scale, lambda places: np.unique(places * down // up), "replicate")
@@ -440,19 +441,19 @@ def _item(index: Any, axis: int, size: int | None) -> Rule:
         return SAME
     cuts = index if isinstance(index, tuple) else (index,)
     if not all(isinstance(c, slice | list) for c in cuts) or cuts[:1] != (slice(None),):
-        raise UnknownReachError("a slice")
+        raise UnknownReachError(tr("a slice"))
     cut = cuts[2 + axis] if len(cuts) > 2 + axis else slice(None)
     if isinstance(cut, list):
         chosen = np.array(cut, np.int64)
         if size is None and (chosen < 0).any():
-            raise UnknownReachError("a place from the end")
+            raise UnknownReachError(tr("a place from the end"))
         chosen = np.where(chosen < 0, chosen + (size or 0), chosen)
         return Rule(None, lambda places: np.unique(chosen[places[(places >= 0) & (places < len(chosen))]]))
     if cut.step not in (None, 1):
-        raise UnknownReachError("a slice")
+        raise UnknownReachError(tr("a slice"))
     start, stop = cut.start or 0, cut.stop
     if start < 0 or (stop is not None and stop >= 0):
-        raise UnknownReachError("a slice to a place")
+        raise UnknownReachError(tr("a slice to a place"))
     return Rule(ONE, lambda places: places + start)
 
 

@@ -16,6 +16,7 @@ from designer.runtime.layer_reach import reached
 from designer.runtime.network import operator_of, role_of, type_of
 from designer.runtime.reach import COLUMNS, ROWS, UnknownReachError
 from designer.runtime.session import Session
+from designer.texts import tr
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom; the last two are the first pixels outside
 
@@ -39,9 +40,9 @@ def receptive(session: Session, of: Source, y: int, x: int, layer: str) -> Recep
         raise DiagnosticError(
             Diagnostic(
                 "outside",
-                f"'{of}' of {kind} has no pixel at x {x}, y {y}",
+                tr("'{of}' of {kind} has no pixel at x {x}, y {y}", of=of, kind=kind, x=x, y=y),
                 layer=of.layer,
-                remedy="choose a pixel of a tensor with height and width",
+                remedy=tr("choose a pixel of a tensor with height and width"),
             )
         )
     height, width = session.fed(layer).extent

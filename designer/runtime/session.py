@@ -54,6 +54,7 @@ from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, PartPrint, Result, Results, WeightPrints, fingerprint, layer_text
 from designer.runtime.tiles import Tiling, Tilings
+from designer.texts import tr
 from designer.units import binary
 
 NEAR = 4  # neighbours that a look at a layer brings along take at most this part of the memory for results
@@ -121,7 +122,7 @@ class Session:
         copy = np.array(array, dtype=np.float32, order="C")
         self._fed[layer] = Fed(copy, picture, self._serial)
         self._changed([layer])
-        self._take(Edit("Size", {layer: (self._graph[layer], self._sized(self._document[layer]))}))
+        self._take(Edit(tr("Size"), {layer: (self._graph[layer], self._sized(self._document[layer]))}))
 
     def set_input_file(self, layer: str, path: Path) -> None:
         """Feed an input layer with a picture, `pattern:NAME` at the size of its dims, or an `.npy` file as it is."""
@@ -167,7 +168,7 @@ class Session:
         templates = {**self._graph.templates, **flat.templates}
         self._take(
             Edit(
-                "Update",
+                tr("Update"),
                 {n: (before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)},
                 templates={n: (self._graph.templates.get(n), flat.templates.get(n)) for n in templates},
             )
@@ -199,9 +200,9 @@ class Session:
             raise DiagnosticError(
                 Diagnostic(
                     "no-such-input",
-                    f"there is no input layer '{layer}'",
+                    tr("there is no input layer '{layer}'", layer=layer),
                     layer=layer,
-                    remedy=f"choose one of {', '.join(names)}" if names else "add an input layer",
+                    remedy=tr("choose one of {names}", names=", ".join(names)) if names else tr("add an input layer"),
                 )
             )
         return operator
@@ -212,7 +213,10 @@ class Session:
         if fed is None:
             raise DiagnosticError(
                 Diagnostic(
-                    "no-input", f"the input '{layer}' has no data", layer=layer, remedy="choose a picture or a tensor"
+                    "no-input",
+                    tr("the input '{layer}' has no data", layer=layer),
+                    layer=layer,
+                    remedy=tr("choose a picture or a tensor"),
                 )
             )
         return fed

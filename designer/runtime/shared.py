@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 from designer.units import binary
 
 DType = Literal["float32", "float16", "float64", "int64", "int32", "int8", "uint8", "bool"]
@@ -49,9 +50,14 @@ class SharedFolder:
             raise DiagnosticError(
                 Diagnostic(
                     "shared-memory",
-                    f"{binary(data.nbytes)} could not be handed over in {self.path}: {error.strerror or error}",
+                    tr(
+                        "{binary} could not be handed over in {path}: {strerror}",
+                        binary=binary(data.nbytes),
+                        path=self.path,
+                        strerror=error.strerror or error,
+                    ),
                     file=str(self.path),
-                    remedy="use a smaller picture, or free space in shared memory",
+                    remedy=tr("use a smaller picture, or free space in shared memory"),
                 )
             ) from error
         return Handle(name, data.shape, data.dtype.name)  # type: ignore[arg-type]  # it is one of them
@@ -61,7 +67,7 @@ class SharedFolder:
         path, shape, dtype = self.path / handle.file, handle.shape, np.dtype(handle.dtype)
         try:
             if prod(shape) * dtype.itemsize != path.stat().st_size:
-                raise _bad(handle, "its file has another size")
+                raise _bad(handle, tr("its file has another size"))
             if prod(shape) == 0:
                 return np.empty(shape, dtype)
             return np.memmap(path, dtype, "r", shape=shape)
@@ -77,7 +83,7 @@ def _bad(handle: Handle, reason: str) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             "bad-handle",
-            f"the shared tensor {handle.file} cannot be used: {reason}",
-            remedy="run again",
+            tr("the shared tensor {file} cannot be used: {reason}", file=handle.file, reason=reason),
+            remedy=tr("run again"),
         )
     )

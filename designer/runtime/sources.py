@@ -22,6 +22,7 @@ from designer.runtime.images import ARRAYS, IMAGES, TENSORS, ArrayFormat, read_i
 from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.video import VideoReader
 from designer.runtime.video_formats import VIDEOS
+from designer.texts import tr
 
 INPUTS: FormatTable[Any, Any] = FormatTable("images, tensors and videos", tables=(IMAGES, TENSORS, VIDEOS))
 OPEN_VIDEOS = 4  # files held open at a time
@@ -82,13 +83,21 @@ def playlist(folder: Path) -> tuple[str, ...]:
         with os.scandir(folder) as entries:
             names = [e.name for e in entries if Path(e.name).suffix.lower() in suffixes and not _hidden(e)]
     except OSError as error:
-        raise _wrong(folder, "cannot-read", error.strerror or str(error), "check the path and its rights") from None
+        raise _wrong(folder, "cannot-read", error.strerror or str(error), tr("check the path and its rights")) from None
     if not names:
         raise _wrong(
-            folder, "no-pictures", "the folder has no pictures", f"choose one with {ARRAYS.read_choices} files"
+            folder,
+            "no-pictures",
+            tr("the folder has no pictures"),
+            tr("choose one with {read_choices} files", read_choices=ARRAYS.read_choices),
         )
     if len(names) > MAX_PLAYLIST:
-        raise _wrong(folder, "too-many-files", f"the folder has {len(names):,} pictures", "choose a smaller folder")
+        raise _wrong(
+            folder,
+            "too-many-files",
+            tr("the folder has {count:,} pictures", count=len(names)),
+            tr("choose a smaller folder"),
+        )
     return tuple(sorted(names, key=_natural))
 
 

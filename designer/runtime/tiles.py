@@ -28,6 +28,7 @@ from designer.runtime.machine import free_memory
 from designer.runtime.network import inputs_of, role_of, type_of
 from designer.runtime.plan import PartStep
 from designer.runtime.reach import Found, Places, UnknownReachError
+from designer.texts import tr
 from designer.units import binary
 
 SPARE = (
@@ -70,7 +71,7 @@ class Tiling:
         self.inference, self.step = inference, step
         feeds = [feed for feed in step.part.feeds if self._picture(feed)]
         if len(feeds) < len(step.part.feeds) or not feeds:
-            raise _refused(step.part.layers[0], "it reads something that is no picture")
+            raise _refused(step.part.layers[0], tr("it reads something that is no picture"))
         self.base = self._extent(feeds[0])
         self.scales = [self._scales(axis) for axis in (0, 1)]  # base pixels per pixel of every tensor
         self._small: dict[tuple[int, ...], Inference] = {}  # the part at the sizes of a cut
@@ -89,9 +90,14 @@ class Tiling:
             raise DiagnosticError(
                 Diagnostic(
                     "out-of-memory",
-                    f"the network needs about {binary(whole)} for this picture, and even a tile of it with the "
-                    f"{around} pixels around that it depends on more than the {binary(limit)} there are",
-                    remedy="use a smaller picture, or close other programs",
+                    tr(
+                        "the network needs about {binary} for this picture, and even a tile of it with the "
+                        "{around} pixels around that it depends on more than the {binary2} there are",
+                        binary=binary(whole),
+                        around=around,
+                        binary2=binary(limit),
+                    ),
+                    remedy=tr("use a smaller picture, or close other programs"),
                 )
             )
         return side
@@ -146,7 +152,7 @@ class Tiling:
         more, longest = unit, max(4 * (high - low), SMALLEST)
         while (low, high) != (0, size) and (layer := self._seam(axis, (low, high), walk)):
             if high - low > longest:
-                raise _refused(layer, "its pieces do not fit together")
+                raise _refused(layer, tr("its pieces do not fit together"))
             low, high = max(0, (low - 1) // more * more), min(size, (high // more + 1) * more)
             more *= 2  # cuts at rounder places: some layers want multiples
         return low, high
@@ -230,7 +236,7 @@ class Tiling:
             start, end = self.region(source, axis, tile.core)
             offset = int(tile.cut[0] / self.scales[axis][source])
             if end - offset > piece.shape[2 + axis]:
-                raise _refused(source.layer, "its size does not follow from that of the picture")
+                raise _refused(source.layer, tr("its size does not follow from that of the picture"))
             to.append(slice(start, end))
             of.append(slice(start - offset, end - offset))
         whole[:, :, to[0], to[1]] = piece[:, :, of[0], of[1]]
@@ -293,20 +299,20 @@ class Tiling:
                     scales[source] = scales[reads[0]]
                     continue
                 if not self._picture(source):
-                    raise _refused(name, "it makes something that is no picture")
+                    raise _refused(name, tr("it makes something that is no picture"))
                 try:
                     found = layer_reach(self.inference, name, index, axis, np.arange(self._extent(source)[axis]))
                 except UnknownReachError:
-                    raise _refused(name, "it is not known how far it reaches") from None
+                    raise _refused(name, tr("it is not known how far it reaches")) from None
                 if found.whole:
-                    raise _refused(name, "it reads the whole picture at once")
+                    raise _refused(name, tr("it reads the whole picture at once"))
                 if reason := piecewise(self.inference, name):
                     raise _refused(name, reason)
                 steps = {scales[reads[port]] * step for port, step in found.steps.items()}
                 if len(steps) > 1:
-                    raise _refused(name, "it joins pictures whose sizes are no multiples of each other")
+                    raise _refused(name, tr("it joins pictures whose sizes are no multiples of each other"))
                 if not steps and self._extent(source) != (1, 1):
-                    raise _refused(name, "it has a size of its own")
+                    raise _refused(name, tr("it has a size of its own"))
                 scales[source] = next(iter(steps), Fraction(1))
         return scales
 
@@ -386,8 +392,8 @@ def _refused(layer: str, why: str) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             "not-tileable",
-            f"the picture cannot be run in tiles because of '{layer}': {why}",
+            tr("the picture cannot be run in tiles because of '{layer}': {why}", layer=layer, why=why),
             layer=layer,
-            remedy="use a smaller picture, or a machine with more memory",
+            remedy=tr("use a smaller picture, or a machine with more memory"),
         )
     )

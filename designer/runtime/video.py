@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from designer.files.regular import check_regular
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.opencv import MAX_PIXELS, opencv
+from designer.texts import tr
 
 Frame = NDArray[np.uint8]
 
@@ -100,7 +101,9 @@ class VideoReader:
         count = len(self._table.stamps)
         if not 0 <= index < count:
             raise self._wrong(
-                "no-such-frame", f"the video has the frames 0 to {count - 1}, not {index}", "choose another"
+                "no-such-frame",
+                tr("the video has the frames 0 to {count}, not {index}", count=count - 1, index=index),
+                tr("choose another"),
             )
         known = self._kept.get(index)
         if known is not None:
@@ -126,15 +129,22 @@ class VideoReader:
         capture = self._cv.VideoCapture(str(self.path), self._cv.CAP_FFMPEG)
         if not capture.isOpened():
             raise self._wrong(
-                "not-a-video", "the file is no video that can be read", "choose an MP4, MKV, WebM, AVI or MOV file"
+                "not-a-video",
+                tr("the file is no video that can be read"),
+                tr("choose an MP4, MKV, WebM, AVI or MOV file"),
             )
         width, height = (int(capture.get(p)) for p in (self._cv.CAP_PROP_FRAME_WIDTH, self._cv.CAP_PROP_FRAME_HEIGHT))
         if width * height > MAX_PIXELS:
             capture.release()
             raise self._wrong(
                 "picture-too-large",
-                f"its frames have {width} x {height} pixels, more than the {MAX_PIXELS / 1e6:.0f} million that are read",
-                "make the video smaller",
+                tr(
+                    "its frames have {width} x {height} pixels, more than the {MAX_PIXELS:.0f} million that are read",
+                    width=width,
+                    height=height,
+                    MAX_PIXELS=MAX_PIXELS / 1e6,
+                ),
+                tr("make the video smaller"),
             )
         return capture
 
@@ -150,7 +160,7 @@ class VideoReader:
         finally:
             capture.release()
         if not found:
-            raise self._wrong("not-a-video", "the file has no frames", "choose another video")
+            raise self._wrong("not-a-video", tr("the file has no frames"), tr("choose another video"))
         found.sort()
         shown = [pair for pair in found if pair[0] >= 0] or found  # before zero: needed for decoding, not shown
         stamps = [stamp for stamp, _ in shown]
@@ -216,8 +226,8 @@ class VideoReader:
     def _damaged(self, index: int) -> DiagnosticError:
         return self._wrong(
             "damaged-video",
-            f"frame {index} cannot be decoded: the file is cut off or damaged there",
-            "stop before that frame, or repair the file",
+            tr("frame {index} cannot be decoded: the file is cut off or damaged there", index=index),
+            tr("stop before that frame, or repair the file"),
         )
 
     def _wrong(self, code: str, message: str, remedy: str) -> DiagnosticError:
@@ -234,8 +244,8 @@ def _check_readable(path: Path) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "cannot-read",
-                f"the video cannot be opened: {error.strerror or error}",
+                tr("the video cannot be opened: {strerror}", strerror=error.strerror or error),
                 file=str(path),
-                remedy="check the path and its rights",
+                remedy=tr("check the path and its rights"),
             )
         ) from None

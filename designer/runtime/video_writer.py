@@ -18,6 +18,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.images import ARRAYS, to_uint8
 from designer.runtime.opencv import opencv
 from designer.runtime.video import VideoReader
+from designer.texts import tr
 from designer.units import dims_text
 
 
@@ -46,13 +47,23 @@ def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
     suffix = path.suffix.lower()
     chosen = name or DEFAULT_CODECS.get(suffix, "")
     if chosen not in CODECS:
-        raise _refused(path, f"there is no codec '{name}' here", f"choose one of {', '.join(CODECS)}")
+        raise _refused(
+            path,
+            tr("there is no codec '{name}' here", name=name),
+            tr("choose one of {CODECS}", CODECS=", ".join(CODECS)),
+        )
     if suffix not in CODECS[chosen].suffixes:
         fitting = ", ".join(n for n, c in CODECS.items() if suffix in c.suffixes)
-        raise _refused(path, f"a {suffix} file cannot hold {CODECS[chosen].title}", f"choose one of {fitting}")
+        raise _refused(
+            path,
+            tr("a {suffix} file cannot hold {title}", suffix=suffix, title=CODECS[chosen].title),
+            tr("choose one of {fitting}", fitting=fitting),
+        )
     if quality and chosen != "mjpeg":
         raise _refused(
-            path, f"the writer of {CODECS[chosen].title} has no quality to set", "leave it out, or use mjpeg in an .avi"
+            path,
+            tr("the writer of {title} has no quality to set", title=CODECS[chosen].title),
+            tr("leave it out, or use mjpeg in an .avi"),
         )
     return chosen
 
@@ -80,7 +91,7 @@ class VideoWriter:
         self._size = (0, 0)
         self._part = part_of(self.path, token)
         if self.path.is_dir():
-            raise _refused(self.path, "there is a folder of that name", "choose another name")
+            raise _refused(self.path, tr("there is a folder of that name"), tr("choose another name"))
         _check_folder(self.path, self._part)
 
     def __enter__(self) -> Self:
@@ -100,8 +111,14 @@ class VideoWriter:
             was = dims_text(self._size)
             raise _refused(
                 self.path,
-                f"picture {self.count} has {width} x {height} pixels, those before {was}",
-                "write a folder of pictures instead: each may have a size of its own there",
+                tr(
+                    "picture {count} has {width} x {height} pixels, those before {was}",
+                    count=self.count,
+                    width=width,
+                    height=height,
+                    was=was,
+                ),
+                tr("write a folder of pictures instead: each may have a size of its own there"),
             )
         if width % 2 or height % 2:
             pixels = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
@@ -116,7 +133,7 @@ class VideoWriter:
         """Finish the file, read it back as far as counting its frames, and put it in place."""
         try:
             if self._writer is None:
-                raise _refused(self.path, "there was no picture to write", "choose a range that has frames")
+                raise _refused(self.path, tr("there was no picture to write"), tr("choose a range that has frames"))
             self._writer.release()
             try:
                 with VideoReader(self._part) as again:
@@ -126,12 +143,18 @@ class VideoWriter:
             if count != self.count:  # the library tells nothing of a full disk
                 raise _refused(
                     self.path,
-                    f"{count} of {self.count} frames arrived in the file; it was not kept",
-                    "free some space on the disk, or choose another codec",
+                    tr(
+                        "{count} of {count2} frames arrived in the file; it was not kept",
+                        count=count,
+                        count2=self.count,
+                    ),
+                    tr("free some space on the disk, or choose another codec"),
                 )
             os.replace(self._part, self.path)
         except OSError as error:
-            raise _refused(self.path, error.strerror or str(error), "choose a folder that you may write to") from error
+            raise _refused(
+                self.path, error.strerror or str(error), tr("choose a folder that you may write to")
+            ) from error
         finally:
             self.discard()
 
@@ -150,8 +173,13 @@ class VideoWriter:
         if not self._writer.isOpened():
             raise _refused(
                 self.path,
-                f"a video of {width} x {height} pixels with {CODECS[self.codec].title} cannot be started there",
-                "choose another codec, or another folder",
+                tr(
+                    "a video of {width} x {height} pixels with {title} cannot be started there",
+                    width=width,
+                    height=height,
+                    title=CODECS[self.codec].title,
+                ),
+                tr("choose another codec, or another folder"),
             )
         if self._quality:
             self._writer.set(cv.VIDEOWRITER_PROP_QUALITY, float(self._quality))
@@ -170,12 +198,12 @@ class FolderWriter:
         self.note = ""
         self.count = 0
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise _refused(self.path, "it is there already and not empty", "choose a new folder")
+            raise _refused(self.path, tr("it is there already and not empty"), tr("choose a new folder"))
         self._part = part_of(self.path, token)
         try:
             self._part.mkdir()
         except OSError as error:
-            raise _refused(self.path, error.strerror or str(error), "choose a folder that exists") from error
+            raise _refused(self.path, error.strerror or str(error), tr("choose a folder that exists")) from error
 
     def __enter__(self) -> Self:
         return self
@@ -194,10 +222,10 @@ class FolderWriter:
     def close(self) -> None:
         try:
             if not self.count:
-                raise _refused(self.path, "there was no picture to write", "choose a range that has frames")
+                raise _refused(self.path, tr("there was no picture to write"), tr("choose a range that has frames"))
             os.replace(self._part, self.path)  # takes the place of an empty folder, of no other
         except OSError as error:
-            raise _refused(self.path, error.strerror or str(error), "choose a new folder") from error
+            raise _refused(self.path, error.strerror or str(error), tr("choose a new folder")) from error
         finally:
             self.discard()
 
@@ -210,7 +238,9 @@ def _color(path: Path, array: NDArray[Any]) -> NDArray[np.uint8]:
     if array.ndim not in (3, 4) or array.shape[-3] not in (1, 3):
         shape = dims_text(array.shape)
         raise _refused(
-            path, f"a video cannot hold a tensor of {shape}", "choose an output of 1 or 3 channels, or a folder of .npy"
+            path,
+            tr("a video cannot hold a tensor of {shape}", shape=shape),
+            tr("choose an output of 1 or 3 channels, or a folder of .npy"),
         )
     pixels = to_uint8(array)
     return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
@@ -222,7 +252,7 @@ def _check_folder(path: Path, part: Path) -> None:
         part.open("xb").close()
     except OSError as error:
         raise _refused(
-            path, error.strerror or str(error), "choose a folder that exists and may be written to"
+            path, error.strerror or str(error), tr("choose a folder that exists and may be written to")
         ) from error
     with contextlib.suppress(OSError):
         part.unlink()
@@ -230,5 +260,10 @@ def _check_folder(path: Path, part: Path) -> None:
 
 def _refused(path: Path, reason: str, remedy: str) -> DiagnosticError:
     return DiagnosticError(
-        Diagnostic("cannot-write-video", f"{path.name} cannot be written: {reason}", file=str(path), remedy=remedy)
+        Diagnostic(
+            "cannot-write-video",
+            tr("{name} cannot be written: {reason}", name=path.name, reason=reason),
+            file=str(path),
+            remedy=remedy,
+        )
     )

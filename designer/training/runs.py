@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 from designer.training.progress import Done, Event, Failed, Saved, Started, Stepped, Stopped, Validated, parse_line
 
 MAX_LOG_BYTES = 256 << 20
@@ -118,9 +119,9 @@ def read_run(folder: Path) -> RunRecord:
         raise DiagnosticError(
             Diagnostic(
                 "no-training-log",
-                f"{log} cannot be read: {error.strerror or error}",
+                tr("{log} cannot be read: {strerror}", log=log, strerror=error.strerror or error),
                 file=str(log),
-                remedy="choose the folder of an exported project that was trained",
+                remedy=tr("choose the folder of an exported project that was trained"),
             )
         ) from error
 

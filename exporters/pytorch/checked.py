@@ -19,6 +19,7 @@ from designer.operators.torch_data import (
     walk,
 )
 from designer.operators.torch_program import Program, Submodule
+from designer.texts import tr
 from exporters.pytorch.subnetworks import Given
 from exporters.pytorch.text import path_text
 
@@ -85,7 +86,7 @@ def check_source(text: str, words: Vocabulary) -> None:
     bound = BUILTINS | words.classes | {name for node in ast.walk(tree) for name in _bound(node)}
     for node in ast.walk(tree):
         if not isinstance(node, NODES) or not _allowed(node, words, bound):
-            raise _refused(f"holds `{ast.unparse(node)[:60]}`, which the exporter never writes")
+            raise _refused(tr("holds `{unparse}`, which the exporter never writes", unparse=ast.unparse(node)[:60]))
 
 
 def check_compiles(text: str) -> None:
@@ -95,7 +96,7 @@ def check_compiles(text: str) -> None:
             warnings.simplefilter("ignore")  # an odd escape in a custom layer's text is not ours to report
             compile(text, "generated", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _refused(f"cannot be compiled: {error or type(error).__name__}") from None
+        raise _refused(tr("cannot be compiled: {error}", error=error or type(error).__name__)) from None
 
 
 def _parsed(text: str) -> ast.Module:
@@ -138,7 +139,7 @@ def _refused(reason: str) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             "bad-source",
-            f"the generated source {reason}; it was not written",
-            remedy="rename the layers and ports whose names are unusual, and report this as a bug",
+            tr("the generated source {reason}; it was not written", reason=reason),
+            remedy=tr("rename the layers and ports whose names are unusual, and report this as a bug"),
         )
     )

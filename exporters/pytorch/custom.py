@@ -8,6 +8,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.code_text import PROVIDED, CodeError, parse_code
 from designer.operators.torch_data import TorchModule, TorchSource
 from designer.operators.torch_program import Attribute
+from designer.texts import tr
 
 
 def custom_sources(attributes: Iterable[Attribute], taken: Collection[str]) -> list[str]:
@@ -43,8 +44,8 @@ def _modules(attribute: Attribute) -> list[TorchSource]:
 def _clash(layer: str, name: str, owner: str) -> Diagnostic:
     return Diagnostic(
         "name-clash",
-        f"the source of '{layer}' defines '{name}', which {owner} defines too",
+        tr("the source of '{layer}' defines '{name}', which {owner} defines too", layer=layer, name=name, owner=owner),
         layer=layer,
         parameter="source",
-        remedy="give it another name in one of them",
+        remedy=tr("give it another name in one of them"),
     )

@@ -12,6 +12,7 @@ from designer.operators.api import Role
 from designer.operators.deploy import without_analysis
 from designer.operators.registry import Registry
 from designer.operators.training_branch import loss_ends, no_output, training_branch
+from designer.texts import tr
 from exporters.pytorch.source import Module, built, check_shapes, module_source, network_module, role_in
 from exporters.pytorch.subnetworks import prepared, same_class
 
@@ -60,9 +61,9 @@ def losses_of(graph: Graph, registry: Registry) -> Losses | None:
         raise DiagnosticError(
             Diagnostic(
                 "losses-apart",
-                f"the losses ({', '.join(ends)}) read nothing that the network computes",
+                tr("the losses ({ends}) read nothing that the network computes", ends=", ".join(ends)),
                 layer=ends[0],
-                remedy="connect a loss to a layer of the network",
+                remedy=tr("connect a loss to a layer of the network"),
             )
         )
     inputs, results = (*taps, *targets), tuple(map(Source, ends))
@@ -84,9 +85,12 @@ def losses_of(graph: Graph, registry: Registry) -> Losses | None:
 def _differs(template: str) -> Diagnostic:
     return Diagnostic(
         "shared-shape",
-        f"the losses cannot share the weights of the template '{template}' with the network in PyTorch: for their tensors the "
-        "layers inside are made differently",
-        remedy="feed both with tensors of the same shape, or do not share the weights",
+        tr(
+            "the losses cannot share the weights of the template '{template}' with the network in "
+            "PyTorch: for their tensors the layers inside are made differently",
+            template=template,
+        ),
+        remedy=tr("feed both with tensors of the same shape, or do not share the weights"),
         template=template,
     )
 
@@ -94,6 +98,9 @@ def _differs(template: str) -> Diagnostic:
 def _copied(layer: str) -> Diagnostic:
     return Diagnostic(
         "shared-with-losses",
-        f"the weights of '{layer}' are in the network and in its losses, which would train a copy of their own",
-        remedy="take the loss out of the template, so that the template's instances can share one module",
+        tr(
+            "the weights of '{layer}' are in the network and in its losses, which would train a copy of their own",
+            layer=layer,
+        ),
+        remedy=tr("take the loss out of the template, so that the template's instances can share one module"),
     )

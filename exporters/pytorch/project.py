@@ -23,6 +23,7 @@ from designer.operators.code_text import visible
 from designer.operators.inlining import inlined
 from designer.operators.registry import Read, Registry
 from designer.runtime.provenance import provenance
+from designer.texts import tr
 from designer.units import dims_text
 from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of
@@ -50,9 +51,13 @@ def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[s
         raise DiagnosticError(
             Diagnostic(
                 "cannot-export",
-                f"{target} cannot be written: {error.strerror or error}; nothing was changed there",
+                tr(
+                    "{target} cannot be written: {strerror}; nothing was changed there",
+                    target=target,
+                    strerror=error.strerror or error,
+                ),
                 file=str(target),
-                remedy="choose a folder that you may write to, on a disk with space",
+                remedy=tr("choose a folder that you may write to, on a disk with space"),
             )
         ) from error
     return tuple(target / file for file in sorted(files))
@@ -61,7 +66,9 @@ def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[s
 def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, bytes]:
     """The project's files by name."""
     if not name.strip():
-        raise DiagnosticError(Diagnostic("bad-name", "the model has no name", remedy="type a name for the model"))
+        raise DiagnosticError(
+            Diagnostic("bad-name", tr("the model has no name"), remedy=tr("type a name for the model"))
+        )
     cls = class_name(name)
     losses = losses_of(graph, registry)
     module = network_module(graph, registry, taps=losses.taps if losses is not None else (), name=cls)
@@ -181,7 +188,9 @@ def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
     """Refuse to replace what this program did not write."""
     if target.exists() and not target.is_dir():
         raise DiagnosticError(
-            Diagnostic("not-a-folder", f"{target} is a file", file=str(target), remedy="choose a folder")
+            Diagnostic(
+                "not-a-folder", tr("{target} is a file", target=target), file=str(target), remedy=tr("choose a folder")
+            )
         )
     written = _written(target / MARKER)
     for file, data in sorted(files.items()):
@@ -198,9 +207,9 @@ def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "file-in-the-way",
-                f"{path} {reason} and would be overwritten; nothing was changed",
+                tr("{path} {reason} and would be overwritten; nothing was changed", path=path, reason=reason),
                 file=str(path),
-                remedy="choose another folder, or move the file away",
+                remedy=tr("choose another folder, or move the file away"),
             )
         )
 

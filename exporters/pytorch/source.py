@@ -18,6 +18,7 @@ from designer.operators.registry import Read, Registry
 from designer.operators.torch_data import TorchModule, TorchParameter
 from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program, Step, build_program
 from designer.operators.training_branch import no_output
+from designer.texts import tr
 from exporters.pytorch.checked import check_compiles, check_source, vocabulary
 from exporters.pytorch.custom import custom_sources
 from exporters.pytorch.subnetworks import Subnetwork, WithClasses, prepared, with_classes
@@ -76,8 +77,8 @@ def generate_template(graph: Graph, registry: Registry, template: str) -> str:
         raise DiagnosticError(
             Diagnostic(
                 "no-instance",
-                f"the network has no instance of the template '{template}'",
-                remedy="add one, then it becomes a class",
+                tr("the network has no instance of the template '{template}'", template=template),
+                remedy=tr("add one, then it becomes a class"),
                 template=template,
             )
         )
@@ -109,8 +110,8 @@ def network_module(
         raise DiagnosticError(
             Diagnostic(
                 "nothing-to-generate",
-                "none of the selected layers computes anything in PyTorch",
-                remedy="select layers that are neither analysis layers nor part of the training branch",
+                tr("none of the selected layers computes anything in PyTorch"),
+                remedy=tr("select layers that are neither analysis layers nor part of the training branch"),
             )
         )
     layers = [name for name in deployed.order(chosen)[0] if role_in(inference, name) is not Role.INPUT]
@@ -149,8 +150,8 @@ def _whole(inference: Inference, taps: tuple[Source, ...], name: str) -> Module:
         raise DiagnosticError(
             Diagnostic(
                 "no-input",
-                "no output depends on an input layer",
-                remedy="add an input layer and connect it to the network",
+                tr("no output depends on an input layer"),
+                remedy=tr("add an input layer and connect it to the network"),
             )
         )
     layers = [name for name in graph.order(needed)[0] if name not in inputs]
@@ -168,8 +169,8 @@ def check_shapes(inference: Inference, names: Collection[str]) -> None:
             errors(found)
             or Diagnostic(
                 "not-runnable",
-                f"the shapes of {', '.join(sorted(causes))} are not known",
-                remedy="look at the findings of the type checking",
+                tr("the shapes of {causes} are not known", causes=", ".join(sorted(causes))),
+                remedy=tr("look at the findings of the type checking"),
             )
         )
 
@@ -266,9 +267,13 @@ def _attribute(attribute: Attribute) -> list[str]:
             raise DiagnosticError(
                 Diagnostic(
                     "constant-too-large",
-                    f"the constant of '{attribute.layer}' has more than {MAX_VALUES} numbers, too many for source code",
+                    tr(
+                        "the constant of '{layer}' has more than {MAX_VALUES} numbers, too many for source code",
+                        layer=attribute.layer,
+                        MAX_VALUES=MAX_VALUES,
+                    ),
                     layer=attribute.layer,
-                    remedy="let the weights bring it",
+                    remedy=tr("let the weights bring it"),
                 )
             )
         tensor = tensor_text(content)

@@ -33,6 +33,7 @@ from designer.operators.torch_program import (
     Submodule,
     build_program,
 )
+from designer.texts import tr
 
 
 @dataclass(frozen=True)
@@ -246,10 +247,14 @@ class _Classes:
             raise DiagnosticError(
                 Diagnostic(
                     "shared-shape",
-                    f"'{layer}' cannot share the weights of the template '{operator.template}' in PyTorch: for its input "
-                    "the layers inside are made differently than for another instance's",
+                    tr(
+                        "'{layer}' cannot share the weights of the template '{template}' in PyTorch: for its "
+                        "input the layers inside are made differently than for another instance's",
+                        layer=layer,
+                        template=operator.template,
+                    ),
                     layer=layer,
-                    remedy="feed both with tensors of the same shape, or do not share the weights",
+                    remedy=tr("feed both with tensors of the same shape, or do not share the weights"),
                 )
             )
 

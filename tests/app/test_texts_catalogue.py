@@ -6,7 +6,7 @@ import pytest
 from mo_kit import compiled
 
 from app.checks.texts_catalogue import Catalogue, collect, main, quoted
-from app.ui.widgets import texts
+from designer import texts
 
 
 def read(source: str) -> Catalogue:

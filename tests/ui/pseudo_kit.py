@@ -31,8 +31,7 @@ from PySide6.QtWidgets import (
 import samples
 from app.ui.engine.profiling import profiling_of
 from app.ui.shell.window import MainWindow
-from app.ui.widgets.sentences import finding_text, placed_text, sentence
-from designer.operators.api import Category, Operator
+from designer.operators.api import Operator
 from designer.operators.registry import default_registry
 from designer.profiling.figures import Origin
 from designer.runtime.patterns import PATTERNS
@@ -89,15 +88,15 @@ DATA = (
 
 
 def declared() -> set[str]:
-    """Texts of operators: titles, help, parameters. They are English in every language, as the files and the code are."""
+    """Names of operators and parameters: as in files and in code, the same in every language."""
     registry = default_registry()
-    found = {c.value for c in Category}
+    found: set[str] = set()
     classes: list[type[Operator]] = [*registry, *registry.activations.values()]
     for cls in classes:
-        found |= {cls.type, cls.title, *cls.help().splitlines(), cls.category.value}
+        found |= {cls.type}
         for parameter in cls.parameters:
             info = parameter.info
-            found |= {parameter.name, parameter.title, info.doc, info.unit or "", *info.choices}
+            found |= {parameter.name, parameter.title, *info.choices}
             found |= {choice.replace("_", " ") for choice in info.choices}
             found |= set(parameter.title.split(":"))
     found |= {path.stem.replace("_", " ") for path in samples.path("photographs").iterdir()} | {
@@ -109,12 +108,11 @@ def declared() -> set[str]:
 def told(window: MainWindow) -> Iterator[str]:
     """What the domain and the engine say: findings, where a figure comes from, the machine. It stays English for now."""
     for finding in window.context.document.diagnostics():
-        yield from (sentence(finding.message), sentence(finding.remedy), finding.message, finding.remedy)
-        yield from (finding.code, finding.severity.value, finding_text(finding), placed_text(finding))
+        yield from (finding.code, finding.severity.value)
     for name in window.context.document.graph.layers:
         operator = window.context.document.inference.read(name).operator
         for option in operator.options() if operator is not None else ():
-            yield from (option.label, *(choice.replace("_", " ") for choice in option.choices))
+            yield from (choice.replace("_", " ") for choice in option.choices)
     yield from (origin.value for origin in Origin)
     for entry in profiling_of(window.context).entries:
         record = entry.record

@@ -33,8 +33,8 @@ from app.ui.shell import language
 from app.ui.shell.export.video import VideoExportDialog
 from app.ui.shell.panels import PANELS, WORKSPACES
 from app.ui.shell.window import MainWindow
-from app.ui.widgets import texts
 from app.ui.widgets.findings import FindingsDialog
+from designer import texts
 from designer.files.document import save_document
 from designer.files.recovering import Unfinished
 from designer.graph.diagnostics import Diagnostic

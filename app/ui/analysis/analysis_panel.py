@@ -33,9 +33,9 @@ from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import Split
 from app.ui.widgets.notice import Notice
-from app.ui.widgets.texts import tr
 from designer.graph.commands import set_params
 from designer.graph.edits import ChangeSet
+from designer.texts import tr
 
 WIDE = 760  # from this width on the controls stand beside the picture, not under it
 

@@ -15,7 +15,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.render import Floats, Pixels, picture_pixels, signed_pixels
 from app.ui.widgets.slider import NumberSlider
-from app.ui.widgets.texts import mark, tr, tr_data
+from designer.texts import mark, tr, tr_data
 
 STOPS = 12.0  # of exposure, either way
 GAMMAS = (0.2, 5.0)

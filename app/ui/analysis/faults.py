@@ -8,7 +8,7 @@ from app.engine.protocol import TraceNonfiniteRequest, TraceReply
 from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.call import Findings
 from app.ui.engine.latest_call import LatestCall
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 from designer.units import digits
 
 REST = 200  # ms

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QStyle, QStyledItemDelegate, QStyleOp
 from app.ui.analysis.overview_model import HEAT
 from app.ui.widgets import theme
 from app.ui.widgets.render import palette, to_image
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 MAP = "viridis"
 

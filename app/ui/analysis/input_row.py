@@ -35,11 +35,11 @@ from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import tr
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.images import TENSORS
 from designer.runtime.patterns import PATTERNS
 from designer.runtime.sources import INPUTS, is_deep
+from designer.texts import tr
 from designer.units import dims_text
 
 

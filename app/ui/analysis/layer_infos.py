@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject, Signal
 
 from app.ui.document.document import Document
 from app.ui.widgets.background import Background
-from app.ui.widgets.texts import tr
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -17,6 +16,7 @@ from designer.operators.api import Category
 from designer.operators.inlining import inline, is_flat
 from designer.operators.registry import Registry
 from designer.profiling.cost import CostTable, cost_table
+from designer.texts import tr, tr_data
 
 FEW = 64  # layers of which everything is known at once; more are looked at in a thread
 FLOPS, BYTES = 5e10, 1e10  # a second on an ordinary processor: only how they compare matters
@@ -55,7 +55,7 @@ def layer_infos(
         cls = registry.get(layer.type)
         outputs = inference.states[layer.name].outputs
         shape_text = ", ".join(str(t) for t in outputs) if outputs else tr("unknown")
-        title, category = (cls.title, cls.category) if cls is not None else (layer.type, None)
+        title, category = (tr_data(cls.title), cls.category) if cls is not None else (layer.type, None)
         memory, weight = _figures(costs, layer.name)
         infos[layer.name] = LayerInfo(layer.type, title, shape_text, category, memory, weight)
     return infos

@@ -18,8 +18,8 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.notice import Notice
-from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
+from designer.texts import tr
 from designer.units import binary, duration
 
 FRAME = 22  # margins and frame beside the columns

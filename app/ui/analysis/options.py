@@ -25,12 +25,12 @@ from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.document.document import Document
 from app.ui.widgets import theme
 from app.ui.widgets.slider import NumberSlider
-from app.ui.widgets.texts import tr
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import errors
 from designer.graph.edits import ChangeSet
 from designer.operators.api import Operator, Option
 from designer.operators.params import ParamError, Value
+from designer.texts import tr, tr_data
 
 Show = Callable[[Value], None]
 Shape = tuple[str, str, tuple[Option, ...]]
@@ -48,7 +48,7 @@ class LayerOptions(QGroupBox):
     """The options of one layer. Values are written to the document; its changes (also undo) come back by `refresh`."""
 
     def __init__(self, document: Document, layer: str, operator: Operator, parent: QWidget | None = None) -> None:
-        super().__init__(f"{layer}  ·  {operator.title}", parent)
+        super().__init__(f"{layer}  ·  {tr_data(operator.title)}", parent)
         self.setObjectName(f"analysis.options.{layer}")
         self.setAccessibleName(tr("Options of {layer}", layer=layer))
         self._document = document
@@ -104,24 +104,24 @@ class LayerOptions(QGroupBox):
         widget, show = make(option)
         parameter = self._operator.parameter(option.param)
         if parameter is not None:
-            widget.setToolTip(parameter.info.doc)
+            widget.setToolTip(tr_data(parameter.info.doc))
         self._rows.append(_Row(option, widget, show))
         if option.kind in ("bool", "button"):
             self._form.addRow("", widget)
         elif option.kind == "label" and parameter is None:
             self._form.addRow(widget)
         else:
-            label = QLabel(option.label)
+            label = QLabel(tr_data(option.label))
             label.setBuddy(widget)
             self._form.addRow(label, widget)
 
     def _named(self, widget: W, option: Option) -> W:
         widget.setObjectName(f"analysis.{self._layer}.{option.param}")
-        widget.setAccessibleName(tr("{label} of {layer}", label=option.label, layer=self._layer))
+        widget.setAccessibleName(tr("{label} of {layer}", label=tr_data(option.label), layer=self._layer))
         return widget
 
     def _bool(self, option: Option) -> tuple[QWidget, Show]:
-        box = self._named(QCheckBox(option.label), option)
+        box = self._named(QCheckBox(tr_data(option.label)), option)
         box.toggled.connect(lambda on: self._write(option, on, last=True))
 
         def show(value: Value) -> None:
@@ -140,7 +140,7 @@ class LayerOptions(QGroupBox):
         step = option.step or (info.step if info is not None else None)
         name = f"analysis.{self._layer}.{option.param}"
         slider = NumberSlider(
-            name, tr("{label} of {layer}", label=option.label, layer=self._layer), low, high, step, whole=whole
+            name, tr("{label} of {layer}", label=tr_data(option.label), layer=self._layer), low, high, step, whole=whole
         )
         slider.changed.connect(lambda value: self._write(option, round(value) if whole else value))
         slider.released.connect(self._document.history.seal)
@@ -186,7 +186,7 @@ class LayerOptions(QGroupBox):
 
     def _label(self, option: Option) -> tuple[QWidget, Show]:
         """The value of a parameter, or a sentence where the option names none."""
-        label = self._named(QLabel(option.label), option)
+        label = self._named(QLabel(tr_data(option.label)), option)
         label.setWordWrap(True)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         parameter = self._operator.parameter(option.param)
@@ -199,7 +199,7 @@ class LayerOptions(QGroupBox):
 
     def _button(self, option: Option) -> tuple[QWidget, Show]:
         """A button turns a truth value over and counts a number up (another seed)."""
-        button = self._named(QPushButton(option.label), option)
+        button = self._named(QPushButton(tr_data(option.label)), option)
 
         def press() -> None:
             value = self._operator.values().get(option.param)
@@ -223,7 +223,7 @@ class LayerOptions(QGroupBox):
         try:
             parameter.check(value)
         except ParamError as error:
-            self._say(f"{option.label}: {error}")
+            self._say(f"{tr_data(option.label)}: {error}")
             return
         text = parameter.format(value)
         if self._document.graph[self._layer].params.get(option.param) == text:

@@ -21,10 +21,10 @@ from app.ui.widgets.image_view import ImageView, Split
 from app.ui.widgets.overlays import Cross
 from app.ui.widgets.render import as_channels, to_image
 from app.ui.widgets.saving import VIEWS, ask_path, write_in_thread
-from app.ui.widgets.texts import mark, tr, tr_data
 from designer.files.formats import FormatTable
 from designer.graph.types import Size3D
 from designer.runtime.images import TENSORS
+from designer.texts import mark, tr, tr_data
 from designer.units import number, percent
 
 EMPTY = mark("The network's output stands here. Launch Analysis runs it.")

@@ -11,7 +11,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from app.engine.protocol import RunStep
 from app.ui.analysis.layer_infos import LayerInfo
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 from designer.units import binary, number
 
 __all__ = ["HEAT", "LAYER", "LayerInfo", "OverviewModel"]

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
 
 from analysis_layers.recipe import NAMES, RecipeError, parse
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 class RecipeEdit(QLineEdit):

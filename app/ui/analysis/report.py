@@ -17,8 +17,8 @@ from app.ui.engine.provenance import provenance_of
 from app.ui.engine.quality import qualities
 from app.ui.widgets.background import Background
 from app.ui.widgets.saving import ask_path, png_of, write_in_thread
-from app.ui.widgets.texts import tr
 from designer.operators.api import Operator, Role
+from designer.texts import tr, tr_data
 
 
 def seen_in(context: Context, window: QWidget | None = None) -> Seen:
@@ -29,7 +29,7 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
     for layer in document.graph:
         operator = document.inference.read(layer.name).operator
         if isinstance(operator, Operator) and operator.role is Role.ANALYSIS:
-            options.append((layer.name, operator.title, operator.summary() or _texts(layer.params)))
+            options.append((layer.name, tr_data(operator.title), operator.summary() or _texts(layer.params)))
     files = {
         layer: str(path) for layer in analysis.inputs.layers() if (path := analysis.inputs.path(layer)) is not None
     }

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QSlider, QToolB
 from app.ui.engine.playback import Playback, Track
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 SPEEDS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 

@@ -11,9 +11,9 @@ from app.ui.document.template_view import Step
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
+from designer.texts import tr
 
 LONGEST = 32  # characters of one part
 

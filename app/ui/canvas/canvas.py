@@ -24,7 +24,6 @@ from app.ui.canvas.renaming import ask_name, ask_title
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
-from app.ui.widgets.texts import tr
 from designer.graph import commands, frames
 from designer.graph.arrangement import GAP as NODE_GAP
 from designer.graph.arrangement import NODE_WIDTH, Position, around, on_grid
@@ -36,6 +35,7 @@ from designer.graph.template import INSTANCE, Template, would_recur
 from designer.graph.template_commands import paste_with_templates
 from designer.operators.default_layers import default_layer
 from designer.operators.links import is_variadic, network_ends
+from designer.texts import tr
 
 OPENING_ZOOM = 0.25  # a document that is larger opens at its top left corner; names can be read at this scale
 

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QWidget
 from app.ui.canvas.node_look import input_ports, output_ports
 from app.ui.document.document import Document
 from app.ui.widgets.search_popup import Found, SearchPopup
-from app.ui.widgets.texts import tr
 from designer.graph.model import Source
 from designer.operators import links
 from designer.operators.registry import Read
+from designer.texts import tr
 
 SHOWN = 60  # ports that are looked at for one text
 

@@ -12,10 +12,10 @@ from app.ui.document.template_view import Step
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.search_popup import Found, SearchPopup
-from app.ui.widgets.texts import tr
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.registry import Registry
+from designer.texts import tr, tr_data
 
 SHOWN = 200  # lines of the list
 
@@ -39,7 +39,7 @@ def _matches(
         if layer.activation is not None:
             params.append(f"activation={layer.activation.type}")
         shapes = [shape_text(tensor).replace(" ", "") for tensor in (state.outputs or ())] if state is not None else []
-        title = cls.title if cls is not None else layer.type
+        title = tr_data(cls.title) if cls is not None else layer.type
         texts = [layer.name, layer.type, title, *params, *shapes]
         hits = [next((t for t in texts if word in t.casefold()), None) for word in words]
         if None not in hits:

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.ui.canvas.metrics import PAD, fonts
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import tr
 from designer.graph.model import Frame
+from designer.texts import tr
 
 TINT = 36  # of 255
 EDGE = 6.0  # pixels in which an edge is hit

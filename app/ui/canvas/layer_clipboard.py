@@ -8,12 +8,12 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
-from app.ui.widgets.texts import tr
 from designer.files.snippets import holds_layers, model_text
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
 from designer.graph.template import INSTANCE, PARAMETER, closure
+from designer.texts import tr
 
 
 def copy(graph: Graph, names: Iterable[str]) -> None:

@@ -17,7 +17,6 @@ from app.ui.canvas.projection import Projection
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
-from app.ui.widgets.texts import tr
 from designer.graph import commands, routes
 from designer.graph.arrangement import on_grid
 from designer.graph.diagnostics import errors
@@ -25,6 +24,7 @@ from designer.graph.edits import Edit
 from designer.graph.model import Layer, Source
 from designer.operators import links
 from designer.operators.api import Operator
+from designer.texts import tr
 
 SLICE_MS = 6  # for which ports are checked at a time
 Connect = Callable[[Layer], Edit]  # how a new layer joins the network

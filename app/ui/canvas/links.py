@@ -16,8 +16,8 @@ from app.ui.canvas.node_look import NodeLook, PortLook
 from app.ui.canvas.obstacles import ramp_of
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import tr
 from designer.graph.types import DataType
+from designer.texts import tr
 
 READABLE = 0.6  # below this scale no shapes are written on links
 HIT = 6.0  # half the width in which a link is hit, in canvas units

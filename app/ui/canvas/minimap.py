@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from app.ui.canvas.far_view import FarView
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 WIDTH, HEIGHT = 200, 128
 EDGE = 12  # from the corner of the canvas

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.ui.widgets.texts import tr, trn
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.live_cost import layer_work
 from designer.operators.registry import Read
+from designer.texts import tr, trn
 from designer.units import MODELLED_SIGN, binary, short_count, si
 
 SHAPES, PARAMETERS, FLOPS, MEMORY = "shapes", "parameters", "flops", "memory"

@@ -10,7 +10,6 @@ from typing import cast
 from app.ui.canvas import node_figures
 from app.ui.document.document import Document
 from app.ui.widgets.message import SPOKEN
-from app.ui.widgets.texts import tr, tr_data, trn
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
@@ -18,6 +17,7 @@ from designer.graph.template import INSTANCE, PARAMETER
 from designer.graph.types import TensorType
 from designer.operators.api import Category, Operator, Port
 from designer.operators.registry import Read
+from designer.texts import tr, tr_data, trn
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
     problem = _problem(state)
     return NodeLook(
         name=name,
-        title=cls.title if cls is not None else tr("unknown: {type}", type=layer.type),
+        title=tr_data(cls.title) if cls is not None else tr("unknown: {type}", type=layer.type),
         category=cls.category if cls is not None else None,
         summary=_summary(layer, operator) + _times(document, layer),
         activation=layer.activation.type if layer.activation is not None else "",
@@ -149,7 +149,7 @@ def _port_tip(port: Port, number: int | None = None) -> str:
     if port.optional:
         parts.append("optional")
     text = ", ".join(parts)
-    return f"{text}: {port.doc}" if port.doc else text
+    return f"{text}: {tr_data(port.doc)}" if port.doc else text
 
 
 def _summary(layer: Layer, operator: Operator | None) -> str:
@@ -178,7 +178,7 @@ def _problem(state: LayerState) -> str:
 
 
 def _tip(document: Document, layer: Layer, cls: type[Operator] | None, state: LayerState, figures: str) -> str:
-    lines = [f"<b>{escape(layer.name)}</b> - {escape(cls.title if cls is not None else layer.type)}"]
+    lines = [f"<b>{escape(layer.name)}</b> - {escape(tr_data(cls.title) if cls is not None else layer.type)}"]
     if cls is not None and _first_line(cls):
         lines.append(escape(_first_line(cls)))
     if layer.bypassed:
@@ -201,7 +201,7 @@ def _tip(document: Document, layer: Layer, cls: type[Operator] | None, state: La
 
 
 def _first_line(cls: type[Operator]) -> str:
-    return (cls.__doc__ or "").strip().partition("\n")[0]
+    return tr_data(cls.help()).partition("\n")[0]
 
 
 def _finding(finding: Diagnostic) -> str:

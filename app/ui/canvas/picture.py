@@ -20,10 +20,10 @@ from app.ui.canvas.projection import Projection
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 Page = Literal["drawing", "A4", "A3", "Letter"]
 MARGIN = 32.0  # canvas units round the network

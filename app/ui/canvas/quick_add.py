@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QWidget
 from app.ui.widgets import theme
 from app.ui.widgets.operator_search import search
 from app.ui.widgets.search_popup import Found, SearchPopup
-from app.ui.widgets.texts import tr
 from designer.operators.api import Operator
 from designer.operators.default_layers import INSTANCE_OF
 from designer.operators.registry import Registry
+from designer.texts import tr, tr_data
 
 RECENT = 8
 
@@ -55,8 +55,8 @@ class QuickAdd(SearchPopup):
         activations = sorted(self._registry.activations.values(), key=lambda cls: cls.type)
         for cls in search([*self._registry, *activations], text, self._recent):
             if self._accepts(cls):
-                tip = cls.help().partition("\n")[0]
-                yield Found(cls.type, cls.title, "", tip, theme.category_icon(cls.category))
+                tip = tr_data(cls.help()).partition("\n")[0]
+                yield Found(cls.type, tr_data(cls.title), "", tip, theme.category_icon(cls.category))
 
     def _remember(self, name: str) -> None:
         self._recent = [name, *(r for r in self._recent if r != name)][:RECENT]

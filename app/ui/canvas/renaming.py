@@ -8,8 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QInputDialog, QLineEdit, QWidget
 
 from app.ui.widgets.findings import without_icons
-from app.ui.widgets.texts import tr
 from designer.graph.model import Frame
+from designer.texts import tr
 
 
 def ask_name(parent: QWidget, layer: str, given: Callable[[str], None]) -> None:

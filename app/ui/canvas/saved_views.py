@@ -15,9 +15,9 @@ from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.view import EXTENT, ZOOM_MAX, ZOOM_MIN
 from app.ui.document.template_view import Step
 from app.ui.engine.context import Context
-from app.ui.widgets.texts import tr
 from designer.graph.graph import Graph
 from designer.graph.template import INSTANCE, PARAMETER
+from designer.texts import tr
 
 _TEXT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,3}(?:\.\d{1,6})?)(?:,(.+))?\Z", re.DOTALL)
 

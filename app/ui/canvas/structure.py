@@ -11,7 +11,6 @@ from app.ui.canvas.breadcrumb import Breadcrumb
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
-from app.ui.widgets.texts import tr
 from designer.graph import frames, template_commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
@@ -19,6 +18,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, check_template_name
 from designer.operators.links import network_ends
+from designer.texts import tr
 
 
 class Structure:

@@ -11,9 +11,9 @@ from app.ui.widgets.findings import without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import sentence
-from app.ui.widgets.texts import tr
 from designer.graph.graph import Graph
 from designer.graph.template import check_template_name
+from designer.texts import tr
 
 
 class TemplateNameDialog(GrowingDialog):

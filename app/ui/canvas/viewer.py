@@ -28,7 +28,7 @@ from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.view import EXTENT, CanvasView
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 OPERATOR_MIME = "application/x-layerwright-operator"
 CACHE_KILOBYTES = 128 * 1024  # painted nodes are kept as pixmaps; Qt's default of 10 MiB holds about 100 nodes

@@ -21,7 +21,7 @@ from app.reports.comparison import LETTERS, ms_text, psnr_text, ssim_text
 from app.ui.compare.model import CLEAN, INPUT, SideModel, region_psnr
 from app.ui.compare.pictures import values_at
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 from designer.units import number
 
 BEST = "★ "

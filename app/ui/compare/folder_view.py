@@ -31,7 +31,7 @@ from app.ui.widgets.background import Background
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import ImageView
 from app.ui.widgets.saving import ask_path, write_in_thread
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 BEST = "★ "
 

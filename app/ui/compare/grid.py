@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.widgets.image_view import ImageView, View
 from app.ui.widgets.overlays import Overlay
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 SPACE = 4  # pixels between pictures
 

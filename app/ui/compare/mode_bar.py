@@ -21,7 +21,7 @@ from app.ui.compare.model import CLEAN, INPUT, SideModel
 from app.ui.compare.pictures import Mode, Pictures
 from app.ui.widgets import theme
 from app.ui.widgets.slider import NumberSlider
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 RATES = (0.5, 3.0)  # changes a second; not more, so that nobody is put at risk
 

@@ -30,10 +30,10 @@ from app.ui.compare.variants import Variant, VariantChoice, make_variant
 from app.ui.widgets.background import Background
 from app.ui.widgets.render import Pixels, picture_pixels
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import DiagnosticError
 from designer.operators.registry import Registry
 from designer.runtime.provenance import Provenance, run_provenance
+from designer.texts import tr
 from designer.units import digits
 
 if TYPE_CHECKING:

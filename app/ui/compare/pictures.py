@@ -18,7 +18,7 @@ from app.ui.compare.sectors import SectorView
 from app.ui.widgets.image_view import ImageView, View
 from app.ui.widgets.overlays import Box, Cross, Label, Overlay
 from app.ui.widgets.render import Pixels, to_image
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 REGION_SHARE = 3  # a region that is jumped to has this many times its side around it
 

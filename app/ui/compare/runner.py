@@ -21,9 +21,9 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.background import Background
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.runtime.shared import Handle
+from designer.texts import tr
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ from app.ui.engine.inputs import photographs, title_of
 from app.ui.widgets import theme
 from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.slider import NumberSlider
-from app.ui.widgets.texts import tr
 from designer.files.document import DOCUMENTS
 from designer.runtime.images import IMAGES
+from designer.texts import tr
 
 KINDS = ("", "gaussian", "uniform", "salt_and_pepper", "poisson", "speckle", "jpeg", "blur")
 _LEAST = 2

@@ -17,8 +17,8 @@ from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.run_choices import Choice
-from app.ui.widgets.texts import tr
 from designer.files.settings import DEFAULT_ENGINE
+from designer.texts import tr
 
 FILE = "file"
 

@@ -9,7 +9,6 @@ from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
 from app.ui.engine.requests import open_request
-from app.ui.widgets.texts import tr
 from designer.files.document import read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
@@ -21,6 +20,7 @@ from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.provenance import digest_of
+from designer.texts import tr
 
 RANDOM = "random"  # as `weights` of a choice: seeded random numbers
 

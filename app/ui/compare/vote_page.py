@@ -14,7 +14,7 @@ from app.reports.votes import EQUAL, LEFT, RIGHT, Trial, Vote
 from app.ui.compare.grid import PictureGrid
 from app.ui.widgets.overlays import Label
 from app.ui.widgets.render import Pixels, to_image
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 class VotePage(QWidget):

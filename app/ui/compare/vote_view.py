@@ -29,8 +29,8 @@ from app.ui.compare.model import SideModel
 from app.ui.widgets import theme
 from app.ui.widgets.render import Pixels
 from app.ui.widgets.saving import ask_path, tell
-from app.ui.widgets.texts import tr
 from designer.runtime.provenance import Provenance
+from designer.texts import tr
 
 SQUARE = 256
 SEEDS = 2**31

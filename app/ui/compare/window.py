@@ -40,10 +40,10 @@ from app.ui.engine.inputs import default_picture, layers_of
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.saving import ask_path, png_of, write_in_thread
-from app.ui.widgets.texts import tr
 from designer.files.settings import PATTERN
 from designer.operators.api import Role
 from designer.runtime.images import IMAGES
+from designer.texts import tr
 
 SETUP_WIDTH = 300
 FIGURES_HEIGHT = 210

@@ -24,12 +24,12 @@ from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.sentences import finding_text
-from app.ui.widgets.texts import mark, tr, tr_data, trn
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
+from designer.texts import mark, tr, tr_data, trn
 
 _NO_DOCUMENT = mark("Open or create a network: its PyTorch code is written here while you edit.")
 _NO_LAYERS = mark("Add layers from the palette: their PyTorch code is written here.")

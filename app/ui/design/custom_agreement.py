@@ -14,10 +14,10 @@ from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
-from app.ui.widgets.texts import tr
 from designer.files.agreements import agree, not_agreed
 from designer.graph.diagnostics import DiagnosticError
 from designer.operators.code_text import visible
+from designer.texts import tr
 
 
 class AgreeDialog(GrowingDialog):

@@ -29,10 +29,10 @@ from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import mark, tr, tr_data
 from designer.files.document import DOCUMENTS
 from designer.graph.compare import Comparison
 from designer.graph.diagnostics import DiagnosticError
+from designer.texts import mark, tr, tr_data
 
 LAYER = Qt.ItemDataRole.UserRole
 MARKS: dict[str, theme.RoleName] = {"+": "positive", "−": "negative", "~": "warning", "=": "info", "→": "muted"}

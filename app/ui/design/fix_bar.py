@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
-from app.ui.widgets.texts import tr
 from designer.operators.fixes import Fix
+from designer.texts import tr
 
 LONGEST = 440  # pixels of a button
 

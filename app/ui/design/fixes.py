@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QMenu
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import Steps, finish
 from designer.operators.fixes import Fix, Trial, finding_fixes
+from designer.texts import tr
 
 SLICE_MS = 30  # of trying fixes at a time
 

@@ -37,7 +37,6 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import MIXED
 from app.ui.widgets.param_section import ParamSection, tool_button
-from app.ui.widgets.texts import mark, tr, tr_data, trn
 from designer.graph import commands
 from designer.graph.commands import rename_layer, set_activation
 from designer.graph.edits import ChangeSet, Edit
@@ -45,6 +44,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, check_layer_name
 from designer.graph.template import INSTANCE
 from designer.operators.params import Parameter
+from designer.texts import mark, tr, tr_data, trn
 
 _NO_SELECTION = mark("Select a layer on the canvas to edit its parameters here.")
 _NO_DOCUMENT = mark("Open or create a network: the parameters of the selected layer stand here.")
@@ -136,8 +136,8 @@ class ParametersPanel(QWidget):
         self._activation.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._activation.addItem("none", "")
         for cls in sorted(self._context.registry.activations.values(), key=lambda c: c.title.casefold()):
-            self._activation.addItem(cls.title, cls.type)
-            self._activation.setItemData(self._activation.count() - 1, cls.help(), Qt.ItemDataRole.ToolTipRole)
+            self._activation.addItem(tr_data(cls.title), cls.type)
+            self._activation.setItemData(self._activation.count() - 1, tr_data(cls.help()), Qt.ItemDataRole.ToolTipRole)
         self._activation.activated.connect(lambda _index: self._choose_activation())
         self._activation_box = QVBoxLayout()
         self._facts = LayerFacts("parameters.facts")
@@ -295,14 +295,14 @@ class ParametersPanel(QWidget):
         one = len(layers) == 1
         types = {layer.type for layer in layers}
         cls = self._context.registry.get(layers[0].type) if len(types) == 1 else None
-        title = cls.title if cls is not None else layers[0].type if len(types) == 1 else ""
+        title = tr_data(cls.title) if cls is not None else layers[0].type if len(types) == 1 else ""
         self._heading.setText(
             title if one else f"{trn('{count} layer', '{count} layers', len(layers))}{f': {title}' if title else ''}"
         )
         pixmap = theme.category_icon(cls.category) if cls is not None else theme.icon("layers-outline", "muted")
         self._mark.setPixmap(pixmap.pixmap(16, 16))
         self._help.setVisible(cls is not None)
-        self._doc.setText(cls.help() if cls is not None else "")
+        self._doc.setText(tr_data(cls.help()) if cls is not None else "")
         self._doc.setVisible(cls is not None and self._help.isChecked())
         self._name_label.setVisible(one)
         self._name.setVisible(one)

@@ -12,13 +12,13 @@ from app.ui.document.document import Document
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
-from app.ui.widgets.texts import mark, tr, tr_data, trn
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.api import Operator
 from designer.operators.live_cost import LiveCost
 from designer.operators.registry import Read
+from designer.texts import mark, tr, tr_data, trn
 from designer.units import MODELLED_SIGN, binary, count, si
 
 UNKNOWN = mark("unknown")

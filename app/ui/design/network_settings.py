@@ -30,10 +30,10 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import mark, tr, tr_data
 from app.ui.widgets.typed_path import typed_path
 from designer.files.settings import MAX_ITERATIONS, MAX_SEED, MAX_THREADS
 from designer.files.weights import WEIGHTS
+from designer.texts import mark, tr, tr_data
 
 _NO_DOCUMENT = mark("Open or create a network: choose here how it runs and with which weights.")
 

@@ -23,12 +23,12 @@ from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.operator_search import search
-from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.template import INSTANCE, would_recur
 from designer.graph.template_commands import remove_template
 from designer.operators.api import Category, Operator
 from designer.operators.default_layers import INSTANCE_OF
+from designer.texts import tr, tr_data
 
 MIME_TYPE = "application/x-layerwright-operator"
 _TYPE_ROLE = Qt.ItemDataRole.UserRole
@@ -84,7 +84,7 @@ class PalettePanel(QWidget):
         self._search.below = self._tree
         metrics = self._tree.fontMetrics()
         self._row = QSize(0, max(16, metrics.height()) + 4)
-        widest = max((metrics.horizontalAdvance(cls.title) for cls in context.registry), default=0)
+        widest = max((metrics.horizontalAdvance(tr_data(cls.title)) for cls in context.registry), default=0)
         beside = 2 * self._tree.indentation() + self._tree.verticalScrollBar().sizeHint().width() + 32
         self._tree.setMinimumWidth(min(widest + beside, 320))  # no name is cut
         self._tree.itemActivated.connect(self._activate)
@@ -163,9 +163,11 @@ class PalettePanel(QWidget):
             if recent:
                 self._group(tr("Recent"), recent)
             for category in Category:
-                members = sorted((c for c in found if c.category is category), key=lambda c: c.title.casefold())
+                members = sorted(
+                    (c for c in found if c.category is category), key=lambda c: tr_data(c.title).casefold()
+                )
                 if members:
-                    self._group(category.value, members, category)
+                    self._group(tr_data(category.value), members, category)
             self._empty.show_text(tr("No operators are installed. Reinstall the program to get its library back."))
         self._stack.setCurrentWidget(self._tree if found or templates else self._empty)
 
@@ -271,11 +273,11 @@ class _SearchField(QLineEdit):
 
 
 def _item(cls: type[Operator], size: QSize) -> QTreeWidgetItem:
-    item = QTreeWidgetItem([cls.title])
+    item = QTreeWidgetItem([tr_data(cls.title)])
     item.setSizeHint(0, size)
     item.setIcon(0, theme.category_icon(cls.category))
     item.setData(0, _TYPE_ROLE, cls.type)
-    item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{cls.title}, {cls.category.value}")
+    item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{tr_data(cls.title)}, {tr_data(cls.category.value)}")
     item.setToolTip(0, tooltip(cls))
     item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsDragEnabled)
     return item
@@ -283,5 +285,5 @@ def _item(cls: type[Operator], size: QSize) -> QTreeWidgetItem:
 
 def tooltip(cls: type[Operator]) -> str:
     """Title, type and description as rich text."""
-    paragraphs = "".join(f"<p>{html.escape(part)}</p>" for part in cls.help().split("\n\n") if part)
-    return f"<b>{html.escape(cls.title)}</b> <code>{html.escape(cls.type)}</code>{paragraphs}"
+    paragraphs = "".join(f"<p>{html.escape(part)}</p>" for part in tr_data(cls.help()).split("\n\n") if part)
+    return f"<b>{html.escape(tr_data(cls.title))}</b> <code>{html.escape(cls.type)}</code>{paragraphs}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QTableWidget, QTableWidgetItem, QWidget
 
-from app.ui.widgets.texts import tr
 from designer.graph.model import Layer
+from designer.texts import tr
 
 
 class RawParams(QTableWidget):

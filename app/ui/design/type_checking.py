@@ -41,9 +41,9 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import ICONS
 from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.sentences import sentence
-from app.ui.widgets.texts import mark, tr, tr_data, trn
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.fixes import Fix
+from designer.texts import mark, tr, tr_data, trn
 
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = (mark("Severity"), mark("Layer"), mark("Where"), mark("Problem"), mark("What to do"))

@@ -13,11 +13,11 @@ from app.ui.widgets import theme
 from app.ui.widgets.background import Background
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
-from app.ui.widgets.texts import mark, tr, tr_data
 from designer.files.weight_report import shape_text
 from designer.files.weights import WEIGHTS, WeightReport, WeightStatus, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import Inference
+from designer.texts import mark, tr, tr_data
 
 _PAUSE_MS = 300
 _WORDS = {

@@ -10,11 +10,11 @@ from shiboken6 import isValid
 
 from app.ui.document.document import Document
 from app.ui.document.template_view import TemplateView
-from app.ui.widgets.texts import tr
 from designer.graph.compare import Comparison, compare
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
+from designer.texts import tr
 
 REST = 30  # ms after an edit
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.ui.widgets.texts import tr
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -22,6 +21,7 @@ from designer.graph.inference import Inference
 from designer.graph.template import INSTANCE, PARAMETER
 from designer.operators.registry import Registry
 from designer.operators.training_branch import missing_output, training_branch
+from designer.texts import tr
 
 
 class Document(QObject):

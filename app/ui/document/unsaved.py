@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.ui.widgets.findings import without_icons
 from app.ui.widgets.growing import GrowingDialog
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 Answer = Literal["save", "discard", "cancel"]
 

@@ -23,7 +23,6 @@ from app.ui.engine.requests import OF_WEIGHT_FILES, blocked, difference, open_re
 from app.ui.engine.result import AnalysisResult, Phase, result_of
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import tr
 from designer.files.document import write_document
 from designer.files.settings import Settings
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -31,6 +30,7 @@ from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.operators.references import Restoration, restorations
+from designer.texts import tr
 
 DIM_AFTER = 100  # ms without a fresh result after which the old one is shown dimmed
 DIRECT = Qt.FindChildOption.FindDirectChildrenOnly

@@ -44,9 +44,9 @@ from app.engine.protocol import (
 from app.process import module_command
 from app.ui.engine.call import EngineCall, Findings
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import mark, tr, tr_data
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.runtime.shared import Handle, SharedFolder
+from designer.texts import mark, tr, tr_data
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

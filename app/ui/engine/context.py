@@ -11,12 +11,12 @@ from PySide6.QtCore import QObject, Signal
 from app.ui.document.comparison import DocumentComparison
 from app.ui.document.document import Document
 from app.ui.document.template_view import Step, TemplateView
-from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Layer
 from designer.graph.template import INSTANCE, PARAMETER, enclosing
 from designer.operators.registry import Registry
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from app.ui.engine.client import EngineClient

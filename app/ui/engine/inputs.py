@@ -12,7 +12,6 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage
 
 from app.ui.widgets.render import picture_pixels, to_image
-from app.ui.widgets.texts import tr
 from designer.files.settings import CAMERA, PATTERN
 from designer.graph.graph import Graph
 from designer.operators.api import Role
@@ -20,6 +19,7 @@ from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
 from designer.runtime.images import IMAGES
 from designer.runtime.patterns import make_pattern
+from designer.texts import tr
 
 THUMBNAIL = QSize(96, 72)
 Pixels = NDArray[np.uint8]

@@ -24,9 +24,9 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.network_inputs import NetworkInputs
 from app.ui.engine.result import AnalysisResult, Phase
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.sources import kind_of, playlist
+from designer.texts import tr
 
 MOVING = ("folder", "video", "camera")
 FOLDER_FPS = 2.0  # pictures a second of a folder that is played

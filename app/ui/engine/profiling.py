@@ -17,10 +17,10 @@ from app.ui.engine.context import Context
 from app.ui.engine.requests import open_request
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import tr
 from designer.files.document import write_document
 from designer.graph.diagnostics import DiagnosticError, Severity, errors
 from designer.profiling.report import Record, load_records, save_records
+from designer.texts import tr
 
 DEFAULT_ITERATIONS = 10
 

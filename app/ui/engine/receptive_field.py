@@ -9,7 +9,7 @@ from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.call import Findings
 from app.ui.engine.latest_call import LatestCall
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom; the last two are outside
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
-from app.ui.widgets.texts import tr
 from designer.files.agreements import agreed
 from designer.files.settings import Settings
 from designer.graph.diagnostics import Diagnostic, errors
 from designer.graph.model import Source
 from designer.operators.api import Role
+from designer.texts import tr
 
 _OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "tile", "weights", "random_seed")
 OF_WEIGHT_FILES = ("cannot-read", "unknown-format", "wrong-shape", "bad-torch-data", "too-large")  # codes of `open`

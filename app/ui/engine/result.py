@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.protocol import RunReply, RunStep
-from app.ui.widgets.texts import tr
 from designer.runtime.shared import Handle
+from designer.texts import tr
 from designer.units import digits, duration
 
 Array = NDArray[np.float32]

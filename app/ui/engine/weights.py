@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.engine.protocol import OpenReply
-from app.ui.widgets.texts import tr, trn
 from designer.files.weights import WeightStatus
+from designer.texts import tr, trn
 
 NAMED = 3  # layers that the sentence names
 _LACKING = (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE)

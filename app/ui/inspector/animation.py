@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtGui import QImage
 
-from app.ui.widgets.texts import tr
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from PIL.Image import Image

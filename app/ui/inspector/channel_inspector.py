@@ -34,10 +34,10 @@ from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.features import FeatureView
 from app.ui.widgets.render import Floats
-from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
 from designer.runtime.provenance import Provenance
+from designer.texts import tr
 from designer.units import dims_text, number
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ui.widgets.render import Floats
-from app.ui.widgets.texts import mark, tr, tr_data
+from designer.texts import mark, tr, tr_data
 from designer.units import number, percent
 
 BINS = 64

@@ -12,7 +12,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.render import PALETTES
 from app.ui.widgets.slider import NumberSlider
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 GAINS = (1e-3, 1e5)  # of the slider
 LIMITS = (1e-9, 1e12)

@@ -13,7 +13,7 @@ from app.ui.inspector.look import Fit, Look, pixels
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import ImageView
 from app.ui.widgets.render import Floats, to_image
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 class EnlargedPage(QWidget):

@@ -22,11 +22,11 @@ from app.ui.widgets.background import Background
 from app.ui.widgets.export_button import ExportButton
 from app.ui.widgets.render import Floats, block_mean, to_image
 from app.ui.widgets.saving import VIEWS, ask_path
-from app.ui.widgets.texts import tr
 from designer.files.formats import FormatTable
 from designer.files.tables import CSV
 from designer.runtime.images import TENSORS
 from designer.runtime.provenance import Provenance, texts_of
+from designer.texts import tr
 
 RECORDED = 1 << 28  # bytes of recorded runs; the oldest go first
 LARGEST = 1 << 26  # values of all channels that are animated at their full size

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.inspector.channel_statistics import BINS, ChannelStatistics
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 from designer.units import number
 
 

@@ -13,7 +13,7 @@ from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import ImageView
 from app.ui.widgets.overlays import Box, Cross, Overlay
 from app.ui.widgets.render import as_channels, picture_pixels, to_image
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 class InputPane(QWidget):

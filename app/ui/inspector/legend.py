@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.ui.inspector.look import Look, value_at
 from app.ui.widgets import theme
 from app.ui.widgets.render import palette, to_image
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 from designer.units import number
 
 BAR = 12  # pixels of height

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.ui.inspector.subject import Kind
 from app.ui.widgets.render import Floats
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 SMALLEST = 12  # pixels of a part that is cut out
 IN_A_ROW = 4  # kernels of a filter that stand beside each other before there are rows

@@ -22,7 +22,7 @@ from app.ui.inspector.subject import At, Kind
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.overlays import Cross
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 from designer.units import number
 
 TOLD = 6000  # ms that a message stands where values are told else

@@ -15,8 +15,8 @@ from app.ui.engine.call import Findings
 from app.ui.engine.latest_call import LatestCall
 from app.ui.engine.result import Phase
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import tr
 from designer.graph.model import Source
+from designer.texts import tr
 from designer.units import dims_text
 
 REST = 200  # ms without a new result after which a gradient is asked for: it costs more than a run

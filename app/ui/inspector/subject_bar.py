@@ -13,8 +13,8 @@ from app.ui.inspector.order import Order
 from app.ui.inspector.subject import Kind
 from app.ui.widgets import theme
 from app.ui.widgets.export_button import ExportButton
-from app.ui.widgets.texts import tr
 from designer.operators.api import Operator
+from designer.texts import tr
 
 
 class SubjectBar(QWidget):

@@ -11,10 +11,10 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QWidget
 
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr, tr_data
 from app.ui.widgets.theme import RoleName
 from designer.profiling.figures import Figure, Origin, text
 from designer.profiling.report import UTILISATION
+from designer.texts import tr, tr_data
 
 HEIGHT = 0.36
 HATCH = {Origin.MEASURED: "", Origin.MODELLED: "////"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.ui.widgets.texts import mark, tr, tr_data
 from designer.profiling.figures import Figure, Origin
 from designer.profiling.report import UTILISATION, Group
+from designer.texts import mark, tr, tr_data
 from designer.units import MODELLED_SIGN, UNAVAILABLE_SIGN, digits
 
 

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.ui.engine.profiling import Entry, ProfilingController
 from app.ui.widgets.file_dialogs import format_filter, open_filter, save_filter
-from app.ui.widgets.texts import tr
 from designer.profiling.report import RECORDS
+from designer.texts import tr
 
 
 def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:

@@ -26,10 +26,10 @@ from app.ui.profile.heat import HeatDelegate
 from app.ui.profile.table_model import OperatorModel, OperatorProxy
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
-from app.ui.widgets.texts import tr, trn
 from designer.graph.template import enclosing
 from designer.profiling.figures import text
 from designer.profiling.report import Group
+from designer.texts import tr, trn
 from designer.units import quantity
 
 WIDEST = 220  # px of a text column at the first show

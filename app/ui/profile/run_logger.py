@@ -29,10 +29,10 @@ from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import Message
 from app.ui.widgets.notice import Notice
-from app.ui.widgets.texts import tr
 from designer.files.settings import MAX_ITERATIONS
 from designer.profiling.figures import text
 from designer.profiling.report import Record
+from designer.texts import tr
 from designer.units import quantity
 
 

@@ -11,8 +11,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from app.ui.engine.profiling import Entry
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import mark, tr, tr_data
 from designer.profiling.report import Record
+from designer.texts import mark, tr, tr_data
 from designer.units import UNAVAILABLE_SIGN, digits
 
 Index = QModelIndex | QPersistentModelIndex

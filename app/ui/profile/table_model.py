@@ -8,8 +8,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from app.ui.profile.columns import COLUMNS, explained, shown
 from app.ui.widgets import theme
-from app.ui.widgets.texts import tr, tr_data
 from designer.profiling.report import Group, Record
+from designer.texts import tr, tr_data
 
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole

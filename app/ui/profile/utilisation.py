@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QLabel, QScrollArea, QSplitter, QStackedWidget, QV
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.widgets.empty_state import EmptyState
-from app.ui.widgets.texts import tr, tr_data, trn
 from designer.graph.template import enclosing
 from designer.profiling.assemble import mean_utilisation
 from designer.profiling.figures import Figure, text
 from designer.profiling.report import UTILISATION, Group, Record
+from designer.texts import tr, tr_data, trn
 
 if TYPE_CHECKING:
     from app.ui.profile.chart import UtilisationChart

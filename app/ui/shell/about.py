@@ -8,7 +8,7 @@ from importlib import metadata
 from PySide6.QtCore import Qt, qVersion
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 def show_about(parent: QWidget) -> None:

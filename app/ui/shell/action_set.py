@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from app.ui.shell.shortcuts import Shortcuts, changes
 from app.ui.widgets import theme
 from app.ui.widgets.action import Action, ActionGroup, State
-from app.ui.widgets.texts import tr, tr_data
+from designer.texts import tr, tr_data
 
 
 class Actions(QObject):

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.shell.action_set import Actions
 from app.ui.widgets.search_popup import Found, SearchPopup
-from app.ui.widgets.texts import tr, tr_data
+from designer.texts import tr, tr_data
 
 
 class CommandPalette(SearchPopup):

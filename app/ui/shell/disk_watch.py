@@ -17,9 +17,9 @@ from app.ui.shell.files import Files
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets.findings import show_findings
 from app.ui.widgets.notice_bar import Choice, NoticeBar
-from app.ui.widgets.texts import tr
 from designer.files.document import read_document
 from designer.graph.compare import edit_between
+from designer.texts import tr
 
 REST = 150  # ms after which the files are looked at: programs write in several steps
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QWidget
 
 from app.ui.engine.context import Context
 from app.ui.shell.panels import DESIGN, PANELS, WORKSPACES, PanelSpec
-from app.ui.widgets.texts import tr, tr_data
+from designer.texts import tr, tr_data
 
 LAYOUT_VERSION = 1
 _AREAS = {

@@ -17,10 +17,10 @@ from app.ui.engine.context import Context
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets.file_dialogs import ask_save_path, open_filter
 from app.ui.widgets.findings import show_findings
-from app.ui.widgets.texts import tr, trn
 from designer.files.document import DOCUMENTS, read_document
 from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.graph.graph import Graph
+from designer.texts import tr, trn
 
 RECENT = 10
 CLOSED = 20  # documents that can be opened again

@@ -1,4 +1,4 @@
-"""Which language the window speaks: the person's, where there is a translation; English is the source."""
+"""The language of the window: the one chosen or the system's, where there is a translation; else English."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
-import resources
-from app.ui.widgets import texts
-
-FOLDER = Path(resources.__file__).parent / "languages"
-VARIABLE = "LAYERWRIGHT_LANGUAGE"  # such as `de` or `pt_BR`; overrules the system
+from designer import texts
+from designer.texts import FOLDER, VARIABLE
 
 
 def wanted(chosen: str, system: Sequence[str]) -> list[str]:
@@ -33,6 +30,7 @@ def apply(app: QCoreApplication, folder: Path = FOLDER) -> str:
     language = next((n for n in names if texts.file(folder, n).is_file()), "")
     if not language or not texts.use(folder, language):
         return ""
+    os.environ[VARIABLE] = language  # for the processes that the window starts
     translator = QTranslator(app)
     path = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
     if translator.load(QLocale(language), "qtbase", "_", path):  # Qt brings it for many languages, not for all

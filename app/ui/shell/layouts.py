@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QDialogButtonBox, QInputDialog, QLineEd
 from app.ui.engine.context import Context
 from app.ui.shell.docks import Arrangement, Docks
 from app.ui.widgets.findings import without_icons
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 _GROUP = "layouts"
 

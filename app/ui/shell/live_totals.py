@@ -6,9 +6,9 @@ from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
-from app.ui.widgets.texts import tr
 from designer.graph.edits import ChangeSet
 from designer.operators.live_cost import LiveCost, Total
+from designer.texts import tr
 from designer.units import MODELLED_SIGN, binary, count, short_count, si
 
 SLICE_MS = 8  # for which layers are counted at a time

@@ -18,7 +18,7 @@ from app.ui.shell.docks import Docks
 from app.ui.shell.files import Files
 from app.ui.shell.layouts import Layouts
 from app.ui.shell.tabs import Tabs
-from app.ui.widgets.texts import tr, tr_data
+from designer.texts import tr, tr_data
 
 PATH_WIDTH = 420  # pixels
 

@@ -14,8 +14,8 @@ from app.ui.document.unsaved import ask_discard
 from app.ui.engine.context import Context
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets.background import Background
-from app.ui.widgets.texts import tr
 from designer.files.recovering import Unfinished, unfinished
+from designer.texts import tr
 
 
 class Recovery(QObject):

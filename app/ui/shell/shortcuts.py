@@ -11,7 +11,7 @@ from PySide6.QtCore import QKeyCombination, QObject, QSettings, Qt, Signal
 from PySide6.QtGui import QKeySequence
 
 from app.ui.widgets.action import Action
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 Keys = tuple[str, ...]
 BARE = (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier)

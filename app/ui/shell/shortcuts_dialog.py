@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from app.ui.shell.shortcuts import PRESETS, Shortcuts, native
 from app.ui.widgets.findings import without_icons
-from app.ui.widgets.texts import tr, tr_data
+from designer.texts import tr, tr_data
 
 ID = Qt.ItemDataRole.UserRole
 

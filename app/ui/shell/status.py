@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWi
 
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import tr, trn
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.texts import tr, trn
 
 INFO_MS, WARNING_MS = 6_000, 20_000
 BUSY_AFTER = 100  # ms

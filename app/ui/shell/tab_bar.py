@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QTabBar, QToolButton, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 UNSAVED = "● "
 CLOSE_SIDE = 16

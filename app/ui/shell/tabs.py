@@ -12,7 +12,7 @@ from app.ui.document.locations import resolved
 from app.ui.document.opened import Opened
 from app.ui.engine.context import Context
 from app.ui.shell.tab_bar import TabBar
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 class Tabs(QObject):

@@ -43,10 +43,10 @@ from app.ui.shell.status import StatusBar
 from app.ui.shell.tabs import Tabs
 from app.ui.shell.view_options import ViewOptions
 from app.ui.widgets.action import DOCUMENT, LAYERS, VALID, Action, ActionGroup, Need, State
-from app.ui.widgets.texts import tr
 from designer.files.document import DOCUMENTS
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import Registry
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from app.ui.compare.window import SideWindow

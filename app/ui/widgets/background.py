@@ -10,8 +10,8 @@ from functools import lru_cache
 import shiboken6
 from PySide6.QtCore import QObject, Signal
 
-from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 
 class _Mailbox(QObject):

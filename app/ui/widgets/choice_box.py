@@ -9,7 +9,7 @@ from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QWidget
 
 from app.ui.widgets.run_choices import Choice
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 class ChoiceBox(QComboBox):

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 class ExportButton(QToolButton):

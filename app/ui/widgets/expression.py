@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
-from app.ui.widgets.texts import tr
 from designer.operators.params import format_float
+from designer.texts import tr
 
 MAX_LENGTH = 120  # characters of one sum
 MAX_POWER = 64

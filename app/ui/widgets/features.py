@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.image_view import paint_note
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 from designer.units import number
 
 TOP = 5  # largest values that are told

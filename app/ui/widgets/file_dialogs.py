@@ -7,8 +7,8 @@ from typing import Any
 
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from app.ui.widgets.texts import tr, tr_data
 from designer.files.formats import Format, FormatTable
+from designer.texts import tr, tr_data
 
 Table = FormatTable[Any, Any]
 

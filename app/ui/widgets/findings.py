@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
 from app.ui.widgets import theme
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import ICONS
-from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import Diagnostic
+from designer.texts import tr
 
 
 class FindingsDialog(GrowingDialog):

@@ -7,8 +7,8 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from app.ui.widgets import theme
-from app.ui.widgets.texts import mark, tr_data
 from app.ui.widgets.theme import RoleName
+from designer.texts import mark, tr_data
 
 ICONS = {
     "error": "close-octagon",

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QVBoxLay
 
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 
 class Notice(QFrame):

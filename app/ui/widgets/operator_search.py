@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from designer.operators.api import Operator
+from designer.texts import tr_data
 
 _NO_MATCH = 99
 
@@ -34,6 +35,6 @@ def _score(cls: type[Operator], word: str) -> int:
         return 3
     if any(word in s for s in synonyms):
         return 4
-    if word in cls.help().casefold() or word in cls.category.value.casefold():
+    if word in tr_data(cls.help()).casefold() or word in tr_data(cls.category.value).casefold():
         return 5
     return _NO_MATCH

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 from app.ui.widgets import theme
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.size_field import SizeField
-from app.ui.widgets.texts import mark, tr, tr_data
 from designer.graph.template import PARAMETER
 from designer.operators.params import Parameter
+from designer.texts import mark, tr, tr_data
 
 MIXED = mark("several values")
 ROOM = 14  # characters that a field surely has room for
@@ -44,12 +44,12 @@ class ParamEditor(QWidget):
         self._several = tr_data(MIXED)
         self._get: Callable[[], str]
         self._put: Callable[[str | None], None]
-        unit = tr(", in {unit}", unit=parameter.info.unit) if parameter.info.unit else ""
+        unit = tr(", in {unit}", unit=tr_data(parameter.info.unit)) if parameter.info.unit else ""
         self._name, self._label = name, f"{parameter.title}{unit}"
         self.inner = self._make(parameter)
         self.inner.setObjectName(name)
         self.inner.setAccessibleName(self._label)
-        self.inner.setAccessibleDescription(parameter.info.doc)
+        self.inner.setAccessibleDescription(tr_data(parameter.info.doc))
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.inner, 1)

@@ -13,8 +13,8 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import ParamEditor
 from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.size_field import SizeField
-from app.ui.widgets.texts import tr
 from designer.operators.params import ParamError, Parameter, Value
+from designer.texts import tr, tr_data
 
 
 def tool_button(name: str, icon: str, label: str, tip: str, *, checkable: bool = False) -> QToolButton:
@@ -46,7 +46,7 @@ class ParamRow(QObject):
         self._pending = ""  # what a sum comes to, until Enter
         self._drafting = False  # what is in the field stays, whatever the model says
         name = f"{prefix}.{parameter.name}"
-        unit = f" ({parameter.info.unit})" if parameter.info.unit else ""
+        unit = f" ({tr_data(parameter.info.unit)})" if parameter.info.unit else ""
         self._label = QLabel(f"{parameter.title}{unit}")
         self._label.setWordWrap(True)
         self._label.setToolTip(plain_tip(_explain(parameter)))
@@ -244,7 +244,7 @@ class ParamSection(QWidget):
 
 def _explain(parameter: Parameter) -> str:
     info = parameter.info
-    parts = [info.doc] if info.doc else []
+    parts = [tr_data(info.doc)] if info.doc else []
     if info.min is not None or info.max is not None:
         parts.append(_range(info.min, info.max))
     if info.choices:

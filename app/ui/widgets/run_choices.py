@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from app.ui.widgets.texts import mark, tr, tr_data
 from designer.runtime.api import LAYOUTS, PRECISIONS
 from designer.runtime.engine_api import EngineDescriptor
 from designer.runtime.engine_registry import default_engines
+from designer.texts import mark, tr, tr_data
 
 
 class Choice(NamedTuple):

@@ -14,10 +14,10 @@ from PySide6.QtWidgets import QWidget
 from app.ui.widgets.background import Background
 from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.sentences import placed_text
-from app.ui.widgets.texts import tr
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 
 
 def ask_path(parent: QWidget, title: str, name: str, table: FormatTable[Any, Any]) -> Path | None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QIcon, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHeaderView, QLabel, QLineEdit, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 WIDTH, HEIGHT = 320, 300
 ROOM = 48  # beside the hint: frames and margins, in pixels

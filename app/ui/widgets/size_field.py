@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from app.ui.widgets.number_field import NumberField
-from app.ui.widgets.texts import mark, tr, tr_data
+from designer.texts import mark, tr, tr_data
 
 _BETWEEN = re.compile("[x×]")
 _PARTS = (("width", mark("Width")), ("height", mark("Height")), ("channels", mark("Channels")))

@@ -7,7 +7,7 @@ import math
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QHBoxLayout, QSlider, QSpinBox, QWidget
 
-from app.ui.widgets.texts import tr
+from designer.texts import tr
 
 REST = 500  # ms without a change after which wheel and key steps count as finished
 

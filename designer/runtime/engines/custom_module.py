@@ -13,6 +13,7 @@ from designer.graph.types import TensorType
 from designer.operators.code_text import digest
 from designer.operators.torch_data import TorchSource
 from designer.operators.torch_program import Attribute, Program
+from designer.texts import tr
 
 if TYPE_CHECKING:
     import torch
@@ -154,8 +155,8 @@ def _failed(layer: str, reason: str, remedy: str, parameter: str = "source") -> 
 def _not_agreed(layer: str) -> Diagnostic:
     return Diagnostic(
         "not-agreed",
-        f"'{layer}' holds Python of its own, which runs only after you agreed to this very text",
+        tr("'{layer}' holds Python of its own, which runs only after you agreed to this very text", layer=layer),
         layer=layer,
         parameter="source",
-        remedy="read it and agree to it",
+        remedy=tr("read it and agree to it"),
     )

@@ -29,6 +29,7 @@ from designer.operators.api import (
 from designer.operators.onnx_data import OPSET
 from designer.runtime.api import Part
 from designer.runtime.network import activation_of, inputs_of, not_runnable, operator_of, type_of
+from designer.texts import tr
 from designer.units import dims_text
 
 if TYPE_CHECKING:
@@ -182,9 +183,9 @@ def _data(operator: Operator, types: Sequence[TensorType], layer: str) -> tuple[
         raise DiagnosticError(
             Diagnostic(
                 "not-in-onnx",
-                f"'{layer}' ({operator.title}) cannot be expressed in ONNX",
+                tr("'{layer}' ({title}) cannot be expressed in ONNX", layer=layer, title=operator.title),
                 layer=layer,
-                remedy="run the network with the torch engine, or export it as a PyTorch project",
+                remedy=tr("run the network with the torch engine, or export it as a PyTorch project"),
             )
         ) from None
     except ShapeError as error:
@@ -212,16 +213,22 @@ def weight(weights: Weights, key: WeightKey, shape: tuple[int, ...] | None) -> N
                 f"the weights of '{key.layer}' lack '{key.tensor}'"
                 + (f" of shape {_dims(shape)}" if shape is not None else ""),
                 layer=key.layer,
-                remedy="choose a weights folder that has it, or random weights with a seed",
+                remedy=tr("choose a weights folder that has it, or random weights with a seed"),
             )
         )
     if shape is not None and tuple(array.shape) != tuple(shape):
         raise DiagnosticError(
             Diagnostic(
                 "wrong-weight-shape",
-                f"'{key.tensor}' of '{key.layer}' has the shape {_dims(array.shape)}, the layer needs {_dims(shape)}",
+                tr(
+                    "'{tensor}' of '{layer}' has the shape {dims}, the layer needs {dims2}",
+                    tensor=key.tensor,
+                    layer=key.layer,
+                    dims=_dims(array.shape),
+                    dims2=_dims(shape),
+                ),
                 layer=key.layer,
-                remedy="choose the weights that belong to this network, or change the layer's parameters back",
+                remedy=tr("choose the weights that belong to this network, or change the layer's parameters back"),
             )
         )
     return array
@@ -298,8 +305,11 @@ def serialized(model: ModelProto) -> bytes:
         raise DiagnosticError(
             Diagnostic(
                 "model-too-large",
-                f"the network takes {size / 1e9:.1f} GB as ONNX, more than the 2.1 GB that one file can hold",
-                remedy="run it with the torch engine",
+                tr(
+                    "the network takes {size:.1f} GB as ONNX, more than the 2.1 GB that one file can hold",
+                    size=size / 1e9,
+                ),
+                remedy=tr("run it with the torch engine"),
             )
         )
     data: bytes = model.SerializeToString()

@@ -31,6 +31,7 @@ from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
 from designer.runtime.network import inputs_of, operator_of, passes_through, type_of
+from designer.texts import tr
 
 TELEMETRY = "openvino_telemetry"
 REMEDY = "choose another engine in Network Settings"
@@ -48,7 +49,7 @@ class OpenVinoEngine(Engine):
         model = build_model(self.inference, part, wanted, self.weights)
         unlike = sorted({layer_of(node.name) for node in model.graph.node if _differs(node)})
         if unlike:
-            raise DiagnosticError(_refused(name, "it ignores antialiasing when it resizes") for name in unlike)
+            raise DiagnosticError(_refused(name, tr("it ignores antialiasing when it resizes")) for name in unlike)
         _keep_reductions(model)
         properties = {**_properties(threads(self.options)), **more}
         try:

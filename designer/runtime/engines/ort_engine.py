@@ -17,6 +17,7 @@ from designer.runtime.engines.ort import runtime
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
 from designer.runtime.network import type_of
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from designer.runtime.api import Tensor
@@ -122,8 +123,8 @@ def _failed(what: str, part: Part, error: Exception, foreign: str | None = None)
         return DiagnosticError(
             Diagnostic(
                 "out-of-memory",
-                f"the memory of the machine was not enough: ONNX Runtime {what} the network",
-                remedy="use a smaller picture, capture fewer layers, or close other programs",
+                tr("the memory of the machine was not enough: ONNX Runtime {what} the network", what=what),
+                remedy=tr("use a smaller picture, capture fewer layers, or close other programs"),
             )
         )
     first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
@@ -132,8 +133,10 @@ def _failed(what: str, part: Part, error: Exception, foreign: str | None = None)
     return DiagnosticError(
         Diagnostic(
             "engine-failed",
-            f"ONNX Runtime {what} the layers {span}: {first}",
+            tr("ONNX Runtime {what} the layers {span}: {first}", what=what, span=span, first=first),
             layer=layer,
-            remedy="run the network with the torch engine" if foreign is None else f"replace or remove '{foreign}'",
+            remedy=tr("run the network with the torch engine")
+            if foreign is None
+            else tr("replace or remove '{foreign}'", foreign=foreign),
         )
     )

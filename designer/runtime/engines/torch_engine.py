@@ -28,6 +28,7 @@ from designer.runtime.engines.custom_module import make_custom
 from designer.runtime.engines.onnx_model import weight
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
+from designer.texts import tr
 
 if TYPE_CHECKING:
     import torch
@@ -134,9 +135,11 @@ class TorchCompiled:
         return DiagnosticError(
             Diagnostic(
                 "out-of-memory" if memory else "engine-failed",
-                f"torch could not run the layer '{layer}': {reason}",
+                tr("torch could not run the layer '{layer}': {reason}", layer=layer, reason=reason),
                 layer=layer,
-                remedy="use a smaller picture or a smaller network" if memory else "run the network with ONNX Runtime",
+                remedy=tr("use a smaller picture or a smaller network")
+                if memory
+                else tr("run the network with ONNX Runtime"),
             )
         )
 
@@ -206,7 +209,11 @@ def resolve(path: str) -> Any:
     first, *rest = path.split(".")
     if first != "torch" or not rest or any(not part.isidentifier() or part.startswith("_") for part in rest):
         raise DiagnosticError(
-            Diagnostic("bad-torch-data", f"'{path}' is not a public name below torch", remedy="repair the operator")
+            Diagnostic(
+                "bad-torch-data",
+                tr("'{path}' is not a public name below torch", path=path),
+                remedy=tr("repair the operator"),
+            )
         )
     found: Any = torch
     for part in rest:
@@ -216,8 +223,8 @@ def resolve(path: str) -> Any:
             raise DiagnosticError(
                 Diagnostic(
                     "bad-torch-data",
-                    f"torch {torch.__version__} has no '{path}'",
-                    remedy="install a newer torch, or repair the operator",
+                    tr("torch {version} has no '{path}'", version=torch.__version__, path=path),
+                    remedy=tr("install a newer torch, or repair the operator"),
                 )
             ) from None
     return found
@@ -258,9 +265,13 @@ def _bind(module: torch.nn.Module, program: Program, weights: Weights) -> None:
             raise DiagnosticError(
                 Diagnostic(
                     "bad-torch-data",
-                    f"the torch module of '{bound.layer}' has no tensor '{bound.key}' of the declared shape",
+                    tr(
+                        "the torch module of '{layer}' has no tensor '{key}' of the declared shape",
+                        layer=bound.layer,
+                        key=bound.key,
+                    ),
                     layer=bound.layer,
-                    remedy="repair the operator's weights() or torch()",
+                    remedy=tr("repair the operator's weights() or torch()"),
                 )
             )
         with torch.no_grad():
@@ -285,11 +296,19 @@ def _device(name: str) -> torch.device:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
         raise DiagnosticError(
-            Diagnostic("unknown-device", f"'{name}' is not a device", remedy="choose cpu, cuda or cuda:<number>")
+            Diagnostic(
+                "unknown-device",
+                tr("'{name}' is not a device", name=name),
+                remedy=tr("choose cpu, cuda or cuda:<number>"),
+            )
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise DiagnosticError(
-            Diagnostic("device-unavailable", f"torch finds no device '{name}' here", remedy="choose the device cpu")
+            Diagnostic(
+                "device-unavailable",
+                tr("torch finds no device '{name}' here", name=name),
+                remedy=tr("choose the device cpu"),
+            )
         )
     return device
 
@@ -355,7 +374,11 @@ def _method(value: TorchMethod, module: torch.nn.Module, slots: Mapping[str, int
     name = value.method
     if not name.isidentifier() or name.startswith("_"):
         raise DiagnosticError(
-            Diagnostic("bad-torch-data", f"'{name}' is not a public method of a tensor", remedy="repair the operator")
+            Diagnostic(
+                "bad-torch-data",
+                tr("'{name}' is not a public method of a tensor", name=name),
+                remedy=tr("repair the operator"),
+            )
         )
     call = _call(lambda target, *args, **kw: getattr(target, name)(*args, **kw),
                  (value.target, *value.args), value.kwargs, module, slots)  # fmt: skip

@@ -38,11 +38,10 @@ class MarkedInterpreter(Interpreter):
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         values: list[Any] = [*inputs, *[None] * (self._count - len(inputs))]
-        mark = self.mark
-        mark("")
+        self.mark("")
         for target, evaluate, release, layer in self._steps:
             values[target] = evaluate(values)
-            mark(layer)
+            self.mark(layer)
             for slot in release:
                 values[slot] = None
         return [values[slot] for slot in self._outputs]

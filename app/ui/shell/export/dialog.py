@@ -25,9 +25,9 @@ from app.ui.engine.context import Context
 from app.ui.widgets.findings import finding_text, without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message
-from app.ui.widgets.texts import tr
 from app.ui.widgets.typed_path import taken, typed_path
 from designer.graph.diagnostics import Diagnostic
+from designer.texts import tr
 
 SHOWN = 4  # problems in a message
 _last_folders: WeakKeyDictionary[Context, dict[str, Path]] = WeakKeyDictionary()  # that a window exported to, by dialog

@@ -15,9 +15,9 @@ from app.process import module_command
 from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.widgets.file_dialogs import ask_save_path
-from app.ui.widgets.texts import tr
 from app.ui.widgets.typed_path import typed_path
 from designer.graph.diagnostics import DiagnosticError
+from designer.texts import tr
 from exporters.onnx import ONNX_MODELS
 
 

@@ -13,8 +13,8 @@ from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.widgets import theme
 from app.ui.widgets.file_dialogs import ask_save_path
-from app.ui.widgets.texts import tr
 from designer.graph.diagnostics import DiagnosticError
+from designer.texts import tr
 from designer.units import count
 
 MEASURING_MS = 50  # between two looks whether the canvas has measured all layers

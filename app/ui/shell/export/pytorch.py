@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
 from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.widgets.background import Background
-from app.ui.widgets.texts import tr, trn
 from app.ui.widgets.typed_path import taken
 from designer.graph.diagnostics import Diagnostic
+from designer.texts import tr, trn
 
 
 class PyTorchExportDialog(ExportDialog):

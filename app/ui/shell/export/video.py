@@ -19,10 +19,10 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.requests import open_request
 from app.ui.shell.export.dialog import ExportDialog
-from app.ui.widgets.texts import tr, tr_data
 from designer.files.document import write_document
 from designer.runtime.images import ARRAYS
 from designer.runtime.video_writer import CODECS, part_of
+from designer.texts import tr, tr_data
 from designer.units import duration
 
 

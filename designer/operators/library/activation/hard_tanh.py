@@ -18,6 +18,7 @@ from designer.operators.api import (
     param,
     scalar,
 )
+from designer.texts import tr
 
 
 class HardTanh(Activation, type="hard_tanh", title="Hard tanh", synonyms=("hardtanh", "clamp", "clip")):
@@ -30,8 +31,12 @@ class HardTanh(Activation, type="hard_tanh", title="Hard tanh", synonyms=("hardt
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.min_value >= self.max_value:
             raise ShapeError(
-                f"the lower bound {self.min_value:g} is not below the upper bound {self.max_value:g}",
-                remedy="swap the bounds",
+                tr(
+                    "the lower bound {min_value:g} is not below the upper bound {max_value:g}",
+                    min_value=self.min_value,
+                    max_value=self.max_value,
+                ),
+                remedy=tr("swap the bounds"),
             )
         return inputs[0]
 

@@ -16,6 +16,7 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.texts import tr
 
 
 class Rrelu(Activation, type="rrelu", title="RReLU", synonyms=("randomised leaky relu",)):
@@ -28,7 +29,8 @@ class Rrelu(Activation, type="rrelu", title="RReLU", synonyms=("randomised leaky
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.lower > self.upper:
             raise ShapeError(
-                f"the lower bound {self.lower:g} is above the upper bound {self.upper:g}", remedy="swap the bounds"
+                tr("the lower bound {lower:g} is above the upper bound {upper:g}", lower=self.lower, upper=self.upper),
+                remedy=tr("swap the bounds"),
             )
         return inputs[0]
 

@@ -28,6 +28,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.attention._attention import attention_flops, multi_head
 from designer.operators.shapes import divisible, known, same_shape
+from designer.texts import tr
 
 
 class MultiHeadAttention(
@@ -68,9 +69,14 @@ class MultiHeadAttention(
             known(other, 1, port)
             if other.shape[0] != query.shape[0] or other.shape[2] != query.shape[2]:
                 raise ShapeError(
-                    f"{port} {other} and query {query} may differ in the length (axis 1) only",
+                    tr(
+                        "{port} {other} and query {query} may differ in the length (axis 1) only",
+                        port=port,
+                        other=other,
+                        query=query,
+                    ),
                     port=port,
-                    remedy="make the last axes equal, for instance with Fully connected",
+                    remedy=tr("make the last axes equal, for instance with Fully connected"),
                 )
         if len(inputs) == 3:
             same_shape(inputs[1], inputs[2], "value")

@@ -29,6 +29,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import divisible, known
+from designer.texts import tr
 
 
 class PositionalEncoding(
@@ -60,9 +61,13 @@ class PositionalEncoding(
             divisible("features", features, 2, "halves for sine and cosine")
         elif length > self.max_length:
             raise ShapeError(
-                f"a sequence of {length} is longer than the {self.max_length} learned places",
+                tr(
+                    "a sequence of {length} is longer than the {max_length} learned places",
+                    length=length,
+                    max_length=self.max_length,
+                ),
                 port="x",
-                remedy="raise max_length",
+                remedy=tr("raise max_length"),
             )
         return inputs[0]
 

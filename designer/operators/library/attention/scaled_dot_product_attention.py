@@ -23,6 +23,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.attention._attention import attended
 from designer.operators.shapes import broadcast, known
+from designer.texts import tr
 
 
 class ScaledDotProductAttention(
@@ -59,25 +60,27 @@ class ScaledDotProductAttention(
                 known(tensor, axis, name)
         if q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3]:
             raise ShapeError(
-                f"query {q} and key {k} may differ in the length (axis 2) only",
+                tr("query {q} and key {k} may differ in the length (axis 2) only", q=q, k=k),
                 port="key",
-                remedy="make the last axes equal, for instance with Fully connected",
+                remedy=tr("make the last axes equal, for instance with Fully connected"),
             )
         if k.shape[:3] != v.shape[:3]:
             raise ShapeError(
-                f"key {k} and value {v} may differ in the last axis only",
+                tr("key {k} and value {v} may differ in the last axis only", k=k, v=v),
                 port="value",
-                remedy="make the other axes equal, for instance with Reshape or Permute",
+                remedy=tr("make the other axes equal, for instance with Reshape or Permute"),
             )
         if len(inputs) == 4:
             if self.causal:
-                raise ShapeError("causal and a mask exclude each other", port="mask", remedy="put both into the mask")
+                raise ShapeError(
+                    tr("causal and a mask exclude each other"), port="mask", remedy=tr("put both into the mask")
+                )
             scores = q.with_shape(*q.shape[:3], k.shape[2])
             if broadcast(scores, inputs[3], "mask") != scores:
                 raise ShapeError(
-                    f"the mask {inputs[3]} does not fit scores of {scores}",
+                    tr("the mask {inputs} does not fit scores of {scores}", inputs=inputs[3], scores=scores),
                     port="mask",
-                    remedy="use a mask that broadcasts to the scores",
+                    remedy=tr("use a mask that broadcasts to the scores"),
                 )
         return q.with_shape(*q.shape[:3], v.shape[3])
 

@@ -24,6 +24,7 @@ from designer.operators.api import (
     int64,
 )
 from designer.operators.shapes import divisible, known, misfit, window_output
+from designer.texts import tr
 
 ONNX_PAD_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 PADDING = ("same", "valid", "tuple")
@@ -154,9 +155,16 @@ def check_border(mode: str, pad: int, size: int, name: str) -> None:
     most = {"reflect": size - 1, "circular": size}.get(mode, pad)
     if pad > most:
         raise ShapeError(
-            f"a {mode} border of {pad} needs an input {name} of at least {size + pad - most}, not {size}",
+            tr(
+                "a {mode} border of {pad} needs an input {name} of at least {size}, not {size2}",
+                mode=mode,
+                pad=pad,
+                name=name,
+                size=size + pad - most,
+                size2=size,
+            ),
             port="x",
-            remedy="use zeros or replicate, or a narrower border",
+            remedy=tr("use zeros or replicate, or a narrower border"),
         )
 
 

@@ -28,6 +28,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.convolution._filter import onnx_pad
 from designer.operators.shapes import divisible
+from designer.texts import tr
 
 
 class TransposedConvolution(
@@ -139,16 +140,27 @@ class TransposedConvolution(
         for size, kernel, stride, dilation, (pad, extra, cut) in steps:
             if extra and extra >= max(stride, dilation):
                 raise ShapeError(
-                    f"output padding {extra} must be smaller than the stride {stride} or the dilation {dilation}",
-                    remedy="use a smaller output padding",
+                    tr(
+                        "output padding {extra} must be smaller than the stride {stride} or the dilation {dilation}",
+                        extra=extra,
+                        stride=stride,
+                        dilation=dilation,
+                    ),
+                    remedy=tr("use a smaller output padding"),
                 )
             # torch refuses an empty result before anything is cut off
             sizes.append((size - 1) * stride - 2 * pad + dilation * (kernel - 1) + extra + 1 - cut)
         if min(sizes) < 1:
             raise ShapeError(
-                f"kernel {self.kernel} with padding {self.padding_tuple} leaves nothing of an input of {x.w}x{x.h}",
+                tr(
+                    "kernel {kernel} with padding {padding_tuple} leaves nothing of an input of {w}x{h}",
+                    kernel=self.kernel,
+                    padding_tuple=self.padding_tuple,
+                    w=x.w,
+                    h=x.h,
+                ),
                 port="x",
-                remedy="use less padding or a larger input",
+                remedy=tr("use less padding or a larger input"),
             )
         return inputs[0].with_shape(x.n, self.features, *sizes)
 

@@ -22,6 +22,7 @@ from designer.operators.api import (
 )
 from designer.operators.formula import Formula, OnnxFormula, Part, TorchFormula
 from designer.operators.library.data._colour import SPACES, channels_of, from_rgb, to_rgb
+from designer.texts import tr
 
 
 class ColorConversion(
@@ -56,9 +57,15 @@ class ColorConversion(
         wanted = channels_of(self.source)
         if x.c != wanted:
             raise ShapeError(
-                f"{self.source} has {wanted} channel{'' if wanted == 1 else 's'}, the input has {x.c}",
+                tr(
+                    "{source} has {wanted} channel{part}, the input has {c}",
+                    source=self.source,
+                    wanted=wanted,
+                    part="" if wanted == 1 else "s",
+                    c=x.c,
+                ),
                 port="x",
-                remedy="choose the input's colour space, or pick channels with a selector",
+                remedy=tr("choose the input's colour space, or pick channels with a selector"),
             )
         return inputs[0].with_dim(1, channels_of(self.target))
 

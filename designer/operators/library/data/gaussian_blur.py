@@ -21,6 +21,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.library.data._filtering import BORDERS, check_borders, onnx_filtered, torch_filtered
+from designer.texts import tr
 
 
 class GaussianBlur(
@@ -54,7 +55,9 @@ class GaussianBlur(
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self._size() % 2 == 0:
-            raise ShapeError(f"the size must be odd, not {self.size}", remedy=f"use {self.size + 1}")
+            raise ShapeError(
+                tr("the size must be odd, not {size}", size=self.size), remedy=tr("use {size}", size=self.size + 1)
+            )
         check_borders(inputs[0], self.border, self._size(), self._size())
         return inputs[0]
 

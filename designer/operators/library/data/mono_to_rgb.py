@@ -21,6 +21,7 @@ from designer.operators.api import (
     image,
     int64,
 )
+from designer.texts import tr
 
 
 class MonoToRgb(
@@ -38,7 +39,9 @@ class MonoToRgb(
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         x = inputs[0].image()
         if x.c != 1:
-            raise ShapeError(f"one channel is needed, not {x.c}", port="x", remedy="pick one with a selector")
+            raise ShapeError(
+                tr("one channel is needed, not {c}", c=x.c), port="x", remedy=tr("pick one with a selector")
+            )
         return inputs[0].with_dim(1, 3)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

@@ -23,6 +23,7 @@ from designer.operators.api import (
     image,
     param,
 )
+from designer.texts import tr
 
 
 class NormalizeImage(
@@ -50,9 +51,14 @@ class NormalizeImage(
         for name, values in (("mean", self.mean), ("deviation", self.deviation)):
             if len(values) not in (1, channels):
                 raise ShapeError(
-                    f"{len(values)} numbers of {name} do not fit {channels} channels",
+                    tr(
+                        "{count} numbers of {name} do not fit {channels} channels",
+                        count=len(values),
+                        name=name,
+                        channels=channels,
+                    ),
                     port="x",
-                    remedy="write one number, or one for every channel",
+                    remedy=tr("write one number, or one for every channel"),
                 )
         return inputs[0]
 

@@ -25,6 +25,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.code_text import CodeError, arguments, check_class
+from designer.texts import tr
 
 SOURCE = '''class Custom(nn.Module):
     """Say what the layer does."""
@@ -136,7 +137,9 @@ class Custom(
             return first
         if self.result == "shape":
             if not self.shape:
-                raise ShapeError("the shape of the result is empty", remedy="write it without the batch, as in 8,16,16")
+                raise ShapeError(
+                    tr("the shape of the result is empty"), remedy=tr("write it without the batch, as in 8,16,16")
+                )
             return TensorType((BATCH, *self.shape))
         known = first.image()
         height, width = floor(known.h * self.scale), floor(known.w * self.scale)
@@ -173,13 +176,24 @@ def declared(text: str) -> tuple[Weight, ...]:
         name, sizes, kind = words[0], words[1] if len(words) > 1 else "", words[2:]
         dims = sizes.split("x") if sizes else []
         if not all(part.isidentifier() or part.isdigit() for part in name.split(".")):
-            raise CodeError(f"line {number} of the tensors: '{name[:60]}' is no name of a state dict", rule)
+            raise CodeError(
+                tr("line {number} of the tensors: '{name}' is no name of a state dict", number=number, name=name[:60]),
+                rule,
+            )
         if not all(d.isdigit() and d.isascii() and 0 < len(d) < 10 and int(d) > 0 for d in dims):
-            raise CodeError(f"line {number} of the tensors: '{sizes[:60]}' is no shape", rule)
+            raise CodeError(
+                tr("line {number} of the tensors: '{sizes}' is no shape", number=number, sizes=sizes[:60]), rule
+            )
         if kind not in ([], ["buffer"]):
-            raise CodeError(f"line {number} of the tensors: '{' '.join(kind)[:60]}' is not understood", rule)
+            raise CodeError(
+                tr("line {number} of the tensors: '{kind}' is not understood", number=number, kind=" ".join(kind)[:60]),
+                rule,
+            )
         if name in found:
-            raise CodeError(f"line {number} of the tensors names '{name}' again", "remove one of the lines")
+            raise CodeError(
+                tr("line {number} of the tensors names '{name}' again", number=number, name=name),
+                tr("remove one of the lines"),
+            )
         shape = tuple(int(d) for d in dims)
         init = "kaiming" if len(shape) > 1 else "zeros" if name.endswith(("bias", "mean")) else "ones"
         found[name] = Weight(name, shape, name, init, prod(shape[1:]), trainable=not kind)

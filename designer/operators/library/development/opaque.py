@@ -25,6 +25,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.code_text import CodeError, literal
+from designer.texts import tr
 
 _NO_TORCH = "torch does not know it; only ONNX Runtime may"
 
@@ -97,8 +98,13 @@ class Opaque(
         types = types_of(self.shapes)
         if len(types) != self.output_count:
             raise ShapeError(
-                f"what the ONNX operator {self.op_type} gives is not declared: {len(types)} of {self.output_count} shapes",
-                remedy="write one line for each of its outputs, as in N x 3 x 8 x 8",
+                tr(
+                    "what the ONNX operator {op_type} gives is not declared: {count} of {output_count} shapes",
+                    op_type=self.op_type,
+                    count=len(types),
+                    output_count=self.output_count,
+                ),
+                remedy=tr("write one line for each of its outputs, as in N x 3 x 8 x 8"),
                 code="shape-not-declared",
             )
         return types
@@ -122,9 +128,15 @@ def attributes_of(text: str) -> Mapping[str, Any]:
         name, equals, value = line.partition("=")
         name = name.strip()
         if not equals or not name.isidentifier():
-            raise CodeError(f"line {number} of the attributes is no name=value", "write one attribute a line: axis=1")
+            raise CodeError(
+                tr("line {number} of the attributes is no name=value", number=number),
+                tr("write one attribute a line: axis=1"),
+            )
         if name in found:
-            raise CodeError(f"line {number} of the attributes names '{name}' again", "remove one of the lines")
+            raise CodeError(
+                tr("line {number} of the attributes names '{name}' again", number=number, name=name),
+                tr("remove one of the lines"),
+            )
         found[name] = literal(value)
         items = found[name] if isinstance(found[name], list | tuple) else [found[name]]
         if isinstance(found[name], list | tuple):
@@ -132,8 +144,8 @@ def attributes_of(text: str) -> Mapping[str, Any]:
         kinds = {float if isinstance(item, float) else type(item) for item in items}
         if not kinds <= {int, float} and kinds != {str}:
             raise CodeError(
-                f"line {number} of the attributes: '{name}' is neither numbers nor texts",
-                "write a number, a text in quotes, or a list of one of them",
+                tr("line {number} of the attributes: '{name}' is neither numbers nor texts", number=number, name=name),
+                tr("write a number, a text in quotes, or a list of one of them"),
             )
     return found
 
@@ -159,5 +171,7 @@ def _type(number: int, line: str) -> TensorType:
         elif part == "N":
             dims.append(Symbol(part))
         else:
-            raise CodeError(f"line {number} of the shapes: '{part[:40]}' is no dimension", rule)
+            raise CodeError(
+                tr("line {number} of the shapes: '{part}' is no dimension", number=number, part=part[:40]), rule
+            )
     return TensorType(tuple(dims), dtype)

@@ -22,6 +22,7 @@ from designer.operators.api import (
     Weight,
     param,
 )
+from designer.texts import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,9 +89,9 @@ class TemplateInstance(
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         if self.body is None:
             raise ShapeError(
-                f"the template '{self.template}' is not known here",
+                tr("the template '{template}' is not known here", template=self.template),
                 code="unknown-template",
-                remedy="choose a template of this document",
+                remedy=tr("choose a template of this document"),
             )
         return self.body.outputs(inputs)
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 
 from designer.operators.api import Category, Example, Operator, Role, ShapeError, TensorType, param
+from designer.texts import tr
 
 
 class TemplateInput(
@@ -32,5 +33,7 @@ class TemplateInput(
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         kind: TensorType | None = self.__dict__.get("_kind")
         if kind is None:
-            raise ShapeError("what the template reads here is not known", remedy="connect the port of its instances")
+            raise ShapeError(
+                tr("what the template reads here is not known"), remedy=tr("connect the port of its instances")
+            )
         return kind

@@ -24,6 +24,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import broadcast
+from designer.texts import tr
 
 _FUNCTIONS = {
     "add": ("torch.add", "Add"),
@@ -70,9 +71,13 @@ class ElementWise(
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.operation in _FLOAT_ONLY and not inputs[0].dtype.is_float:
             raise ShapeError(
-                f"{self.operation} needs floating-point numbers, not {inputs[0].dtype.value}",
+                tr(
+                    "{operation} needs floating-point numbers, not {value}",
+                    operation=self.operation,
+                    value=inputs[0].dtype.value,
+                ),
                 port="a",
-                remedy="put a Convert type layer before both inputs",
+                remedy=tr("put a Convert type layer before both inputs"),
             )
         return reduce(broadcast, inputs)
 

@@ -21,6 +21,7 @@ from designer.operators.api import (
     param,
     scalar,
 )
+from designer.texts import tr
 
 _FUNCTIONS = {
     "abs": ("torch.abs", "Abs"),
@@ -59,7 +60,10 @@ class Unary(
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.function == "clip" and self.low > self.high:
-            raise ShapeError(f"the lower bound {self.low:g} is above the upper bound {self.high:g}", remedy="swap them")
+            raise ShapeError(
+                tr("the lower bound {low:g} is above the upper bound {high:g}", low=self.low, high=self.high),
+                remedy=tr("swap them"),
+            )
         return inputs[0]
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

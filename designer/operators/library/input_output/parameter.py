@@ -18,6 +18,7 @@ from designer.operators.api import (
     Weight,
     param,
 )
+from designer.texts import tr
 from designer.units import dims_text
 
 
@@ -41,7 +42,7 @@ class LearnedTensor(
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if not self.shape:
-            raise ShapeError("a parameter needs a shape", remedy="write its dimensions, for instance 1,3,1,1")
+            raise ShapeError(tr("a parameter needs a shape"), remedy=tr("write its dimensions, for instance 1,3,1,1"))
         return TensorType(self.shape)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

@@ -25,6 +25,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import known
+from designer.texts import tr
 
 
 class Bilinear(Operator, type="bilinear", title="Bilinear", category=Category.LINEAR, synonyms=("bilinear form",)):
@@ -48,9 +49,9 @@ class Bilinear(Operator, type="bilinear", title="Bilinear", category=Category.LI
         a, b = inputs
         if a.shape[:-1] != b.shape[:-1]:
             raise ShapeError(
-                f"a of {a} and b of {b} may differ in the last axis only",
+                tr("a of {a} and b of {b} may differ in the last axis only", a=a, b=b),
                 port="b",
-                remedy="make the other axes equal, for instance with Reshape or Permute",
+                remedy=tr("make the other axes equal, for instance with Reshape or Permute"),
             )
         known(a, -1, "a")
         known(b, -1, "b")

@@ -23,6 +23,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import broadcast, known
+from designer.texts import tr
 
 
 class MatMul(
@@ -56,9 +57,13 @@ class MatMul(
         a, b = self._sides(inputs)
         if a.shape[-1] != b.shape[-2]:
             raise ShapeError(
-                f"the {a.shape[-1]} columns of a do not match the {b.shape[-2]} rows of b",
+                tr(
+                    "the {shape} columns of a do not match the {shape2} rows of b",
+                    shape=a.shape[-1],
+                    shape2=b.shape[-2],
+                ),
                 port="b",
-                remedy="transpose one of them, or make the sizes equal",
+                remedy=tr("transpose one of them, or make the sizes equal"),
             )
         known(a, -1, "a")
         front = broadcast(a.with_shape(*a.shape[:-2]), b.with_shape(*b.shape[:-2]))

@@ -27,6 +27,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.normalisation._affine import affine_onnx, affine_weights, running_weights
 from designer.operators.shapes import known
+from designer.texts import tr
 
 _MODULES = {2: "torch.nn.BatchNorm1d", 3: "torch.nn.BatchNorm1d", 4: "torch.nn.BatchNorm2d", 5: "torch.nn.BatchNorm3d"}
 
@@ -70,9 +71,9 @@ class BatchNormalization(
         others = prod(d for axis, d in enumerate(x.shape) if axis != 1 and isinstance(d, int))
         if not self.track_running_stats and others == 1:
             raise ShapeError(
-                "a single value has no statistics",
+                tr("a single value has no statistics"),
                 port="x",
-                remedy="switch track_running_stats on, or use a larger input",
+                remedy=tr("switch track_running_stats on, or use a larger input"),
             )
         return x
 

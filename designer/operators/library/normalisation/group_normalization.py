@@ -27,6 +27,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.normalisation._affine import affine_onnx, affine_weights
 from designer.operators.shapes import divisible, known
+from designer.texts import tr
 
 
 class GroupNormalization(
@@ -54,7 +55,9 @@ class GroupNormalization(
         channels = known(x, 1)
         divisible("channels", channels, self.groups, "groups")
         if channels // self.groups * prod(known(x, axis) for axis in range(2, x.rank)) == 1:
-            raise ShapeError("a group of a single value cannot be normalised", port="x", remedy="use fewer groups")
+            raise ShapeError(
+                tr("a group of a single value cannot be normalised"), port="x", remedy=tr("use fewer groups")
+            )
         return x
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

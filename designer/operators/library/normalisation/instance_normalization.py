@@ -27,6 +27,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.normalisation._affine import affine_onnx, affine_weights, running_weights
 from designer.operators.shapes import known
+from designer.texts import tr
 
 _MODULES = {3: "torch.nn.InstanceNorm1d", 4: "torch.nn.InstanceNorm2d", 5: "torch.nn.InstanceNorm3d"}
 
@@ -69,7 +70,9 @@ class InstanceNormalization(
         x = inputs[0]
         known(x, 1)
         if prod(known(x, axis) for axis in range(2, x.rank)) == 1:
-            raise ShapeError("a channel of a single value cannot be normalised", port="x", remedy="use a larger input")
+            raise ShapeError(
+                tr("a channel of a single value cannot be normalised"), port="x", remedy=tr("use a larger input")
+            )
         return x
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

@@ -22,6 +22,7 @@ from designer.operators.api import (
     param,
     scalar,
 )
+from designer.texts import tr
 
 
 class LocalContrastNormalization(
@@ -48,7 +49,9 @@ class LocalContrastNormalization(
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         inputs[0].image()
         if self.size % 2 == 0:
-            raise ShapeError(f"the size must be odd, not {self.size}", remedy=f"use {self.size + 1}")
+            raise ShapeError(
+                tr("the size must be odd, not {size}", size=self.size), remedy=tr("use {size}", size=self.size + 1)
+            )
         return inputs[0]
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

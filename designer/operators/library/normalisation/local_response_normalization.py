@@ -22,6 +22,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import known
+from designer.texts import tr
 
 
 class LocalResponseNormalization(
@@ -46,7 +47,9 @@ class LocalResponseNormalization(
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         if self.size % 2 == 0:
-            raise ShapeError(f"the size must be odd, not {self.size}", remedy=f"use {self.size + 1}")
+            raise ShapeError(
+                tr("the size must be odd, not {size}", size=self.size), remedy=tr("use {size}", size=self.size + 1)
+            )
         for axis in range(1, inputs[0].rank):
             known(inputs[0], axis)
         return inputs[0]

@@ -28,6 +28,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.convolution._filter import onnx_pad
 from designer.operators.shapes import misfit, window_output
+from designer.texts import tr
 
 
 class Pooling(
@@ -106,7 +107,8 @@ class Pooling(
         x = inputs[0].image()
         if 2 * self.padding.width > self.size.width or 2 * self.padding.height > self.size.height:
             raise ShapeError(
-                f"padding {self.padding} is more than half the window {self.size}", remedy="use less padding"
+                tr("padding {padding} is more than half the window {size}", padding=self.padding, size=self.size),
+                remedy=tr("use less padding"),
             )
         ends = (self.padding.width, self.padding.height) if self.ceil_mode else (-1, -1)
         size, stride, spread = self.size, self.stride, self._spread()
@@ -117,9 +119,15 @@ class Pooling(
         axes = zip(size.hw, stride.hw, self.padding.hw, spread.hw, (x.h, x.w), (height, width), strict=True)
         if any(_sees_only_padding(*axis) for axis in axes):
             raise ShapeError(
-                f"a window of {size} with dilation {spread} sees nothing but padding in an input of {x.w}x{x.h}",
+                tr(
+                    "a window of {size} with dilation {spread} sees nothing but padding in an input of {w}x{h}",
+                    size=size,
+                    spread=spread,
+                    w=x.w,
+                    h=x.h,
+                ),
                 port="x",
-                remedy="use less padding, a smaller dilation or a larger input",
+                remedy=tr("use less padding, a smaller dilation or a larger input"),
             )
         return inputs[0].with_shape(x.n, x.c, height, width)
 

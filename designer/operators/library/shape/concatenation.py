@@ -21,6 +21,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import axis_of, known
+from designer.texts import tr
 
 
 class Concatenation(
@@ -48,15 +49,26 @@ class Concatenation(
             rest = tensor.shape[:axis] + tensor.shape[axis + 1 :]
             if tensor.rank != first.rank or rest != first.shape[:axis] + first.shape[axis + 1 :]:
                 raise ShapeError(
-                    f"input {number} of {tensor} does not fit {first}: only axis {axis} may differ",
+                    tr(
+                        "input {number} of {tensor} does not fit {first}: only axis {axis} may differ",
+                        number=number,
+                        tensor=tensor,
+                        first=first,
+                        axis=axis,
+                    ),
                     port="x",
-                    remedy="make height and width equal, for instance by cropping or resizing",
+                    remedy=tr("make height and width equal, for instance by cropping or resizing"),
                 )
             if tensor.dtype != first.dtype:
                 raise ShapeError(
-                    f"input {number} is {tensor.dtype.value}, the first {first.dtype.value}",
+                    tr(
+                        "input {number} is {value}, the first {value2}",
+                        number=number,
+                        value=tensor.dtype.value,
+                        value2=first.dtype.value,
+                    ),
                     port="x",
-                    remedy="put a Convert type layer before one of them",
+                    remedy=tr("put a Convert type layer before one of them"),
                 )
             total += known(tensor, axis)
         return first.with_dim(axis, total)

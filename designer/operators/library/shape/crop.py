@@ -23,6 +23,7 @@ from designer.operators.api import (
     int64,
     param,
 )
+from designer.texts import tr
 
 END = 2**31 - 1  # behind every axis
 
@@ -56,12 +57,14 @@ class Crop(Operator, type="crop", title="Crop", category=Category.SHAPE, synonym
         height, width = x.h - top - bottom, x.w - left - right
         if min(top, left, bottom, right) < 0:
             raise ShapeError(
-                f"the reference {inputs[1]} is larger than {inputs[0]}",
+                tr("the reference {inputs} is larger than {inputs2}", inputs=inputs[1], inputs2=inputs[0]),
                 port="reference",
-                remedy="connect the larger one to 'x', or resize one of them",
+                remedy=tr("connect the larger one to 'x', or resize one of them"),
             )
         if height < 1 or width < 1:
-            raise ShapeError(f"nothing is left of an image of {x.w}x{x.h}", port="x", remedy="cut off less")
+            raise ShapeError(
+                tr("nothing is left of an image of {w}x{h}", w=x.w, h=x.h), port="x", remedy=tr("cut off less")
+            )
         return inputs[0].with_shape(x.n, x.c, height, width)
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:

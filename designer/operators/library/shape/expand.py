@@ -21,6 +21,7 @@ from designer.operators.api import (
     int64,
     param,
 )
+from designer.texts import tr
 from designer.units import dims_text
 
 
@@ -41,15 +42,17 @@ class Expand(Operator, type="expand", title="Expand", category=Category.SHAPE, s
         wanted = dims_text(self.shape)
         if new < 0 or 0 in self.shape or -1 in self.shape[:new]:
             raise ShapeError(
-                f"{x} cannot be expanded to {wanted or 'nothing'}", port="x", remedy="name every dimension"
+                tr("{x} cannot be expanded to {wanted}", x=x, wanted=wanted or "nothing"),
+                port="x",
+                remedy=tr("name every dimension"),
             )
         dims: list[Dim] = list(self.shape[:new])
         for size, target in zip(x.shape, self.shape[new:], strict=True):
             if target not in (-1, size) and size != 1:
                 raise ShapeError(
-                    f"a dimension of {size} cannot be expanded to {target}: only 1 can",
+                    tr("a dimension of {size} cannot be expanded to {target}: only 1 can", size=size, target=target),
                     port="x",
-                    remedy="set it to -1 to keep the dimension, or use Tile",
+                    remedy=tr("set it to -1 to keep the dimension, or use Tile"),
                 )
             dims.append(size if target == -1 else target)
         return x.with_shape(*dims)

@@ -23,6 +23,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import axis_of, known
+from designer.texts import tr
 
 
 class Flatten(Operator, type="flatten", title="Flatten", category=Category.SHAPE, synonyms=("vector", "unroll")):
@@ -38,7 +39,10 @@ class Flatten(Operator, type="flatten", title="Flatten", category=Category.SHAPE
         x = inputs[0]
         start, end = axis_of(self.start_axis, x), axis_of(self.end_axis, x)
         if start > end:
-            raise ShapeError(f"the first axis {start} lies behind the last axis {end}", remedy="swap them")
+            raise ShapeError(
+                tr("the first axis {start} lies behind the last axis {end}", start=start, end=end),
+                remedy=tr("swap them"),
+            )
         if start == end:
             return x
         merged = prod(known(x, axis) for axis in range(start, end + 1))

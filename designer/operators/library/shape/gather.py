@@ -24,6 +24,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import axis_of
+from designer.texts import tr
 
 
 class Gather(
@@ -54,24 +55,24 @@ class Gather(
         if self.mode == "slices":
             if index.rank != 1:
                 raise ShapeError(
-                    f"slices are picked by a vector of places, not {index}",
+                    tr("slices are picked by a vector of places, not {index}", index=index),
                     port="index",
-                    remedy="flatten the places, or choose another mode",
+                    remedy=tr("flatten the places, or choose another mode"),
                 )
             return x.with_shape(*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :])
         if index.rank != x.rank:
             raise ShapeError(
-                f"the places {index} must have the rank of {x}",
+                tr("the places {index} must have the rank of {x}", index=index, x=x),
                 port="index",
-                remedy="put a Reshape or Unsqueeze before the places, or choose another mode",
+                remedy=tr("put a Reshape or Unsqueeze before the places, or choose another mode"),
             )
         for place, (size, wanted) in enumerate(zip(x.shape, index.shape, strict=True)):
             small = isinstance(size, int) and isinstance(wanted, int) and wanted <= size
             if place != axis and size != wanted and not small:
                 raise ShapeError(
-                    f"the places {index} reach beyond {x} in axis {place}",
+                    tr("the places {index} reach beyond {x} in axis {place}", index=index, x=x, place=place),
                     port="index",
-                    remedy="use places of at most the size of the tensor",
+                    remedy=tr("use places of at most the size of the tensor"),
                 )
         return x.with_shape(*index.shape)
 

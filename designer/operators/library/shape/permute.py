@@ -20,6 +20,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import axis_of
+from designer.texts import tr
 
 
 class Permute(
@@ -37,9 +38,9 @@ class Permute(
         if sorted(order) != list(range(x.rank)):
             shown = ",".join(str(axis) for axis in self.axes)
             raise ShapeError(
-                f"{shown} does not name each of the {x.rank} axes of {x} once",
+                tr("{shown} does not name each of the {rank} axes of {x} once", shown=shown, rank=x.rank, x=x),
                 port="x",
-                remedy="name every axis once, from 0",
+                remedy=tr("name every axis once, from 0"),
             )
         return order
 

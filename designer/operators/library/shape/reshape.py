@@ -24,6 +24,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import known
+from designer.texts import tr
 from designer.units import dims_text
 
 
@@ -51,15 +52,15 @@ class Reshape(
         wanted = dims_text(self.shape)
         if not self.shape or 0 in self.shape or self.shape.count(-1) > 1:
             raise ShapeError(
-                f"{wanted or 'nothing'} is not a shape",
-                remedy="write sizes of at least 1, and -1 at most once",
+                tr("{wanted} is not a shape", wanted=wanted or "nothing"),
+                remedy=tr("write sizes of at least 1, and -1 at most once"),
             )
         fixed = prod(size for size in self.shape if size > 0)
         if total % fixed or (-1 not in self.shape and total != fixed):
             raise ShapeError(
-                f"the {total} values of a sample do not fit into {wanted}",
+                tr("the {total} values of a sample do not fit into {wanted}", total=total, wanted=wanted),
                 port="x",
-                remedy="leave the batch out, and write -1 for a dimension that follows from the rest",
+                remedy=tr("leave the batch out, and write -1 for a dimension that follows from the rest"),
             )
         return tuple(total // fixed if size < 0 else size for size in self.shape)
 

@@ -22,6 +22,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import axis_of, known
+from designer.texts import tr
 
 
 class Selector(
@@ -55,13 +56,13 @@ class Selector(
         axis = axis_of(self.axis, x)
         size = known(x, axis)
         if not self.indices:
-            raise ShapeError("nothing is picked", remedy="write at least one place")
+            raise ShapeError(tr("nothing is picked"), remedy=tr("write at least one place"))
         for index in self.indices:
             if not -size <= index < size:
                 raise ShapeError(
-                    f"there is no place {index} among the {size} of axis {axis}",
+                    tr("there is no place {index} among the {size} of axis {axis}", index=index, size=size, axis=axis),
                     port="x",
-                    remedy="choose a smaller index; the first one is 0",
+                    remedy=tr("choose a smaller index; the first one is 0"),
                 )
         if self._drops():
             return x.with_shape(*x.shape[:axis], *x.shape[axis + 1 :])

@@ -21,6 +21,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import axis_of, known
+from designer.texts import tr
 
 
 class Slice(
@@ -53,9 +54,15 @@ class Slice(
         kept = len(range(*self._slice().indices(size)))
         if kept == 0:
             raise ShapeError(
-                f"nothing is left of the {size} places of axis {axis} from {self.start} to {self.end or 'the end'}",
+                tr(
+                    "nothing is left of the {size} places of axis {axis} from {start} to {end}",
+                    size=size,
+                    axis=axis,
+                    start=self.start,
+                    end=self.end or "the end",
+                ),
                 port="x",
-                remedy="choose an end behind the start",
+                remedy=tr("choose an end behind the start"),
             )
         return inputs[0].with_dim(axis, kept)
 

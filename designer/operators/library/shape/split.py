@@ -25,6 +25,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import axis_of, divisible, known
+from designer.texts import tr
 
 MAX_PARTS = 64
 
@@ -67,9 +68,14 @@ class Split(
         if sum(self.sizes) != size:
             shown = " + ".join(str(part) for part in self.sizes)
             raise ShapeError(
-                f"the parts {shown} do not add up to the {size} places of axis {axis}",
+                tr(
+                    "the parts {shown} do not add up to the {size} places of axis {axis}",
+                    shown=shown,
+                    size=size,
+                    axis=axis,
+                ),
                 port="x",
-                remedy="change 'sizes' so that they add up",
+                remedy=tr("change 'sizes' so that they add up"),
             )
         return self.sizes
 

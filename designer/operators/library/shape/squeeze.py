@@ -21,6 +21,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import axes_of
+from designer.texts import tr
 
 
 class Squeeze(
@@ -37,9 +38,9 @@ class Squeeze(
         for axis in gone:
             if x.shape[axis] != 1:
                 raise ShapeError(
-                    f"axis {axis} of {x} has size {x.shape[axis]}, not 1",
+                    tr("axis {axis} of {x} has size {shape}, not 1", axis=axis, x=x, shape=x.shape[axis]),
                     port="x",
-                    remedy="name axes of size 1, or use Reduce or Selector",
+                    remedy=tr("name axes of size 1, or use Reduce or Selector"),
                 )
         return x.with_shape(*(size for axis, size in enumerate(x.shape) if axis not in gone))
 

@@ -23,6 +23,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import same_shape
+from designer.texts import tr
 
 
 class Stack(Operator, type="stack", title="Stack", category=Category.SHAPE, synonyms=("new axis", "join", "batch up")):
@@ -39,9 +40,9 @@ class Stack(Operator, type="stack", title="Stack", category=Category.SHAPE, syno
     def _axis(self, x: TensorType) -> int:
         if not -x.rank - 1 <= self.axis <= x.rank:
             raise ShapeError(
-                f"a new axis {self.axis} cannot be put into {x} (rank {x.rank})",
+                tr("a new axis {axis} cannot be put into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
                 port="x",
-                remedy="choose an axis that is not beyond the last one",
+                remedy=tr("choose an axis that is not beyond the last one"),
             )
         return self.axis % (x.rank + 1)
 

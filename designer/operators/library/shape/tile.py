@@ -22,6 +22,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.shapes import known
+from designer.texts import tr
 
 
 class Tile(Operator, type="tile", title="Tile", category=Category.SHAPE, synonyms=("repeat", "copy")):
@@ -34,9 +35,9 @@ class Tile(Operator, type="tile", title="Tile", category=Category.SHAPE, synonym
         x = inputs[0]
         if len(self.repeats) != x.rank:
             raise ShapeError(
-                f"{len(self.repeats)} repeats do not fit the {x.rank} axes of {x}",
+                tr("{count} repeats do not fit the {rank} axes of {x}", count=len(self.repeats), rank=x.rank, x=x),
                 port="x",
-                remedy="give one number for each axis, the batch included",
+                remedy=tr("give one number for each axis, the batch included"),
             )
         sizes = [
             size if count == 1 else known(x, axis) * count

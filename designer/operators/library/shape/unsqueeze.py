@@ -21,6 +21,7 @@ from designer.operators.api import (
     int64,
     param,
 )
+from designer.texts import tr
 
 
 class Unsqueeze(
@@ -34,9 +35,9 @@ class Unsqueeze(
     def _axis(self, x: TensorType) -> int:
         if not -x.rank - 1 <= self.axis <= x.rank:
             raise ShapeError(
-                f"a new axis {self.axis} cannot be put into {x} (rank {x.rank})",
+                tr("a new axis {axis} cannot be put into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
                 port="x",
-                remedy="choose an axis that is not beyond the last one",
+                remedy=tr("choose an axis that is not beyond the last one"),
             )
         return self.axis % (x.rank + 1)
 

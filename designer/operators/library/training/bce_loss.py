@@ -20,6 +20,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.training._loss import Loss
 from designer.operators.shapes import known
+from designer.texts import tr
 
 
 class BceLoss(
@@ -51,9 +52,9 @@ class BceLoss(
         count = len(self.pos_weight) if self.logits else 0
         if count > 1 and (inputs[0].rank < 2 or known(inputs[0], 1) != count):
             raise ShapeError(
-                f"{count} numbers in pos_weight do not fit the channels of {inputs[0]}",
+                tr("{count} numbers in pos_weight do not fit the channels of {inputs}", count=count, inputs=inputs[0]),
                 port="x",
-                remedy="give one number, or one for every channel (axis 1)",
+                remedy=tr("give one number, or one for every channel (axis 1)"),
             )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:

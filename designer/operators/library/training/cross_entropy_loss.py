@@ -22,6 +22,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.training._loss import Loss
 from designer.operators.shapes import known
+from designer.texts import tr
 
 
 class CrossEntropyLoss(
@@ -70,15 +71,17 @@ class CrossEntropyLoss(
         classes = known(x, 1)
         if target.shape != (x.shape[0], *x.shape[2:]):
             raise ShapeError(
-                f"the target {target} does not fit scores of {x}: only axis 1 goes",
+                tr("the target {target} does not fit scores of {x}: only axis 1 goes", target=target, x=x),
                 port="target",
-                remedy="take the axis of the classes out of the target, for instance with Squeeze",
+                remedy=tr("take the axis of the classes out of the target, for instance with Squeeze"),
             )
         if self.class_weights and len(self.class_weights) != classes:
             raise ShapeError(
-                f"{len(self.class_weights)} class weights do not fit {classes} classes",
+                tr(
+                    "{count} class weights do not fit {classes} classes", count=len(self.class_weights), classes=classes
+                ),
                 port="x",
-                remedy=f"give {classes} numbers, or none",
+                remedy=tr("give {classes} numbers, or none", classes=classes),
             )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:

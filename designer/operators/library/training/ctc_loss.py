@@ -23,6 +23,7 @@ from designer.operators.api import (
 )
 from designer.operators.library.training._loss import LOSS_EXCEPTIONS, Loss
 from designer.operators.shapes import known
+from designer.texts import tr
 
 _META = "torch has no CTC on meta tensors; a worked example is in the tests"
 
@@ -67,20 +68,22 @@ class CtcLoss(
         steps, classes = known(x, 1), known(x, 2)
         if self.blank >= classes:
             raise ShapeError(
-                f"the blank {self.blank} is none of the {classes} classes",
+                tr("the blank {blank} is none of the {classes} classes", blank=self.blank, classes=classes),
                 port="x",
-                remedy="choose a blank from 0 to the last class",
+                remedy=tr("choose a blank from 0 to the last class"),
             )
         if known(target, 1, "target") > steps:
             raise ShapeError(
-                f"{target.dim(1)} symbols cannot be spelled in {steps} steps",
+                tr("{dim} symbols cannot be spelled in {steps} steps", dim=target.dim(1), steps=steps),
                 port="target",
-                remedy="use a longer input or a shorter target",
+                remedy=tr("use a longer input or a shorter target"),
             )
         for port, other in zip(("target", "steps", "symbols"), inputs[1:], strict=False):
             if other.shape[0] != x.shape[0]:
                 raise ShapeError(
-                    f"{port} {other} has another batch than x {x}", port=port, remedy="connect layers of the same batch"
+                    tr("{port} {other} has another batch than x {x}", port=port, other=other, x=x),
+                    port=port,
+                    remedy=tr("connect layers of the same batch"),
                 )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:

@@ -16,6 +16,7 @@ from designer.operators.api import (
     image,
 )
 from designer.operators.library.training._loss import Loss
+from designer.texts import tr
 
 
 class GradientLoss(
@@ -31,7 +32,9 @@ class GradientLoss(
         x = inputs[0].image()
         if x.h < 2 or x.w < 2:
             raise ShapeError(
-                f"an image of at least 2x2 is needed, not {x.w}x{x.h}", port="x", remedy="use a larger image"
+                tr("an image of at least 2x2 is needed, not {w}x{h}", w=x.w, h=x.h),
+                port="x",
+                remedy=tr("use a larger image"),
             )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:

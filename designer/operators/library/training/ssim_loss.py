@@ -21,6 +21,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.library.training._loss import Loss
+from designer.texts import tr
 
 
 class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural similarity", "ssim", "perceptual")):
@@ -40,12 +41,15 @@ class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural 
         super().check(inputs)
         x = inputs[0].image()
         if self.window % 2 == 0:
-            raise ShapeError(f"the window must be odd, not {self.window}", remedy=f"use {self.window + 1}")
+            raise ShapeError(
+                tr("the window must be odd, not {window}", window=self.window),
+                remedy=tr("use {window}", window=self.window + 1),
+            )
         if x.h < self.window or x.w < self.window:
             raise ShapeError(
-                f"a window of {self.window}x{self.window} does not fit an image of {x.w}x{x.h}",
+                tr("a window of {window}x{window} does not fit an image of {w}x{h}", window=self.window, w=x.w, h=x.h),
                 port="x",
-                remedy="use a smaller window",
+                remedy=tr("use a smaller window"),
             )
 
     def value(self, inputs: Sequence[TensorType]) -> TorchExpr:

@@ -23,6 +23,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.library.upsampling._resizing import METHODS, onnx_resized
+from designer.texts import tr
 
 
 class Resize(
@@ -64,7 +65,9 @@ class Resize(
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         x = inputs[0].image()
         if self._smooths() and self.align_corners:
-            raise ShapeError("aligned corners and antialias exclude each other", remedy="switch one of them off")
+            raise ShapeError(
+                tr("aligned corners and antialias exclude each other"), remedy=tr("switch one of them off")
+            )
         return inputs[0].with_shape(x.n, x.c, *self.size.hw)
 
     def _smooths(self) -> bool:

@@ -23,6 +23,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.library.upsampling.depth_to_space import MODES
+from designer.texts import tr
 
 
 class SpaceToDepth(
@@ -52,9 +53,9 @@ class SpaceToDepth(
         block = self.block_size
         if x.h % block or x.w % block:
             raise ShapeError(
-                f"an image of {x.w}x{x.h} cannot be cut into blocks of {block}x{block}",
+                tr("an image of {w}x{h} cannot be cut into blocks of {block}x{block}", w=x.w, h=x.h, block=block),
                 port="x",
-                remedy="pad the image to a multiple of the block, for instance with the input's tiling",
+                remedy=tr("pad the image to a multiple of the block, for instance with the input's tiling"),
             )
         return inputs[0].with_shape(x.n, x.c * block * block, x.h // block, x.w // block)
 

@@ -26,6 +26,7 @@ from designer.operators.api import (
     int64,
     param,
 )
+from designer.texts import tr
 
 
 class Unpooling(
@@ -56,9 +57,15 @@ class Unpooling(
         result = inputs[0].with_shape(x.n, x.c, x.h * self.size.height, x.w * self.size.width)
         if len(inputs) == 2 and inputs[1] != result:
             raise ShapeError(
-                f"the reference {inputs[1]} is not {result}, which windows of {self.size} make of {inputs[0]}",
+                tr(
+                    "the reference {inputs} is not {result}, which windows of {size} make of {inputs2}",
+                    inputs=inputs[1],
+                    result=result,
+                    size=self.size,
+                    inputs2=inputs[0],
+                ),
                 port="reference",
-                remedy="connect the input of the pooling layer",
+                remedy=tr("connect the input of the pooling layer"),
             )
         return result
 

@@ -24,6 +24,7 @@ from designer.operators.api import (
     param,
 )
 from designer.operators.library.upsampling._resizing import METHODS, onnx_enlarged, torch_mode
+from designer.texts import tr
 
 
 class UpscaleConcat(
@@ -60,9 +61,15 @@ class UpscaleConcat(
         height, width = x.h * self.factor.height, x.w * self.factor.width
         if (height, width) != (skip.h, skip.w) or x.n != skip.n:
             raise ShapeError(
-                f"the enlarged image of {width}x{height} does not fit the skip connection of {skip.w}x{skip.h}",
+                tr(
+                    "the enlarged image of {width}x{height} does not fit the skip connection of {w}x{h}",
+                    width=width,
+                    height=height,
+                    w=skip.w,
+                    h=skip.h,
+                ),
                 port="skip",
-                remedy="choose another factor, or pad the network's input to a multiple (tiling)",
+                remedy=tr("choose another factor, or pad the network's input to a multiple (tiling)"),
             )
         return inputs[0].with_shape(x.n, x.c + skip.c, height, width)
 

@@ -1,32 +1,39 @@
-"""Texts that a person reads go through `tr`, so that a translation can stand in for each of them.
+"""Texts that users read go through `tr`, so that each of them can be translated. English is the source and the key.
 
-`python -m app.checks.texts_catalogue` collects them: what stands in `tr`, `trn` and `mark` has to be written there as it is.
+`python -m app.checks.texts_catalogue` collects them: `tr`, `trn` and `mark` take literals. A text is translated when it is
+made, so the engine's process takes the language of the window that started it.
 """
 
 from __future__ import annotations
 
 import gettext
+import os
+import re
 import struct
 from pathlib import Path
 
+import resources
+
 DOMAIN = "layerwright"
+FOLDER = Path(resources.__file__).parent / "languages"
+VARIABLE = "LAYERWRIGHT_LANGUAGE"  # such as `de` or `pt_BR`; overrules the system
 _catalogues: list[gettext.NullTranslations] = [gettext.NullTranslations()]  # the last one counts
 
 
 def tr(text: str, /, **values: object) -> str:
-    """The text in the person's language; `{name}` in it is filled in from `values` after it was translated."""
+    """The translated text; `{name}` in it is filled in from `values` afterwards."""
     found = _catalogues[-1].gettext(text)
     return _filled(found, text, values) if values else found
 
 
 def trn(one: str, many: str, count: int, /, **values: object) -> str:
-    """`one` or `many`, as the person's language counts; `{count}` is filled in too."""
+    """`one` or `many`, by the plural rules of the language; `{count}` is filled in too."""
     source = one if count == 1 else many
     return _filled(_catalogues[-1].ngettext(one, many, count), source, {"count": count, **values})
 
 
 def _filled(text: str, source: str, values: dict[str, object]) -> str:
-    """The translation with its values; a slip of a translator must not stop the window, so then the English text."""
+    """The translation with its values; the English text where the translation has wrong placeholders."""
     try:
         return text.format(**values)
     except (LookupError, ValueError, AttributeError):
@@ -34,22 +41,22 @@ def _filled(text: str, source: str, values: dict[str, object]) -> str:
 
 
 def mark(text: str) -> str:
-    """The text itself: it stands in a table, is collected for translators, and `tr_data` translates it where it is shown."""
+    """The text itself, collected for translators: for tables, whose texts `tr_data` translates where they are shown."""
     return text
 
 
 def tr_data(text: str) -> str:
-    """A text of a table (actions, menus, panels, requirements, or one that was marked) in the person's language."""
+    """A text of a table (actions, menus, panels, operators, or a marked one), translated."""
     return _catalogues[-1].gettext(text) if text else ""
 
 
 def file(folder: Path, language: str) -> Path:
-    """Where the translation into a language stands."""
+    """The compiled translation into a language."""
     return folder / language / "LC_MESSAGES" / f"{DOMAIN}.mo"
 
 
 def use(folder: Path, language: str) -> bool:
-    """Take texts from the language's file; False where it cannot be read, and everything stays as it was."""
+    """Take texts from the language's file. False, and nothing changed, where it cannot be read."""
     try:
         with file(folder, language).open("rb") as stream:
             take(gettext.GNUTranslations(stream))
@@ -58,8 +65,15 @@ def use(folder: Path, language: str) -> bool:
     return True
 
 
+def use_environment() -> None:
+    """Take the language that the starting process chose."""
+    language = os.environ.get(VARIABLE, "")
+    if re.fullmatch(r"[\w@]+", language):
+        use(FOLDER, language)
+
+
 def take(catalogue: gettext.NullTranslations) -> gettext.NullTranslations:
-    """Texts that are made from now on come from this catalogue; returns the one before."""
+    """Take texts from this catalogue from now on; returns the one before."""
     before = _catalogues[-1]
     _catalogues[:] = [catalogue]
     return before
