@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -171,3 +173,38 @@ def test_a_fix_that_inserts_a_layer_covers_nothing(window):
     assert found
     document.do(found[0].edit)
     assert not covered(window)
+
+
+def test_an_input_for_a_losss_target_gets_the_size_of_the_prediction(window):
+    layers = [
+        Layer("in", "input", (0, 0), params={"dims": "24x16x5"}),
+        Layer("loss", "l1_loss", (400, 0), (Source("in"),)),
+    ]
+    show(window, Graph(layers))
+    canvas = window.canvas
+    kit.drag(canvas, kit.port(canvas, "loss", 1), kit.at(canvas, QPointF(200, 240)))
+    line = window.findChild(QLineEdit, "quick_add.text")
+    QTest.keyClicks(line, "input")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    document = window.context.document
+    assert document.graph["loss"].inputs == (Source("in"), Source("input_0"))
+    assert document.graph["input_0"].params["dims"] == "24x16x5"
+    assert document.inference.states["loss"].ok
+
+
+def test_selected_layers_are_aligned_and_distributed(window):
+    graph = window.context.document.graph
+    window.context.select(("conv", "free", "out"))
+    QApplication.processEvents()
+    window.actions_["edit.align_left"].trigger()
+    assert {graph[n].position[0] for n in ("conv", "free", "out")} == {320}
+    kit.click(window.canvas, kit.node(window.canvas, "cat"))
+    QApplication.processEvents()
+    assert not window.actions_["edit.align_left"].isEnabled()
+    window.context.undo()
+    window.context.select(("conv", "cat", "out"))
+    QApplication.processEvents()
+    window.actions_["edit.distribute_horizontal"].trigger()
+    boxes = [window.canvas.projection.entry(n).box() for n in ("conv", "cat", "out")]
+    gaps = [b.left() - a.right() for a, b in pairwise(boxes)]
+    assert abs(gaps[0] - gaps[1]) <= 16

@@ -12,6 +12,7 @@ from app.ui.canvas.saved_views import SavedViews
 from app.ui.canvas.structure import Structure
 from app.ui.canvas.walker import Walker, Way
 from app.ui.widgets.action import DOCUMENT, LAYERS, SELECTION, Action, ActionGroup, Need
+from designer.graph.arrangement import Side
 
 ZOOM_STEP = 1.25
 VIEWS = range(1, 10)
@@ -23,6 +24,8 @@ NEIGHBOURS = {
 }
 
 ANYTHING = Need(lambda s: s.selected + s.selected_links + s.selected_frames > 0, "nothing is selected")
+SEVERAL = Need(lambda s: s.selected > 1, "select two layers or more")
+MANY = Need(lambda s: s.selected > 2, "select three layers or more")
 ONE_LAYER = Need(lambda s: s.selected == 1, "select exactly one layer")
 ONE = Need(
     lambda s: s.selected == 1 or (s.selected == 0 and s.selected_frames == 1), "select exactly one layer or frame"
@@ -101,7 +104,43 @@ def _views() -> Iterator[Action[SavedViews]]:
         )
 
 
+SIDES = {
+    Side.LEFT: "Align &Left",
+    Side.CENTRE: "Align &Centers",
+    Side.RIGHT: "Align &Right",
+    Side.TOP: "Align &Top",
+    Side.MIDDLE: "Align &Middles",
+    Side.BOTTOM: "Align &Bottom",
+}
+
+
+def _aligning() -> Iterator[Action[Canvas]]:
+    for side, title in SIDES.items():
+        yield Action(
+            f"edit.align_{side.name.lower()}",
+            title,
+            "Move the selected layers onto one line",
+            partial(Canvas.align, side=side),
+            ("Edit/align",),
+            (),
+            (SEVERAL,),
+            on_canvas=True,
+        )
+    for vertical, title in ((False, "Distribute &Horizontally"), (True, "Distribute &Vertically")):
+        yield Action(
+            f"edit.distribute_{'vertical' if vertical else 'horizontal'}",
+            title,
+            "Space the selected layers equally",
+            partial(Canvas.distribute, vertical=vertical),
+            ("Edit/distribute",),
+            (),
+            (MANY,),
+            on_canvas=True,
+        )
+
+
 CANVAS: tuple[Action[Canvas], ...] = (
+    *_aligning(),
     Action(
         "edit.add",
         "Add &Operator...",

@@ -26,7 +26,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from designer.graph import commands, frames
 from designer.graph.arrangement import GAP as NODE_GAP
-from designer.graph.arrangement import NODE_WIDTH, Position, around, on_grid
+from designer.graph.arrangement import NODE_WIDTH, Position, Side, align, around, distribute, on_grid
 from designer.graph.bypass import bypass
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
@@ -371,6 +371,19 @@ class Canvas(QWidget):
         names = None if everything else self._selected_names()
         if names is None or names:
             self.do(lambda d: layout_boxes.arranged(d, self.projection, names))
+
+    def align(self, side: Side) -> None:
+        """Align the selected layers at one side."""
+        names = self._selected_names()
+        self.do(lambda d: align(d.graph, self._sizes(names), names, side))
+
+    def distribute(self, *, vertical: bool) -> None:
+        """Space the selected layers equally."""
+        names = self._selected_names()
+        self.do(lambda d: distribute(d.graph, self._sizes(names), names, vertical=vertical))
+
+    def _sizes(self, names: Iterable[str]) -> dict[str, tuple[float, float]]:
+        return {n: self.projection.entry(n).box().size().toTuple() for n in names}
 
     def _selected_names(self) -> list[str]:
         return [n for n in self._context.selection if n in self.projection]

@@ -228,7 +228,7 @@ class LinkEditor:
         consumer = (anchor.node.layer, anchor.index) if anchor.is_input else None
 
         def join(layer: Layer) -> Edit:
-            return commands.add_connected(document.graph, layer, source, consumer)
+            return commands.add_connected(document.graph, _sized(document, layer, consumer), source, consumer)
 
         tensor = document.inference.type_of(source) if source is not None else None
 
@@ -238,6 +238,19 @@ class LinkEditor:
             return bool(cls.inputs) and (tensor is None or not cls.inputs[0].refusal(tensor))
 
         self._search(place, join, accepts)
+
+
+def _sized(document: Document, layer: Layer, consumer: tuple[str, int] | None) -> Layer:
+    """A new input layer gets the size of the image at another input of what reads it, such as a loss's prediction."""
+    if consumer is None or "dims" not in layer.params:
+        return layer
+    for source in document.graph[consumer[0]].inputs:
+        tensor = document.inference.type_of(source) if source is not None else None
+        if tensor is not None and tensor.rank == 4:
+            _, c, h, w = tensor.shape
+            if isinstance(c, int) and isinstance(h, int) and isinstance(w, int):
+                return layer.with_param("dims", f"{w}x{h}x{c}")
+    return layer
 
 
 def _variadic(document: Document, link: LinkItem) -> bool:

@@ -12,7 +12,6 @@ from designer.graph.commands import move_layers
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import GRID
-from designer.texts import tr
 
 AIR = 1.0 * GRID  # between layers that nothing connects
 TRIES = 100  # places that are looked at for a free one
@@ -75,6 +74,6 @@ def _room(graph: Graph, projection: Projection, rect: QRectF, added: set[str], b
     blocking = {*readers, *(n for n in projection.within(area) if n in behind)}
     run = max((rect.right() + GAP - projection.entry(n).box().left() for n in blocking), default=0.0)
     if run <= 0:
-        return Edit(tr("Make room"))
+        return make_room(graph, (), 0, {})
     held = {frame: set(projection.members(frame)[0]) - added for frame in graph.frames}
     return make_room(graph, {n for n in behind if projection.entry(n).pos().x() >= rect.left()} | readers, run, held)

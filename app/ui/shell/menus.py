@@ -56,6 +56,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             None,
             ("&Links", ("Edit/links",)),
             "Edit/lay out",
+            ("Al&ign", ("Edit/align", None, "Edit/distribute")),
             ("Nu&dge", ("Edit/nudge",)),
         ),
     ),
