@@ -15,6 +15,7 @@ from designer.graph.model import Source
 from designer.operators.api import Operator, TorchMethod
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
+from designer.runtime.checked_engine import CheckedEngine
 from designer.runtime.engine_registry import load_engines
 from designer.runtime.session import Session
 
@@ -307,13 +308,75 @@ def test_torch_steps_in_where_onnx_has_no_word(runtime_registry):
     assert again.note == result.note
 
 
+@pytest.fixture
+def compilations(monkeypatch) -> list[tuple[str, ...]]:
+    """The layers of every part that an engine compiles."""
+    made: list[tuple[str, ...]] = []
+    real = CheckedEngine.compile
+
+    def compile_part(self, part, wanted):
+        made.append(part.layers)
+        return real(self, part, wanted)
+
+    monkeypatch.setattr(CheckedEngine, "compile", compile_part)
+    return made
+
+
+def test_parts_are_compiled_once(runtime_registry, compilations):
+    made = session(analysed(), runtime_registry)
+    epsilons = [f"0.0{number}" for number in range(1, 9)]
+    for count, epsilon in enumerate(epsilons, 1):
+        made.set_param("norm", "epsilon", epsilon)
+        made.run()
+        made.set_param("mix", "amount", f"0.{count}")
+        made.set_input("image", pixels(seed=count), picture=True)
+        made.run()
+        made.invalidate()
+        made.run()
+        assert len(compilations) == count
+    for epsilon in epsilons[-2:]:  # those of late are still there
+        made.set_param("norm", "epsilon", epsilon)
+        made.run()
+    assert len(compilations) == len(epsilons)
+    made.set_param("norm", "epsilon", epsilons[0])
+    made.run()
+    assert len(compilations) == len(epsilons) + 1
+
+
+def late_and_early() -> tuple[Graph, Graph]:
+    """Mix before the output, where it sees the image without padding, and before a layer, where it sees all of it."""
+    late = analysed(tiling=8)
+    after = layer("after", "convolution", "mix", features=3, kernel="1x1")
+    early = Graph([item for item in late if item.name != "result"])
+    return late, Graph([*early, after, layer("result", "output", "after")])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 0), (1, 0, 1)])
+def test_an_analysis_layer_becomes_late_or_early_on_padded_inputs(runtime_registry, compilations, order):
+    rng = np.random.default_rng(5)
+    tensors = dict(unet_weights().tensors)
+    tensors[WeightKey("after", "kernel")] = rng.normal(size=(3, 3, 1, 1)).astype(np.float32)
+    tensors[WeightKey("after", "bias")] = np.zeros(3, np.float32)
+    graphs, weights, array = late_and_early(), Weights(tensors), pixels(21, 30)
+    fresh = [session(graph, runtime_registry, weights, array).run([Source("mix")]) for graph in graphs]
+    compilations.clear()
+    made = session(graphs[order[0]], runtime_registry, weights, array)
+    for which in order:
+        made.set_graph(graphs[which])
+        result = made.run([Source("mix")])
+        assert result.captures[Source("mix")].shape[2:] == ((21, 30), (24, 32))[which]
+        np.testing.assert_array_equal(result.captures[Source("mix")], fresh[which].captures[Source("mix")])
+        np.testing.assert_array_equal(result.outputs["result"], fresh[which].outputs["result"])
+    assert sorted(map(len, compilations)) == [1, 12]  # the layer after Mix, and the U-Net, once each
+
+
 CHANGES = st.lists(
     st.one_of(
         st.tuples(st.just("mix"), st.just("amount"), st.sampled_from(["0.1", "0.5", "0.9"])),
         st.tuples(st.just("mix"), st.just("selection"), st.sampled_from(["v_split", "blend", "difference"])),
         st.tuples(st.just("noise"), st.just("scale"), st.sampled_from(["0.1", "0.2"])),
         st.tuples(st.just("norm"), st.just("epsilon"), st.sampled_from(["0.00001", "0.1"])),
-        st.tuples(st.just("graph"), st.just(""), st.sampled_from(["unet", "analysed", "two outputs", "slim"])),
+        st.tuples(st.just("graph"), st.just(""), st.sampled_from(["unet", "analysed", "two outputs", "slim", "early"])),
         st.tuples(st.just("size"), st.just(""), st.sampled_from(["24x32", "19x27"])),
         st.tuples(st.just("capture"), st.just(""), st.sampled_from(["", "enc 1", "enc_2", "plus", "noise"])),
     ),
@@ -327,6 +390,7 @@ GRAPHS = {
     "analysed": analysed(tiling=8),
     "two outputs": Graph([*analysed(tiling=8), layer("second", "output", "plus")]),
     "slim": analysed(tiling=4),
+    "early": Graph([*analysed(tiling=8), layer("seen", "activation", "mix", RELU), layer("shown", "output", "seen")]),
 }
 
 
