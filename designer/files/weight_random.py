@@ -61,10 +61,13 @@ def random_tensor(key: WeightKey, weight: Weight, seed: int) -> NDArray[np.float
         if weight.init != "normal":
             values[int(weight.init.partition(":")[2])] = 0
         return values
-    if weight.init != "kaiming":
+    if weight.init == "kaiming":
+        bound = sqrt(1 / max(1, weight.fan_in))
+    elif weight.init == "xavier":
+        bound = sqrt(6 / sum(weight.shape))
+    else:
         raise ValueError(f"weight '{weight.name}' declares the unknown initialisation '{weight.init}'")
-    bound = np.float32(sqrt(1 / max(1, weight.fan_in)))
-    return np.asarray((generator.random(weight.shape, np.float32) * 2 - 1) * bound)
+    return np.asarray((generator.random(weight.shape, np.float32) * 2 - 1) * np.float32(bound))
 
 
 def _source(told: Mapping[WeightKey, WeightReport], key: WeightKey) -> str:

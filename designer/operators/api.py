@@ -126,7 +126,8 @@ class Role(StrEnum):
 class Weight:
     """A tensor that a file of weights must bring. `torch` is its name in the layer's torch module.
 
-    `init` is "kaiming" (uniform, bound sqrt(1 / fan_in), torch's default for convolutions), "zeros", "ones", "normal",
+    `init` is "kaiming" (uniform, bound sqrt(1 / fan_in), torch's default for convolutions), "xavier" (uniform,
+    bound sqrt(6 / (rows + columns)), for matrices), "zeros", "ones", "normal",
     "normal_but:<index>" (normal, zeros there along the first axis), or "constant:<number>". `fan_in` is the number of inputs of one output element.
     """
 

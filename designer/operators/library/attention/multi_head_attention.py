@@ -116,7 +116,7 @@ class MultiHeadAttention(
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
         size = inputs[0].dim(2)
-        into = Weight("in_proj_weight", (3 * size, size), "in_proj_weight", fan_in=size)
+        into = Weight("in_proj_weight", (3 * size, size), "in_proj_weight", init="xavier")
         out = Weight("out_proj_weight", (size, size), "out_proj.weight", fan_in=size)
         if not self.apply_bias:
             return (into, out)

@@ -102,7 +102,7 @@ class TransformerEncoderLayer(
             for ours, torch, init in (("scale", "weight", "ones"), ("bias", "bias", "zeros"))
         ]
         return (
-            Weight("in_proj_weight", (3 * size, size), "self_attn.in_proj_weight", fan_in=size),
+            Weight("in_proj_weight", (3 * size, size), "self_attn.in_proj_weight", init="xavier"),
             Weight("in_proj_bias", (3 * size,), "self_attn.in_proj_bias", init="zeros"),
             Weight("out_proj_weight", (size, size), "self_attn.out_proj.weight", fan_in=size),
             Weight("out_proj_bias", (size,), "self_attn.out_proj.bias", init="zeros"),
