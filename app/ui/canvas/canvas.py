@@ -38,6 +38,7 @@ from designer.operators.links import is_variadic, network_ends
 from designer.texts import tr
 
 OPENING_ZOOM = 0.25  # a document that is larger opens at its top left corner; names can be read at this scale
+LARGE_ZOOM = 0.5  # of a document that is too large for all its items
 
 
 class Canvas(QWidget):
@@ -107,7 +108,8 @@ class Canvas(QWidget):
         self._update_hint()
         self.viewer.setFocus()
         if not self._remembered.come():
-            self.viewer.frame_all(least=OPENING_ZOOM)
+            near = self.viewer.far_below < OPENING_ZOOM  # a large one is painted in one go there, anew with each edit
+            self.viewer.frame_all(least=OPENING_ZOOM if near else LARGE_ZOOM)
         self.selection_state_changed.emit()
 
     def _open(self, name: str) -> None:
