@@ -11,6 +11,7 @@ from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.code_text import digest
+from designer.operators.library.development.custom import Custom
 from designer.operators.registry import Registry
 from designer.texts import tr
 
@@ -40,16 +41,16 @@ def is_digest(text: str) -> bool:
 
 
 def not_agreed(graph: Graph, registry: Registry, known: Collection[str] | None = None) -> dict[str, str]:
-    """The sources in `graph` and its templates that are not in `known` (by default: never agreed to) -> the first layer."""
+    """What layers of `graph` and its templates would run and is not in `known` (by default: never agreed to) -> a layer.
+
+    Each text is a source with the call that makes the layer (`Custom.agreement`).
+    """
     allowed = agreed() if known is None else known
     found: dict[str, str] = {}
     inside = (layer for template in graph.templates.values() for layer in template.layers)
     for layer in chain(graph, inside):
-        cls = registry.get(layer.type)
-        if cls is None or cls.type != "custom":
-            continue
-        text = layer.params.get("source", str(next(p.default for p in cls.parameters if p.name == "source")))
-        if digest(text) not in allowed:
+        operator = registry.read(layer).operator  # None where it breaks a rule: then it cannot run
+        if isinstance(operator, Custom) and digest(text := operator.agreement) not in allowed:
             found.setdefault(text, layer.name)
     return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -40,6 +40,15 @@ class Code:
 def digest(text: str) -> str:
     """SHA-256 of the text, by which agreements know it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def agreement_text(source: str, class_name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
+    """What the user agrees to before a custom layer runs: its source, and how the layer is made from it.
+
+    The last line is the call and holds no line break, so no other layer has the same text.
+    """
+    values = [*map(repr, positional), *(f"{key}={value!r}" for key, value in named.items())]
+    return f"{source}\n\n# The layer is made by {class_name!r} with ({', '.join(values)})"
 
 
 def visible(text: str) -> str:

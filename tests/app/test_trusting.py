@@ -17,10 +17,11 @@ from designer.files.document import save_document
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
-from designer.operators.code_text import digest
+from designer.operators.code_text import agreement_text, digest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = "class Custom(nn.Module):\n    def forward(self, x):\n        print('it runs')\n        return x * 0.25\n"
+AGREEMENT = agreement_text(SOURCE, "Custom", (), {})
 VALUE = np.random.default_rng(0).random((1, 3, 6, 8), np.float32)
 
 
@@ -66,9 +67,9 @@ def test_refused_with_the_remedy_and_run_by_digest(document: Path) -> None:
         done = run(document, *more)
         assert done.returncode == 1
         assert "not-agreed" in done.stderr
-        assert f"--trust-custom {digest(SOURCE)}" in done.stderr
+        assert f"--trust-custom {digest(AGREEMENT)}" in done.stderr
         assert "it runs" not in done.stdout
-    done = run(document, "--trust-custom", digest(SOURCE))
+    done = run(document, "--trust-custom", digest(AGREEMENT))
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(result(document), VALUE * np.float32(0.25))
     assert agreed() == frozenset(), "a digest on the command line is for this run only"
@@ -90,7 +91,7 @@ def test_asked_on_a_terminal(document: Path, answer: str, runs: bool) -> None:
     os.close(theirs)
     assert "   2 |     def forward(self, x):" in process.stdout
     assert (process.returncode == 0) is runs, process.stderr
-    assert agreed() == (frozenset({digest(SOURCE)}) if runs else frozenset())
+    assert agreed() == (frozenset({digest(AGREEMENT)}) if runs else frozenset())
     if runs:
         assert run(document).returncode == 0, "asked once for a text"
         other = document.read_text().replace("0.25", "0.5")
@@ -144,7 +145,7 @@ def test_worker_refuses_until_it_is_told(tmp_path: Path, peer: Peer, template: b
     assert finding["layer"].startswith("mine")
     assert peer.ask("run")["error"][0]["code"] == "nothing-open"
     assert peer.ask("open", document=text, agreed=["no digest"])["error"][0]["code"] == "bad-request"
-    assert "result" in peer.ask("open", document=text, threads=1, agreed=[digest(SOURCE)])
+    assert "result" in peer.ask("open", document=text, threads=1, agreed=[digest(AGREEMENT)])
     assert "result" in peer.ask("set_input", layer="image", path=str(document.parent / "in.npy"))
     assert "outputs" in peer.ask("run")["result"], "what the text prints does not disturb the protocol"
     other = peer.ask("update", document=text.replace("0.25", "0.5"))

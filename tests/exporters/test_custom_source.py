@@ -13,7 +13,7 @@ from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.operators.code_text import digest
+from designer.operators.code_text import agreement_text, digest
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -69,7 +69,12 @@ def test_exported_project_equals_the_engine(tmp_path: Path) -> None:
     model = made((tmp_path / "project" / "model.py").read_text())
     value = np.random.default_rng(0).random((1, 3, 8, 8), np.float32)
     weights = Weights({WeightKey("own 0", "gain"): np.array(0.3, np.float32)})
-    session = Session(graph, REGISTRY, weights, RunOptions("torch", threads=1, agreed=(digest(GAIN),)))
+    session = Session(
+        graph,
+        REGISTRY,
+        weights,
+        RunOptions("torch", threads=1, agreed=(digest(agreement_text(GAIN, "Gain", (1,), {})),)),
+    )
     session.set_input("image", value, picture=False)
     model.load_state_dict({"own_0.gain": torch.tensor(0.3)})
     with torch.no_grad():

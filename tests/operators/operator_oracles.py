@@ -15,7 +15,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.types import BATCH, DataType, TensorType
 from designer.operators.api import Activation, Example, Operator, Role, TorchSource
-from designer.operators.code_text import digest
+from designer.operators.code_text import agreement_text, digest
 from designer.operators.registry import Read, Registry, load
 from designer.operators.torch_program import Program, build_program
 from designer.runtime.api import Part
@@ -136,8 +136,9 @@ class Runner(torch.nn.Module):
 
     def __init__(self, program: Program) -> None:
         super().__init__()
-        sources = [a.content.text for a in program.attributes if isinstance(a.content, TorchSource)]
-        self.inner = build_module(program, [digest(text) for text in sources])  # our own examples
+        own = [a.content for a in program.attributes if isinstance(a.content, TorchSource)]
+        agreed = [digest(agreement_text(c.text, c.path, c.positional, c.kwargs)) for c in own]  # our own examples
+        self.inner = build_module(program, agreed)
         self.program = program
 
     def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:

@@ -49,7 +49,7 @@ def test_engine_agrees_with_torch_or_refuses_by_name(trial: Trial) -> None:
     if problem is not None:
         pytest.skip(f"{problem.message}: {problem.remedy}")
     case, net = trial.case, network(trial.case)
-    agreed = (digest(str(getattr(case.operator, "source", ""))),)
+    agreed = (digest(str(getattr(case.operator, "agreement", ""))),)
     options = RunOptions(trial.engine, threads=1, agreed=agreed)
     part = Part((LAYER,), net.feeds)
     module = runner(case, net=net)

@@ -17,7 +17,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.operators.code_text import CodeError, arguments, digest, literal, parse_code, visible
+from designer.operators.code_text import CodeError, agreement_text, arguments, digest, literal, parse_code, visible
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -85,16 +85,35 @@ def test_nothing_runs_without_agreement(engine: str, tmp_path: Path) -> None:
     assert mark.exists()
 
 
+TWO = f"{GAIN}\nclass Other(nn.Module):\n    def forward(self, x):\n        return x\n"
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("other", [{"class_name": "Other"}, {"arguments": "3.0"}, {"arguments": "shift=5"}])
+def test_another_class_or_another_call_is_another_agreement(engine: str, other: dict[str, str]) -> None:
+    known = {"source": TWO, "class_name": "Gain", "arguments": "2.0"}
+    agree(not_agreed(network(known), REGISTRY))
+    changed = network({**known, **other})
+    (text,) = not_agreed(changed, REGISTRY)
+    assert text.startswith(TWO)
+    assert next(iter(other.values())) in text.splitlines()[-1]
+    session = Session(changed, REGISTRY, Weights(), RunOptions(engine, threads=1, agreed=tuple(agreed())))
+    session.set_input("image", VALUE, picture=False)
+    with pytest.raises(DiagnosticError, match="not-agreed"):
+        session.run()
+
+
 def test_another_text_is_another_agreement() -> None:
     graph = network({"source": GAIN, "class_name": "Gain"})
-    assert not_agreed(graph, REGISTRY) == {GAIN: "mine"}
-    agree([GAIN])
+    text = agreement_text(GAIN, "Gain", (), {})
+    assert not_agreed(graph, REGISTRY) == {text: "mine"}
+    agree([text])
     assert not_agreed(graph, REGISTRY) == {}
-    assert agreed() == {digest(GAIN)}
+    assert agreed() == {digest(text)}
     changed = network({"source": f"{GAIN}\n", "class_name": "Gain"})
-    assert list(not_agreed(changed, REGISTRY)) == [f"{GAIN}\n"]
-    agreements_path().write_bytes(b"\xff not a digest\n" + digest(GAIN).encode())
-    assert agreed() == {digest(GAIN)}
+    assert list(not_agreed(changed, REGISTRY)) == [agreement_text(f"{GAIN}\n", "Gain", (), {})]
+    agreements_path().write_bytes(b"\xff not a digest\n" + digest(text).encode())
+    assert agreed() == {digest(text)}
     agreements_path().unlink()
     agreements_path().mkdir()
     assert agreed() == frozenset()

@@ -21,11 +21,15 @@ from designer.files.document import write_document
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
-from designer.operators.code_text import digest
+from designer.operators.code_text import agreement_text, digest
 from designer.runtime.images import write_image
 
 WAIT = 60_000
 SOURCE = "class Custom(nn.Module):\n    def forward(self, x):\n        return x * 0.25\n"
+
+
+def agreement(source: str) -> str:
+    return agreement_text(source, "Custom", (), {})
 
 
 @pytest.fixture
@@ -66,7 +70,7 @@ def test_asked_before_it_runs_and_again_for_another_text(qtbot, window) -> None:
     before = write_document(context.document.graph)
     context.analysis_requested.emit()
     dialog = dialog_of(qtbot, window)
-    assert dialog.findChild(QPlainTextEdit, "agree_custom.source_0").toPlainText() == SOURCE
+    assert dialog.findChild(QPlainTextEdit, "agree_custom.source_0").toPlainText() == agreement(SOURCE)
     assert dialog.findChild(QTabWidget, "agree_custom.layers").tabText(0) == "mine"
     assert dialog.findChild(QPushButton, "agree_custom.later").isDefault()
     press(qtbot, dialog, "later")
@@ -78,7 +82,7 @@ def test_asked_before_it_runs_and_again_for_another_text(qtbot, window) -> None:
     context.analysis_requested.emit()
     press(qtbot, dialog_of(qtbot, window), "agree")
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
-    assert agreed() == {digest(SOURCE)}
+    assert agreed() == {digest(agreement(SOURCE))}
     assert analysis.result.outputs["result"].shape == (1, 3, 16, 24)
     assert 0.2 < float(np.max(analysis.result.outputs["result"])) <= 0.25
     assert write_document(context.document.graph) == before
@@ -89,7 +93,7 @@ def test_asked_before_it_runs_and_again_for_another_text(qtbot, window) -> None:
     assert window.findChild(AgreeDialog) is None, "nobody is asked while typing"
     context.analysis_requested.emit()
     dialog = dialog_of(qtbot, window)
-    assert dialog.findChild(QPlainTextEdit, "agree_custom.source_0").toPlainText() == other
+    assert dialog.findChild(QPlainTextEdit, "agree_custom.source_0").toPlainText() == agreement(other)
     press(qtbot, dialog, "agree")
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
     assert 0.4 < float(np.max(analysis.result.outputs["result"])) <= 0.5
@@ -110,7 +114,7 @@ def test_endless_loop_is_ended_by_stop(qtbot, window) -> None:
     from designer.files.agreements import agree
 
     loop = "while True:\n    pass\nclass Custom(nn.Module):\n    pass\n"
-    agree([loop])
+    agree([agreement(loop)])
     window.context.document.do(lambda graph: set_params(graph, {"mine": {"source": loop}}))
     analysis = analysis_of(window.context)
     window.context.analysis_requested.emit()
@@ -120,6 +124,6 @@ def test_endless_loop_is_ended_by_stop(qtbot, window) -> None:
     assert analysis.phase is Phase.STOPPED
     assert analysis.engine.pid != first
     window.context.document.do(lambda graph: set_params(graph, {"mine": {"source": SOURCE}}))
-    agree([SOURCE])
+    agree([agreement(SOURCE)])
     window.context.analysis_requested.emit()
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)

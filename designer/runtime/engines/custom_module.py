@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.types import TensorType
-from designer.operators.code_text import digest
+from designer.operators.code_text import agreement_text, digest
+from designer.operators.library.development.custom import Custom
 from designer.operators.torch_data import TorchSource
 from designer.operators.torch_program import Attribute, Program
 from designer.texts import tr
@@ -20,21 +21,14 @@ if TYPE_CHECKING:
 
 
 def check_agreed(inference: Inference, layers: Iterable[str], agreed: Collection[str]) -> None:
-    """Raise DiagnosticError ("not-agreed") for every layer among `layers` whose source is not in `agreed`."""
+    """Raise DiagnosticError ("not-agreed") for every layer among `layers` that the user did not agree to."""
     refused = []
     for name in layers:
-        text = source_of(inference, name)
-        if text is not None and digest(text) not in agreed:
+        operator = inference.read(name).operator
+        if isinstance(operator, Custom) and digest(operator.agreement) not in agreed:
             refused.append(_not_agreed(name))
     if refused:
         raise DiagnosticError(refused)
-
-
-def source_of(inference: Inference, layer: str) -> str | None:
-    """The person's source in a layer, None where it has none."""
-    operator = inference.read(layer).operator
-    text = getattr(operator, "source", None)
-    return text if getattr(operator, "type", "") == "custom" and isinstance(text, str) else None
 
 
 def make_custom(attribute: Attribute, data: TorchSource, program: Program, agreed: Collection[str]) -> torch.nn.Module:
@@ -46,7 +40,7 @@ def make_custom(attribute: Attribute, data: TorchSource, program: Program, agree
     import torch
 
     layer = attribute.layer
-    if digest(data.text) not in agreed:
+    if digest(agreement_text(data.text, data.path, data.positional, data.kwargs)) not in agreed:
         raise DiagnosticError(_not_agreed(layer))
     file = f"<source of {layer}>"
     # The same numbers every time, and the person's own generator untouched, whatever the class draws when it is made.

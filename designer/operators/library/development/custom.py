@@ -24,7 +24,7 @@ from designer.operators.api import (
     image,
     param,
 )
-from designer.operators.code_text import CodeError, arguments, check_class
+from designer.operators.code_text import CodeError, agreement_text, arguments, check_class
 from designer.texts import tr
 
 SOURCE = '''class Custom(nn.Module):
@@ -159,6 +159,11 @@ class Custom(
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
         return declared(self.tensors)
+
+    @property
+    def agreement(self) -> str:
+        """What the user agrees to before the layer runs."""
+        return agreement_text(self.source, self.class_name, *arguments(self.arguments))
 
     def summary(self) -> str:
         return self.class_name[:40]
