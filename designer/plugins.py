@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -38,7 +39,17 @@ def plugin_files(folders: Iterable[Path]) -> Iterator[Plugin]:
     """Every `.py` file of `folders`, in name order."""
     for folder in folders:
         for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
-            yield str(path), partial(_import_file, path)
+            exposed = next((place for place in (folder, path) if _others_may_write(place)), None)
+            yield str(path), partial(_import_file, path) if exposed is None else partial(_refuse, exposed)
+
+
+def _others_may_write(place: Path) -> bool:
+    return os.name == "posix" and bool(place.stat().st_mode & stat.S_IWOTH)
+
+
+def _refuse(place: Path) -> object:
+    """What every user of the machine can change is not run with the rights of this one."""
+    raise PermissionError(tr("every user may write to {place}; take that right away: chmod o-w", place=place))
 
 
 def load_each(plugins: Iterable[Plugin], take: Callable[[Any], object]) -> list[Diagnostic]:

@@ -6,8 +6,9 @@ from rich.console import Console
 
 from designer.graph.diagnostics import Diagnostic, Severity
 
-out = Console(soft_wrap=True)
-err = Console(stderr=True, soft_wrap=True)
+# Names of documents and files are text: `[/x]` is no markup.
+out = Console(soft_wrap=True, markup=False)
+err = Console(stderr=True, soft_wrap=True, markup=False)
 
 
 def of_the_system(error: OSError | MemoryError) -> Diagnostic:

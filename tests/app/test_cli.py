@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from rich.table import Table
 
 import samples
 from app.cli import main as cli
+from app.cli.console import err, out
 from designer.files.document import DOCUMENTS, write_document
 from designer.files.formats import Format
 from designer.files.settings import Settings, save_settings, settings_path
@@ -329,3 +331,14 @@ def test_a_picture_in_tiles(layerwright: Run, network: Path, tmp_path: Path) -> 
     refused = layerwright("run", network, "--tile", "large")
     assert refused.code != 0
     assert "auto, off, or pixels" in refused.err
+
+
+@pytest.mark.parametrize("name", ["[/x]", "img[final].png"])
+def test_names_are_no_markup_on_the_terminal(name: str) -> None:
+    for console in (out, err):
+        table = Table("file", title=name)
+        table.add_row(name)
+        with console.capture() as capture:
+            console.print(name)
+            console.print(table)
+        assert capture.get().count(name) == 3

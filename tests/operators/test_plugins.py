@@ -239,3 +239,17 @@ def test_broken_package_is_reported_and_left_out(tmp_path: Path) -> None:
     assert "broken-plugin" in done.stderr
     assert "no_such_package_at_all" in done.stderr
     assert len(json.loads(done.stdout)) > 50
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+@pytest.mark.parametrize("open_to_all", ["folder", "file"])
+def test_a_plugin_that_every_user_may_write_is_not_run(tmp_path, open_to_all) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    plugin = folder / "mine.py"
+    plugin.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    (folder if open_to_all == "folder" else plugin).chmod(0o777)
+    registry = load([folder], entry_points=False)
+    (found,) = registry.diagnostics
+    assert "every user may write" in found.message
+    assert not (tmp_path / "ran").exists()

@@ -331,3 +331,15 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_folders_with_names_that_somebody_made_up_are_left_alone(tmp_path, monkeypatch) -> None:
+    from app.ui.engine import client
+
+    monkeypatch.setattr(client, "_roomy", lambda folder: False)
+    monkeypatch.setattr(client.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(client.tempfile, "tempdir", str(tmp_path))
+    for number in ("9" * 12, "9" * 400 if os.pathconf(tmp_path, "PC_NAME_MAX") > 420 else "9" * 200):
+        (tmp_path / f"{client.PREFIX}{number}-x").mkdir()
+    assert client._make_folder().is_dir()
+    assert len(list(tmp_path.iterdir())) == 3

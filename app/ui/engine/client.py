@@ -380,7 +380,7 @@ def _make_folder() -> Path:
     memory = Path("/dev/shm")
     base = memory if _roomy(memory) else Path(tempfile.gettempdir())
     for old in base.glob(f"{PREFIX}*"):
-        match = re.match(rf"{PREFIX}(\d+)-", old.name)
+        match = re.match(rf"{PREFIX}([0-9]{{1,18}})-", old.name)
         if match and int(match[1]) != os.getpid() and not _alive(int(match[1])):
             shutil.rmtree(old, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=base))
@@ -398,6 +398,6 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:
+    except (OSError, OverflowError):  # another user's, or a name that somebody made up: it is left alone
         return True
     return True
