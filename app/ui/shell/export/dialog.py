@@ -33,6 +33,16 @@ SHOWN = 4  # problems in a message
 _last_folders: WeakKeyDictionary[Context, dict[str, Path]] = WeakKeyDictionary()  # that a window exported to, by dialog
 
 
+LONGEST = 60  # characters of a proposed name: 240 bytes at most
+
+
+def file_name(proposed: str) -> str:
+    """A name made from a network's, which is any text, as the name of one file in one folder."""
+    suffix = Path(proposed).suffix
+    stem = "".join(c if c.isprintable() and c not in '/\\:*?"<>|' else "_" for c in proposed.removesuffix(suffix))
+    return f"{stem.strip(' .')[:LONGEST] or 'network'}{suffix if suffix[1:].isalnum() else ''}"
+
+
 class ExportDialog(GrowingDialog):
     """Stays open while an export works; closing it, or its window, stops the work.
 
@@ -55,7 +65,7 @@ class ExportDialog(GrowingDialog):
         self.setWindowTitle(title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         folder = _last_folders.get(context, {}).get(name) or start_folder(context.root.path)
-        self.target = self.line(str(folder / proposed))
+        self.target = self.line(str(folder / file_name(proposed)))
         self.target.textChanged.connect(self.check)
         self.form = QFormLayout()
         self.message = Message(f"{name}.message")

@@ -1,0 +1,31 @@
+"""The proposed target of an export is a file in the folder that is shown, whatever the network is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("PySide6")
+from hostile_networks import VALUE
+
+from app.ui.shell.export.dialog import file_name
+
+pytestmark = pytest.mark.gui
+
+
+@pytest.mark.parametrize("network", ["/etc/passwd", "../../above", "a/b\\c", "..", "", " .hidden ", "鯨" * 200, VALUE])
+@pytest.mark.parametrize("ending", [".onnx", ".svg", "_pytorch"])
+def test_a_network_s_name_proposes_one_file(network: str, ending: str) -> None:
+    name = file_name(f"{network}{ending}")
+    folder = Path("/home/somebody")
+    assert (folder / name).parent == folder
+    assert name not in ("", ".", "..")
+    assert not name.startswith(".")
+    assert name.isprintable()
+    assert len(name.encode()) < 255
+
+
+def test_usual_names_stay_as_they_are() -> None:
+    assert file_name("my denoiser.onnx") == "my denoiser.onnx"
+    assert file_name("denoiser_pytorch") == "denoiser_pytorch"
