@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -25,10 +26,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.canvas.picture import Look, save
+from app.ui.document.document import Document
 from app.ui.shell.panels import PANELS
 from app.ui.shell.window import MainWindow
 from app.ui.widgets import theme
 from designer.files.document import save_document
+from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
 
@@ -126,3 +130,13 @@ def test_labels_show_names_as_they_are_unless_they_say_otherwise(qtbot) -> None:
     assert plain.textFormat() is Qt.TextFormat.PlainText
     assert rich.textFormat() is Qt.TextFormat.RichText
     assert all(label.textFormat() is Qt.TextFormat.PlainText for label in box.findChildren(QLabel) if label.text())
+
+
+def test_no_text_of_a_document_becomes_markup_in_a_drawing(qapp, tmp_path) -> None:
+    counts = []
+    for graph in (hostile_graph(), hostile_graph(str, "plain")):
+        save(Document(graph, default_registry()), tmp_path / "drawing.svg", Look())
+        elements = [element.tag.rpartition("}")[2] for element in ElementTree.parse(tmp_path / "drawing.svg").iter()]
+        counts.append(set(elements))
+        assert "script" not in elements
+    assert counts[0] == counts[1]
