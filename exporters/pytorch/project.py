@@ -133,16 +133,24 @@ def _values(module: Module, source: Source) -> Mapping[str, Any]:
 def _multiple(module: Module, source: Source) -> int:
     """What height and width should be a multiple of, where the author did not say: how far layers make the image smaller."""
     inference = inlined(module.inference)
-    states = inference.states
-    *_, height, width = _shape(states[source.layer].outputs)
-    factors = {1}
-    for layer in inference.graph.downstream([source.layer]):
-        for kind in states[layer].outputs or ():
-            if kind.rank == 4:
-                rows, columns = kind.concrete()[2:]
-                if rows > 1 and columns > 1 and height % rows == 0 and width % columns == 0:
-                    factors |= {height // rows, width // columns}
-    return lcm(*factors)
+    graph, factors = inference.graph, {source.layer: (1, 1)}
+    for name in graph.order(graph.downstream([source.layer]))[0]:
+        state = inference.states[name]
+        reads = [s for s in graph[name].inputs if s is not None]
+        for read, before in zip(reads, state.inputs, strict=False):
+            known = factors.get(read.layer)
+            for after in state.outputs or ():
+                if known is not None and before.rank == after.rank == 4:
+                    sizes = zip(known, before.concrete()[2:], after.concrete()[2:], strict=True)
+                    factors.setdefault(name, tuple(_smaller(*size) for size in sizes))
+    return lcm(*(number for pair in factors.values() for number in pair))
+
+
+def _smaller(factor: int, before: int, after: int) -> int:
+    """How much smaller than the input an image of `after` pixels is, made of one of `before` that is `factor` times smaller."""
+    if after > before:
+        return max(factor * before // after, 1)
+    return factor * (before // after) if after > 1 and before % after == 0 else factor
 
 
 def _shape(outputs: Any) -> list[int]:

@@ -114,7 +114,7 @@ def disagreements(pair: Pair, batch: int = 2, seed: int = 0) -> list[str]:
     inputs = random_inputs(pair.types, batch, seed)
     judge = _Judge(pair, wanted, module)
     try:
-        if not all(np.isfinite(value).all() for value in judge.exact(inputs)):  # engines treat NaN differently
+        if not judge.finite(inputs):  # engines treat NaN differently
             inputs = [value.abs() + 0.1 if value.is_floating_point() else value for value in inputs]
         exact, room = judge.exact(inputs), judge.room(inputs)
     except (IndexError, RuntimeError) as error:
@@ -172,6 +172,11 @@ class _Judge:
         (between,) = _doubled(self._first, [_moved(value, make) for value in own])
         results = _doubled(self._second, [_moved(value, make) for value in (between, *others)])
         return [result.detach().numpy().copy() for result in results]
+
+    def finite(self, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether what passes between the operators and comes out are numbers."""
+        between = _doubled(self._first, inputs[: self._count])
+        return all(np.isfinite(value).all() for value in (*(b.detach().numpy() for b in between), *self.exact(inputs)))
 
     def room(self, inputs: Sequence[torch.Tensor]) -> Arrays:
         """How far results may be off: steps, ties and differences of equals depend on the last bit of the inputs."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +78,7 @@ def load_picture(path: Path, channels: int) -> np.ndarray:
 
 def to_tensor(array: np.ndarray) -> torch.Tensor:
     """H x W x C bytes as C x H x W numbers in 0..1."""
-    return torch.from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1))).float() / 255.0
+    return torch.from_numpy(np.array(array.transpose(2, 0, 1), np.float32, order="C")) / 255.0
 
 
 def dead_leaves(rng: np.random.Generator, size: int, channels: int) -> np.ndarray:
@@ -147,7 +147,7 @@ class Batches:
         self._kept: OrderedDict[Path, np.ndarray] = OrderedDict()
         self._kept_bytes = 0
         self._worker = ThreadPoolExecutor(1)
-        self._ahead: tuple[int, object] | None = None
+        self._ahead: tuple[int, Future[tuple[torch.Tensor, torch.Tensor]]] | None = None
 
     def epoch_steps(self) -> int:
         """Steps in which as many pixels are seen as the photographs have (made-up pictures count too)."""

@@ -29,7 +29,8 @@ def load_network(weights: Path, device: torch.device) -> torch.nn.Module:
     state = torch.load(weights, map_location="cpu", weights_only=True)
     network = model.NetworkClass()
     network.load_state_dict(state.get("network", state))
-    return network.eval().to(device=device, memory_format=torch.channels_last)
+    network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network.eval()
 
 
 def run(network: torch.nn.Module, pictures: list[torch.Tensor]) -> dict[str, torch.Tensor]:

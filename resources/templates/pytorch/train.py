@@ -251,7 +251,8 @@ class Run:
         self._open_pictures(entry["shape"][0])
 
         torch.manual_seed(args.seed)
-        self.network = model.NetworkClass().to(device=self.device, memory_format=torch.channels_last)
+        self.network = model.NetworkClass()
+        self.network.to(device=self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         if not any(p.requires_grad for p in self.network.parameters()):
             raise TrainingError("the network has no weights to train; add a layer that learns")
         self.losses = self._losses()
@@ -369,11 +370,14 @@ class Run:
         targets = target if isinstance(target, tuple) else (target,)
         check_fit(inputs, targets)
         prepared = [data.prepare(t, i).contiguous(memory_format=torch.channels_last) for i, t in enumerate(inputs)]
+        read: list[torch.Tensor] = []
         with torch.autocast(self.device.type, dtype=self.half, enabled=self.args.amp):
             if self.losses is None:
-                output, read = first_output(self.network(*prepared)), ()
+                output = first_output(self.network(*prepared))
             else:
-                result, read = self.network.forward_training(*prepared)
+                training: Any = self.network.forward_training
+                result, taps = training(*prepared)
+                read = [*taps]
                 output = first_output(result)
         output = output.float()
         if self.losses is None:
@@ -401,7 +405,10 @@ class Run:
                 raise TrainingError(f"{error}; a smaller --batch or --patch needs less memory") from error
             side = self.args.patch
             raise TrainingError(f"the network cannot take patches of {side} x {side} pixels: {error}") from error
-        loss = sum(losses.values())
+        loss = torch.stack([*losses.values()]).sum()
+        if not loss.requires_grad:
+            compared = "the losses" if LOSSES else f"the first output, '{data.PROJECT['outputs'][0]['name']}',"
+            raise TrainingError(f"{compared} depend on no weights: draw a loss that reads what the network learns")
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()
         self.scaler.unscale_(self.optimizer)
@@ -429,9 +436,10 @@ class Run:
             return
         losses = {name: round(sum(m.losses[name].item() for m in shown) / len(shown), 6) for name in shown[0].losses}
         psnrs = {}
-        if all(made.picture is not None for made in shown):
-            after = sum(data.psnr(made.output, made.picture) for made in shown) / len(shown)
-            before = sum(data.psnr(made.first_input, made.picture) for made in shown) / len(shown)
+        pictures = [(made, made.picture) for made in shown if made.picture is not None]
+        if len(pictures) == len(shown):
+            after = sum(data.psnr(made.output, picture) for made, picture in pictures) / len(shown)
+            before = sum(data.psnr(made.first_input, picture) for made, picture in pictures) / len(shown)
             psnrs = {"psnr": round(after, 3), "noisy_psnr": round(before, 3)}
         on_training = not self.held_out
         self.progress.event("validation", step=self.step, **psnrs, losses=losses, on_training=on_training)
@@ -478,8 +486,8 @@ class Run:
         plots.curves(self.args.output / "log.jsonl", self.args.output / "curves.png")
         for made in self.look(self.pairs[:1]):
             if made.picture is not None and made.output.shape[1] in (1, 3):
-                shown = [tensor[0] for tensor in (made.first_input, made.output, made.picture)]
-                plots.before_after(*shown, self.args.output / "before_after.png")
+                target = self.args.output / "before_after.png"
+                plots.before_after(made.first_input[0], made.output[0], made.picture[0], target)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -45,6 +45,8 @@ class Prelu(Activation, type="prelu", title="PReLU", synonyms=("parametric relu"
         if self.per_channel and inputs[0].rank > 2:
             ones = (1,) * (inputs[0].rank - 2)
             slope = OnnxNode("Reshape", (slope, int64(-1, *ones)))
+        elif inputs[0].rank == 0:  # the slope's shape would become the result's
+            slope = OnnxNode("Squeeze", (slope,))
         return OnnxNode("PRelu", (OnnxInput(0), slope))
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:

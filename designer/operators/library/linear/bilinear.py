@@ -22,6 +22,7 @@ from designer.operators.api import (
     TorchInput,
     TorchModule,
     Weight,
+    int64,
     param,
 )
 from designer.operators.shapes import known
@@ -67,8 +68,14 @@ class Bilinear(Operator, type="bilinear", title="Bilinear", category=Category.LI
         return TorchModule("torch.nn.Bilinear", kwargs, (TorchInput(0), TorchInput(1)))
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        terms = (OnnxInput(0), OnnxWeight("kernel"), OnnxInput(1))
-        product = OnnxNode("Einsum", terms, {"equation": "...i,oij,...j->...o"})
+        # No Einsum: engines compute it differently behind some products.
+        first, second = (kind.dim(-1) for kind in inputs)
+        turned = OnnxNode("Transpose", (OnnxWeight("kernel"),), {"perm": (1, 0, 2)})
+        matrix = OnnxNode("Reshape", (turned, int64(first, self.features * second)))
+        front = (0,) * (inputs[0].rank - 1)
+        rows = OnnxNode("Reshape", (OnnxNode("MatMul", (OnnxInput(0), matrix)), int64(*front, self.features, second)))
+        terms = OnnxNode("Mul", (rows, OnnxNode("Unsqueeze", (OnnxInput(1), int64(-2)))))
+        product = OnnxNode("ReduceSum", (terms, int64(-1)), {"keepdims": 0})
         return OnnxNode("Add", (product, OnnxWeight("bias"))) if self.apply_bias else product
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:

@@ -8,6 +8,7 @@ from designer.operators.api import (
     FLOATS,
     Category,
     Example,
+    OnnxInput,
     OnnxNode,
     OnnxValue,
     Operator,
@@ -70,10 +71,17 @@ class SpaceToDepth(
         block = self.block_size
         if self.mode == "pixel_dominant":
             return OnnxNode("SpaceToDepth", attributes={"blocksize": block})
-        gathered = OnnxNode("SpaceToDepth", attributes={"blocksize": block})
         channels = inputs[0].image().c
-        order = (place * channels + channel for channel in range(channels) for place in range(block * block))
-        return OnnxNode("Gather", (gathered, int64(*order)), {"axis": 1})
+        batch = OnnxNode("Shape", attributes={"start": 0, "end": 1})
+        rows, columns = (
+            OnnxNode("Div", (OnnxNode("Shape", attributes={"start": axis, "end": axis + 1}), int64(block)))
+            for axis in (2, 3)
+        )
+        apart = OnnxNode("Concat", (batch, int64(channels), rows, int64(block), columns, int64(block)), {"axis": 0})
+        joined = OnnxNode("Concat", (batch, int64(channels * block * block), rows, columns), {"axis": 0})
+        split = OnnxNode("Reshape", (OnnxInput(0), apart))
+        moved = OnnxNode("Transpose", (split,), {"perm": (0, 1, 3, 5, 2, 4)})
+        return OnnxNode("Reshape", (moved, joined))
 
     def summary(self) -> str:
         return f"{self.block_size}x{self.block_size}"

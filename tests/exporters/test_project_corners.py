@@ -1,0 +1,78 @@
+"""Exported projects of unusual networks: one channel, outputs without weights, sizes that are no power of two; and their types."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from loss_networks import restorer
+from PIL import Image
+from pytorch_networks import node
+
+from designer.graph.graph import Graph
+from exporters.pytorch import export_project
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "train.py", "--steps", "2", "--batch", "2", "--threads", "1", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_one_channel_trains_without_a_warning(registry, tmp_path):
+    graph = Graph(
+        [
+            node("x", "input", dims="8x8x1"),
+            node("c", "convolution", "x", features=1, kernel="3x3"),
+            node("o", "output", "c"),
+        ]
+    )
+    export_project(graph, registry, tmp_path / "gray", "Gray")
+    (tmp_path / "pictures").mkdir()
+    gray = np.random.default_rng(0).integers(0, 255, (40, 40), dtype=np.uint8)
+    Image.fromarray(gray).save(tmp_path / "pictures" / "a.png")
+    done = run(tmp_path / "gray", "--data", str(tmp_path / "pictures"), "--synthetic", "0", "--patch", "16")
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_output_without_weights_is_named(registry, tmp_path):
+    graph = Graph(
+        [
+            node("x", "input", dims="8x8x3"),
+            node("a", "output", "x"),
+            node("c", "convolution", "x", features=3, kernel="3x3"),
+            node("b", "output", "c"),
+        ]
+    )
+    export_project(graph, registry, tmp_path / "two", "Two")
+    done = run(tmp_path / "two", "--synthetic", "2", "--patch", "16")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "the first output, 'a', depend on no weights" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "layers", "multiple"),
+    [
+        (28, (("convolution", {"kernel": "5x5", "padding": "valid"}), ("pooling", {})) * 2, 4),
+        (32, (("convolution", {"stride": "2x2"}), ("upsample", {"factor": "2x2"}), ("pooling", {"size": "4x4", "stride": "4x4"})), 4),
+        (24, (("space_to_depth", {"block_size": 2}), ("pooling", {"size": "3x3", "stride": "3x3"})), 6),
+    ],
+)  # fmt: skip
+def test_patches_are_multiples_of_what_layers_divide_by(registry, tmp_path, size, layers, multiple):
+    made = [node("x", "input", dims=f"{size}x{size}x4")]
+    for number, (kind, params) in enumerate(layers):
+        made.append(node(f"l{number}", kind, made[-1].name, **params))
+    export_project(Graph([*made, node("o", "output", made[-1].name)]), registry, tmp_path / "sized", "Sized")
+    info = json.loads((tmp_path / "sized" / "project.json").read_text())
+    assert info["inputs"][0]["multiple"] == multiple
+
+
+def test_types_of_the_generated_scripts(registry, tmp_path):
+    export_project(restorer(node("compared", "l1_loss", "result", "clean")), registry, tmp_path / "net", "Net")
+    command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--cache-dir", str(tmp_path / "cache"), "."]
+    done = subprocess.run(command, cwd=tmp_path / "net", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
