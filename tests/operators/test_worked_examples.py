@@ -252,3 +252,12 @@ def test_zero_embed_mutes_or_solos() -> None:
     x = np.ones((1, 3, 2, 2), np.float32)
     assert ZeroEmbed(channels=(1,)).evaluate([x])[0].sum(axis=(0, 2, 3)).tolist() == [4, 0, 4]
     assert ZeroEmbed(channels=(1,), keep_only=True).evaluate([x])[0].sum(axis=(0, 2, 3)).tolist() == [0, 4, 0]
+
+
+def test_a_yes_counts_more_also_where_x_holds_probabilities() -> None:
+    x, target = random(2, 3), random(2, 3, seed=1)
+    by_hand = -(5 * target * torch.log(x) + (1 - target) * torch.log(1 - x)).mean()
+    (weighted,) = result(made("bce_loss", logits=False, pos_weight=(5.0,)), x, target)
+    torch.testing.assert_close(weighted, by_hand)
+    (scores,) = result(made("bce_loss", pos_weight=(5.0,)), torch.logit(x), target)
+    torch.testing.assert_close(weighted, scores)
