@@ -192,6 +192,44 @@ def test_size_to_pad_to_is_found_where_the_author_gave_none(registry, tmp_path):
     assert info["weights"]["down.weight"] == "down_kernel"
 
 
+def test_size_to_pad_to_fits_every_stride(registry, tmp_path):
+    conv = {"features": 3, "kernel": "3x3"}
+    graph = Graph(
+        [
+            node("picture", "input", dims="24x24x3"),
+            node("half", "convolution", "picture", **conv, stride="2x2"),
+            node("third", "convolution", "picture", **conv, stride="3x3"),
+            node("half_again", "upsample", "half", factor="2x2"),
+            node("third_again", "upsample", "third", factor="3x3"),
+            node("sum", "element_wise", "half_again", "third_again", operation="add"),
+            node("result", "output", "sum"),
+        ],
+        name="Families",
+    )
+    export_project(graph, registry, tmp_path / "project", "Families")
+    info = json.loads((tmp_path / "project" / "project.json").read_text("utf-8"))
+    assert info["inputs"][0]["multiple"] == 6
+
+
+def test_training_pictures_are_turned_upright(registry, project, tmp_path):
+    """Cameras store a portrait as a landscape and say in EXIF how to turn it."""
+    upright = np.zeros((6, 4, 3), np.uint8)
+    upright[0, 0] = 255
+    stored = Image.fromarray(np.rot90(upright, 1).copy())
+    exif = stored.getexif()
+    exif[0x0112] = 6  # to be turned by 90 degrees clockwise
+    stored.save(tmp_path / "portrait.png", exif=exif)
+    code = "import pathlib, sys, data; print(data.load_picture(pathlib.Path(sys.argv[1]), 3).tolist())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "portrait.png")],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == upright.tolist()
+
+
 # --- the scripts --------------------------------------------------------------------------------------------------
 
 

@@ -82,6 +82,10 @@ def test_a_bad_file_ends_in_its_finding(path: Path, library: Registry) -> None:
     assert (reading.graph is not None) == (code in OPENS_ALL_THE_SAME | OF_THE_NETWORK)
     named = next(d for d in found if d.code == code)
     assert named.line is not None or code == "empty-file"
+    if path.stem.endswith("in_a_template"):  # the line of the layer inside, not of what uses the template
+        lines = path.read_text("utf-8").splitlines()
+        begin, end = (next(n for n, text in enumerate(lines, 1) if tag in text) for tag in ("<lw:Tem", "</lw:Tem"))
+        assert begin < named.line < end
 
 
 @pytest.mark.parametrize("path", BAD, ids=lambda p: p.stem)

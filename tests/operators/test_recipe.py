@@ -24,6 +24,7 @@ ALPHA = 0.25
         ("min(a, b)", np.minimum(A, B)),
         ("clip(a, 0, 1)", np.clip(A, 0, 1)),
         ("where(a > b, a, 0)", np.where(A > B, A, 0)),
+        ("where(a, 7, b)", np.where(A != 0, 7, B)),  # whatever is not 0 counts as true: 0.25, -1 and 2
         ("(a >= 0) * 1", (A >= 0).astype(np.float32)),
         ("a ** 2", A**2),
         ("3", np.float32(3)),

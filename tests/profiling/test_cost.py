@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from designer.files.document import read_document
+from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
 from designer.operators.inlining import inline
 from designer.profiling.cost import cost_table
 
@@ -42,6 +44,20 @@ def test_tensors_inside_a_group_are_not_moved(small_inference):
     assert fused.flops == sum(c.flops for c in apart)
     assert fused.bytes_written == apart[1].bytes_written  # conv_c's result stays inside
     assert fused.bytes_read == apart[0].bytes_read + apart[1].bytes_read - 4 * 3 * pixels
+
+
+def test_layers_that_nobody_reads_write_their_bytes(profiling_registry):
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x4x3"}),
+            Layer("kept", "convolution", inputs=(Source("image"),), params={"features": "2", "kernel": "1x1"}),
+            Layer("unread", "convolution", inputs=(Source("kept"),), params={"features": "5", "kernel": "1x1"}),
+        ]
+    )
+    table = cost_table(Inference(graph, profiling_registry), batch=3)
+    assert table.group(["unread"]).bytes_written == 4 * 3 * 5 * 8 * 4
+    assert table.group(["kept", "unread"]).bytes_written == 4 * 3 * 5 * 8 * 4
+    assert table.group(["kept"]).bytes_written == 4 * 3 * 2 * 8 * 4
 
 
 def test_a_tensor_read_twice_by_a_group_is_moved_once(small_inference):

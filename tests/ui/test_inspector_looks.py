@@ -48,6 +48,17 @@ def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
 # --- colours ---------------------------------------------------------------------------------------------------
 
 
+def test_shift_is_added_before_values_are_magnified(qapp: QApplication) -> None:
+    plane = np.array([[-0.5, 0.0, 0.25]], np.float32)
+    shifted = pixels(plane, Look(gain=2.0, shift=0.25))
+    np.testing.assert_array_equal(shifted, pixels((plane + np.float32(0.25)) * 2, Look()))
+    own = Fit(gain=4.0, shift=-0.25)  # with `each`, shift and gain count after the channel's own
+    shifted = pixels(plane, Look(gain=2.0, shift=0.25, each=True), own)
+    np.testing.assert_array_equal(shifted, pixels(((plane + own.shift) * own.gain + np.float32(0.25)) * 2, Look()))
+    for place in (-0.5, 0.0, 1.0):
+        assert value_at(place, Look(gain=2.0, shift=0.25)) == place / 2 - 0.25
+
+
 def test_a_logarithmic_scale_shows_what_is_small() -> None:
     values = np.array([[-1, -0.01, 0, 0.001, 0.01, 0.1, 1, np.nan]], np.float32)
     plain = [QColor(int(p)).green() for p in signed_pixels(values, "green / red")[0]]
@@ -189,9 +200,12 @@ def test_orders() -> None:
     assert sorted(chain) == list(range(6))
     assert abs(chain.index(0) - chain.index(2)) == 1
     assert abs(chain.index(1) - chain.index(4)) == 1
-    data[2, 0, 0] = np.nan
-    for order in Order:
-        assert sorted(order_of(data, order)) == list(range(6))
+    for strange in (np.nan, np.inf, -np.inf):  # counts as 0, and takes nothing of the others away
+        odd, plain = data.copy(), data.copy()
+        odd[2, 0, 0], plain[2, 0, 0] = strange, 0
+        for order in (Order.ENERGY, Order.MEAN, Order.SIMILARITY):
+            assert order_of(odd, order) == order_of(plain, order)
+        assert sorted(order_of(odd, Order.ZEROS)) == list(range(6))
 
 
 def test_channels_are_sorted_and_keys_follow_the_order(bench: Bench) -> None:

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtGui import QContextMenuEvent, QPainterPath
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from window_kit import open_window, show
@@ -163,6 +163,29 @@ def test_points_go_along_while_both_ends_are_dragged(window):
     QTest.mouseRelease(view, kit.LEFT, NONE, start + QPoint(0, 64))
     assert points(window) == ((round(shown.x()), round(shown.y())),)
     window.context.document.undo()
+    assert points(window) == (PLACE,)
+    assert link(window).points == [QPointF(*PLACE)]
+
+
+@pytest.mark.parametrize("selected", [("input", "cat"), ("cat",), ("conv",)], ids="+".join)
+def test_escape_while_layers_are_dragged_brings_links_and_points_back(window, selected):
+    """The points move only with both ends; layers without points, and links without, come back too."""
+    with_point(window)
+    window.context.select(selected)
+    view, start = window.canvas.viewer.viewport(), kit.node(window.canvas, selected[-1])
+
+    def drawn() -> list[QPainterPath]:
+        edges = [(name, port) for name, count in (("conv", 1), ("cat", 2), ("out", 1)) for port in range(count)]
+        return [window.canvas.projection.link(*edge).path() for edge in edges]
+
+    before = drawn()
+    QTest.mousePress(view, kit.LEFT, NONE, start)
+    for step in (20, 64):
+        QTest.mouseMove(view, start + QPoint(0, step))
+    assert drawn() != before
+    QTest.keyClick(window.canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, NONE, start + QPoint(0, 64))
+    assert drawn() == before
     assert points(window) == (PLACE,)
     assert link(window).points == [QPointF(*PLACE)]
 

@@ -9,9 +9,19 @@ import pytest
 pytest.importorskip("PySide6")
 
 import numpy as np
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QSlider, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSlider,
+    QStyle,
+    QStyleOptionSlider,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.options import OptionsArea
@@ -132,10 +142,35 @@ def test_every_kind_of_control_is_drawn_and_writes_to_the_document(qtbot: QtBot,
 def test_one_change_of_a_control_is_one_step_of_undo(qtbot: QtBot, drawn: Drawn) -> None:
     before = dict(drawn.document.graph["every_0"].params)
     slider = drawn.find(QSlider, "strength")
-    slider.setFocus()
-    for _ in range(5):
-        QTest.keyClick(slider, Qt.Key.Key_Right)
-    drawn.document.history.seal()
+    assert isinstance(slider, QSlider)
+    style = QStyleOptionSlider()
+    slider.initStyleOption(style)
+
+    def drag(distance: int) -> str:
+        handle = slider.style().subControlRect(
+            QStyle.ComplexControl.CC_Slider, style, QStyle.SubControl.SC_SliderHandle
+        )
+        slider.initStyleOption(style)
+        start = handle.center()
+        QTest.mousePress(slider, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, start)
+        for step in (2, 3, 4):
+            QTest.mouseMove(slider, start + QPoint(distance * step, 0))
+        QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, start)
+        return drawn.value("strength")
+
+    first = drag(3)
+    assert first != before["strength"]
+    assert drag(6) != first
+    drawn.document.undo()  # releasing the slider ended the step before
+    assert drawn.value("strength") == first
+    drawn.document.undo()
+    assert drawn.document.graph["every_0"].params == before
+    edit = drawn.find(QLineEdit, "caption")
+    for letter in "!?":
+        QTest.keyClicks(edit, letter * 3)
+        QTest.keyClick(edit, Qt.Key.Key_Return)
+    drawn.document.undo()
+    assert drawn.value("caption") == "A title!!!"
     drawn.document.undo()
     assert drawn.document.graph["every_0"].params == before
 
