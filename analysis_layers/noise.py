@@ -43,7 +43,7 @@ class Noise(
     """Disturb a tensor, to see how a network copes.
 
     Gaussian adds values with the standard deviation `scale`, uniform adds values between -scale and scale, salt and
-    pepper sets the share `scale` of the pixels to 0 or 1. Poisson counts 1 / scale^2 photons at brightness 1, so that the
+    pepper sets the share `scale` of the values to 0 or 1. Poisson counts 1 / scale^2 photons at brightness 1, so that the
     deviation there is `scale`. Speckle multiplies by values around 1 with the deviation `scale`. JPEG rounds the frequencies
     of blocks of 8 x 8 pixels as a file would, 0.1 being about quality 50. Blur is Gaussian with a deviation of `scale`
     pixels. The same seed gives the same noise at the same size; animated noise counts the seed up from frame to frame.

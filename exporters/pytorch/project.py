@@ -141,8 +141,8 @@ def _multiple(module: Module, source: Source) -> int:
             known = factors.get(read.layer)
             for after in state.outputs or ():
                 if known is not None and before.rank == after.rank == 4:
-                    sizes = zip(known, before.concrete()[2:], after.concrete()[2:], strict=True)
-                    factors.setdefault(name, tuple(_smaller(*size) for size in sizes))
+                    (rows, columns), old, new = known, before.concrete()[2:], after.concrete()[2:]
+                    factors.setdefault(name, (_smaller(rows, old[0], new[0]), _smaller(columns, old[1], new[1])))
     return lcm(*(number for pair in factors.values() for number in pair))
 
 

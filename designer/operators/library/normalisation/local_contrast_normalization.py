@@ -34,7 +34,8 @@ class LocalContrastNormalization(
 ):
     """Subtract from every pixel the mean of its surroundings and divide by their deviation, channel by channel.
 
-    At the border only the surroundings inside the image count.
+    The surroundings are a square in which all pixels count alike; Jarrett et al. (2009) weigh them with a Gaussian, over all
+    channels. At the border only the surroundings inside the image count.
     """
 
     inputs = (Port("x", rank=4, dtypes=FLOATS),)
