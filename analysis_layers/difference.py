@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    Operator,
-    Option,
-    Port,
-    Role,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import same_shape
 
 KINDS = ("absolute", "signed", "squared")
@@ -29,32 +18,32 @@ if TYPE_CHECKING:
 
 
 class Difference(
-    Operator,
+    op.Operator,
     type="difference",
     title="Difference",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("error map", "psnr", "ssim", "compare", "quality"),
 ):
     """A map of the differences of two images of the same size, with PSNR in decibels and SSIM for each image."""
 
-    inputs = (Port("a", rank=4, dtypes=FLOATS), Port("b", rank=4, dtypes=FLOATS))
+    inputs = (op.Port("a", rank=4, dtypes=op.FLOATS), op.Port("b", rank=4, dtypes=op.FLOATS))
     outputs = (
-        Port("y", doc="The map, as large as the images."),
-        Port("psnr", doc="Decibels, N x 1 x 1 x 1, of values clipped to 0..peak."),
-        Port("ssim", doc="1 for equal images, N x 1 x 1 x 1, of values clipped to 0..peak."),
+        op.Port("y", doc="The map, as large as the images."),
+        op.Port("psnr", doc="Decibels, N x 1 x 1 x 1, of values clipped to 0..peak."),
+        op.Port("ssim", doc="1 for equal images, N x 1 x 1 x 1, of values clipped to 0..peak."),
     )
 
-    kind: str = param(default="absolute", choices=KINDS, doc="What the map shows: |a - b|, a - b or its square.")
-    gain: float = param(default=1.0, min=0.0, max=1e6, step=0.5, doc="Factor of the map.")
-    peak: float = param(default=1.0, min=1e-6, max=1e6, doc="Range of the values, for PSNR and SSIM.")
+    kind: str = op.param(default="absolute", choices=KINDS, doc="What the map shows: |a - b|, a - b or its square.")
+    gain: float = op.param(default=1.0, min=0.0, max=1e6, step=0.5, doc="Factor of the map.")
+    peak: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Range of the values, for PSNR and SSIM.")
     examples = (
-        Example((image(), image())),
-        Example((image(1, 13, 12), image(1, 13, 12)), {"kind": "signed", "gain": 4.0}, "signed"),
-        Example((image(), image()), {"kind": "squared", "peak": 255.0}, "squared"),
+        op.Example((op.image(), op.image())),
+        op.Example((op.image(1, 13, 12), op.image(1, 13, 12)), {"kind": "signed", "gain": 4.0}, "signed"),
+        op.Example((op.image(), op.image()), {"kind": "squared", "peak": 255.0}, "squared"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         same_shape(inputs[0], inputs[1], "b")
         figure = inputs[0].with_shape(inputs[0].image().n, 1, 1, 1)
         return (inputs[0], figure, figure)
@@ -75,10 +64,10 @@ class Difference(
         )
         return (error * np.float32(self.gain), *(figure.reshape(shape) for figure in figures))
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[op.Option, ...]:
         return (
-            Option("kind", "choice", "Map", choices=KINDS),
-            Option("gain", "float", "Gain", min=0.0, max=20.0, step=0.5),
+            op.Option("kind", "choice", "Map", choices=KINDS),
+            op.Option("gain", "float", "Gain", min=0.0, max=20.0, step=0.5),
         )
 
     def summary(self) -> str:

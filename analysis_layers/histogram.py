@@ -6,20 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    Operator,
-    Option,
-    Port,
-    Role,
-    ShapeError,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -30,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Histogram(
-    Operator,
+    op.Operator,
     type="histogram",
     title="Histogram",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("distribution", "bins", "range"),
 ):
     """Count how many values lie in each of equal ranges. The tensor passes on unchanged.
@@ -42,20 +29,20 @@ class Histogram(
     Values below and above count in the first and the last range; what is not a number does not count.
     """
 
-    inputs = (Port("x", rank=(1, 2, 3, 4, 5), dtypes=FLOATS),)
-    outputs = (Port("y"), Port("shares", doc="Shares of all values that count, N x 1 x 1 x ranges."))
+    inputs = (op.Port("x", rank=(1, 2, 3, 4, 5), dtypes=op.FLOATS),)
+    outputs = (op.Port("y"), op.Port("shares", doc="Shares of all values that count, N x 1 x 1 x ranges."))
 
-    ranges: int = param(default=64, min=1, max=4096, doc="Number of ranges.")
-    low: float = param(default=0.0, doc="Where the first range begins.")
-    high: float = param(default=1.0, doc="Where the last range ends.")
+    ranges: int = op.param(default=64, min=1, max=4096, doc="Number of ranges.")
+    low: float = op.param(default=0.0, doc="Where the first range begins.")
+    high: float = op.param(default=1.0, doc="Where the last range ends.")
     examples = (
-        Example((image(),)),
-        Example((TensorType((BATCH, 5)),), {"ranges": 8, "low": -2.0, "high": 2.0}, "table"),
+        op.Example((op.image(),)),
+        op.Example((op.TensorType((op.BATCH, 5)),), {"ranges": 8, "low": -2.0, "high": 2.0}, "table"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         if self.low >= self.high:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the ranges end at {high:g} before they begin at {low:g}", high=self.high, low=self.low),
                 remedy=tr("swap them"),
             )
@@ -80,11 +67,11 @@ class Histogram(
         ends = [f"{self.low + step * place:.4g}" for place in range(self.ranges + 1)]
         return tuple(f"[{low}, {high})" for low, high in pairwise(ends))
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[op.Option, ...]:
         return (
-            Option("ranges", "int", "Ranges", min=1, max=256, step=1),
-            Option("low", "float", "From", step=0.1),
-            Option("high", "float", "To", step=0.1),
+            op.Option("ranges", "int", "Ranges", min=1, max=256, step=1),
+            op.Option("low", "float", "From", step=0.1),
+            op.Option("high", "float", "To", step=0.1),
         )
 
     def summary(self) -> str:

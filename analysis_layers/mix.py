@@ -6,19 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    Operator,
-    Option,
-    Port,
-    Role,
-    ShapeError,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -44,11 +32,11 @@ FIRST_RECIPE = "a * (1 - alpha) + b * alpha"
 
 
 class Mix(
-    Operator,
+    op.Operator,
     type="mix",
     title="Mix",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("compare", "split view", "blend", "before after", "difference"),
 ):
     """Compare two tensors of the same size in one picture.
@@ -60,13 +48,13 @@ class Mix(
     at the left and top to 1 at the right and bottom.
     """
 
-    inputs = (Port("a", dtypes=FLOATS), Port("b", dtypes=FLOATS))
+    inputs = (op.Port("a", dtypes=op.FLOATS), op.Port("b", dtypes=op.FLOATS))
 
-    selection: str = param(default="v_split", choices=SELECTIONS, doc="How the two are put together.")
-    amount: float = param(
+    selection: str = op.param(default="v_split", choices=SELECTIONS, doc="How the two are put together.")
+    amount: float = op.param(
         default=0.5, min=0.0, max=1.0, step=0.01, doc="Where the line is, or the share of b; `alpha` in recipes."
     )
-    cell: int = param(
+    cell: int = op.param(
         default=32,
         min=1,
         max=4096,
@@ -74,10 +62,10 @@ class Mix(
         extension=True,
         doc="Pixels of a square.",
     )
-    gain: float = param(
+    gain: float = op.param(
         default=8.0, min=0.0, max=1e4, step=0.5, visible_when=("selection", DIFFERENCES), extension=True, doc="Factor."
     )
-    rate: float = param(
+    rate: float = op.param(
         default=1.0,
         min=0.1,
         max=3.0,
@@ -87,42 +75,42 @@ class Mix(
         extension=True,
         doc="How often a second flicker changes; more than three flashes a second are a danger to some people.",
     )
-    phase: bool = param(
+    phase: bool = op.param(
         default=False,
         visible_when=("selection", "flicker"),
         extension=True,
         doc="Flicker shows b; the window turns it over.",
     )
-    recipe: str = param(
+    recipe: str = op.param(
         default=FIRST_RECIPE,
         visible_when=("selection", "custom"),
         doc="A formula over a, b, alpha, x and y, for instance where(x < alpha, a, abs(a - b)).",
     )
     examples = (
-        Example((image(), image())),
-        Example((image(), image()), {"selection": "h_split", "amount": 0.3}),
-        Example((image(), image(1)), {"selection": "blend", "amount": 0.25}, "gray against colour"),
-        Example((image(), image()), {"selection": "difference"}),
-        Example((image(), image()), {"selection": "checkerboard", "cell": 3}),
-        Example((image(), image()), {"selection": "signed_difference"}),
-        Example((image(), image()), {"selection": "amplified_difference", "gain": 2.0}),
-        Example((image(), image()), {"selection": "flicker"}),
-        Example((image(), image()), {"selection": "custom", "recipe": "alpha * (a - b)"}),
+        op.Example((op.image(), op.image())),
+        op.Example((op.image(), op.image()), {"selection": "h_split", "amount": 0.3}),
+        op.Example((op.image(), op.image(1)), {"selection": "blend", "amount": 0.25}, "gray against colour"),
+        op.Example((op.image(), op.image()), {"selection": "difference"}),
+        op.Example((op.image(), op.image()), {"selection": "checkerboard", "cell": 3}),
+        op.Example((op.image(), op.image()), {"selection": "signed_difference"}),
+        op.Example((op.image(), op.image()), {"selection": "amplified_difference", "gain": 2.0}),
+        op.Example((op.image(), op.image()), {"selection": "flicker"}),
+        op.Example((op.image(), op.image()), {"selection": "custom", "recipe": "alpha * (a - b)"}),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         from analysis_layers.recipe import NAMES, RecipeError, parse
 
         a, b = inputs
         same = a.rank == b.rank and a.shape[:1] == b.shape[:1] and a.shape[2:] == b.shape[2:]
         if not same or (a.rank > 1 and a.shape[1] != b.shape[1] and 1 not in (a.shape[1], b.shape[1])):
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("a of {a} and b of {b} must have the same size", a=a, b=b),
                 port="b",
                 remedy=tr("connect tensors of equal size; the channels may also be 1"),
             )
         if self.selection in ("v_split", "h_split", "checkerboard") and a.rank < 3:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("{replace} needs height and width, not {a}", replace=self.selection.replace("_", " "), a=a),
                 port="a",
                 remedy=tr("choose blend"),
@@ -131,9 +119,9 @@ class Mix(
             try:
                 used = parse(self.recipe, NAMES).names
             except RecipeError as error:
-                raise ShapeError(str(error), remedy=error.remedy) from None
+                raise op.ShapeError(str(error), remedy=error.remedy) from None
             if a.rank < 3 and used & {"x", "y"}:
-                raise ShapeError(
+                raise op.ShapeError(
                     tr("x and y need height and width, not {a}", a=a), port="a", remedy=tr("use a, b and alpha")
                 )
         return b if a.rank > 1 and a.shape[1] == 1 else a
@@ -179,18 +167,18 @@ class Mix(
     def scaled_down(self, factor: int) -> dict[str, int]:
         return {"cell": max(1, self.cell // factor)} if self.selection == "checkerboard" else {}
 
-    def options(self) -> tuple[Option, ...]:
-        found = [Option("selection", "choice", "Selection", choices=SELECTIONS)]
+    def options(self) -> tuple[op.Option, ...]:
+        found = [op.Option("selection", "choice", "Selection", choices=SELECTIONS)]
         if self.selection in WITH_AMOUNT:
-            found.append(Option("amount", "float", "Amount", min=0.0, max=1.0, step=0.01))
+            found.append(op.Option("amount", "float", "Amount", min=0.0, max=1.0, step=0.01))
         if self.selection == "checkerboard":
-            found.append(Option("cell", "int", "Square", min=1, max=256, step=1))
+            found.append(op.Option("cell", "int", "Square", min=1, max=256, step=1))
         if self.selection in DIFFERENCES:
-            found.append(Option("gain", "float", "Gain", min=0.0, max=50.0, step=0.5))
+            found.append(op.Option("gain", "float", "Gain", min=0.0, max=50.0, step=0.5))
         if self.selection == "flicker":
-            found.append(Option("rate", "float", "Changes a second", min=0.1, max=3.0, step=0.1))
+            found.append(op.Option("rate", "float", "Changes a second", min=0.1, max=3.0, step=0.1))
         if self.selection == "custom":
-            found.append(Option("recipe", "text", "Recipe"))
+            found.append(op.Option("recipe", "text", "Recipe"))
         return tuple(found)
 
     def summary(self) -> str:

@@ -7,19 +7,7 @@ from functools import lru_cache
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    Operator,
-    Option,
-    Port,
-    Role,
-    ShapeError,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -33,11 +21,11 @@ RANDOM = KINDS[:5]
 
 
 class Noise(
-    Operator,
+    op.Operator,
     type="noise",
     title="Noise",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("gaussian noise", "grain", "disturb", "salt and pepper", "random", "shot noise", "compression", "blur"),
 ):
     """Disturb a tensor, to see how a network copes.
@@ -49,42 +37,42 @@ class Noise(
     pixels. The same seed gives the same noise at the same size; animated noise counts the seed up from frame to frame.
     """
 
-    inputs = (Port("x", dtypes=FLOATS),)
+    inputs = (op.Port("x", dtypes=op.FLOATS),)
 
-    kind: str = param(default="gaussian", choices=KINDS, doc="How the noise is distributed.")
-    scale: float = param(
+    kind: str = op.param(default="gaussian", choices=KINDS, doc="How the noise is distributed.")
+    scale: float = op.param(
         default=0.1,
         min=0.0,
         max=100.0,
         step=0.01,
         doc="Strength: deviation, half range, share of pixels, or pixels of blur.",
     )
-    mean: float = param(
+    mean: float = op.param(
         default=0.0, step=0.01, visible_when=("kind", ("gaussian", "uniform")), doc="Added to every value."
     )
-    seed: int = param(
+    seed: int = op.param(
         default=0, min=0, max=2**31 - 1, visible_when=("kind", RANDOM), doc="The same seed gives the same noise."
     )
-    mono: bool = param(default=False, visible_when=("kind", RANDOM), doc="The same noise in all channels.")
-    animate: bool = param(
+    mono: bool = op.param(default=False, visible_when=("kind", RANDOM), doc="The same noise in all channels.")
+    animate: bool = op.param(
         default=False,
         visible_when=("kind", RANDOM),
         extension=True,
         doc="Another seed for every frame while the window shows the analysis; elsewhere `seed` holds.",
     )
     examples = (
-        Example((image(),)),
-        Example((image(),), {"kind": "uniform", "scale": 0.5, "mean": 0.1, "mono": True}),
-        Example((image(),), {"kind": "salt_and_pepper", "seed": 7}),
-        Example((image(),), {"kind": "poisson", "scale": 0.2}),
-        Example((image(),), {"kind": "speckle", "mono": True}),
-        Example((image(),), {"kind": "jpeg"}),
-        Example((image(),), {"kind": "blur", "scale": 1.5}),
+        op.Example((op.image(),)),
+        op.Example((op.image(),), {"kind": "uniform", "scale": 0.5, "mean": 0.1, "mono": True}),
+        op.Example((op.image(),), {"kind": "salt_and_pepper", "seed": 7}),
+        op.Example((op.image(),), {"kind": "poisson", "scale": 0.2}),
+        op.Example((op.image(),), {"kind": "speckle", "mono": True}),
+        op.Example((op.image(),), {"kind": "jpeg"}),
+        op.Example((op.image(),), {"kind": "blur", "scale": 1.5}),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.kind in ("jpeg", "blur") and inputs[0].rank < 3:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("{kind} needs height and width, not {inputs}", kind=self.kind, inputs=inputs[0]),
                 port="x",
                 remedy=tr("choose gaussian"),
@@ -123,14 +111,14 @@ class Noise(
     def scaled_down(self, factor: int) -> dict[str, float]:
         return {"scale": self.scale / factor} if self.kind == "blur" else {}
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[op.Option, ...]:
         return (
-            Option("kind", "choice", "Kind", choices=KINDS),
-            Option("scale", "float", "Scale", min=0.0, max=10.0 if self.kind == "blur" else 1.0, step=0.01),
-            Option("mean", "float", "Mean", min=-1.0, max=1.0, step=0.01),
-            Option("seed", "int", "Seed", min=0, max=2**31 - 1, step=1),
-            Option("mono", "bool", "Monochrome"),
-            Option("animate", "bool", "Animate"),
+            op.Option("kind", "choice", "Kind", choices=KINDS),
+            op.Option("scale", "float", "Scale", min=0.0, max=10.0 if self.kind == "blur" else 1.0, step=0.01),
+            op.Option("mean", "float", "Mean", min=-1.0, max=1.0, step=0.01),
+            op.Option("seed", "int", "Seed", min=0, max=2**31 - 1, step=1),
+            op.Option("mono", "bool", "Monochrome"),
+            op.Option("animate", "bool", "Animate"),
         )
 
     def summary(self) -> str:

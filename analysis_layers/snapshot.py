@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from designer.operators.api import (
-    BATCH,
-    Category,
-    Example,
-    Operator,
-    Role,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class Snapshot(
-    Operator,
+    op.Operator,
     type="snapshot",
     title="Snapshot",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("probe", "tap", "keep", "look"),
 ):
     """Mark a tensor to look at. It passes on unchanged; the label tells it apart from others."""
 
-    label: str = param(default="", doc="What the tensor shows, in your own words.")
-    examples = (Example((image(),)), Example((TensorType((BATCH, 5)),), {"label": "scores"}, "table"))
+    label: str = op.param(default="", doc="What the tensor shows, in your own words.")
+    examples = (op.Example((op.image(),)), op.Example((op.TensorType((op.BATCH, 5)),), {"label": "scores"}, "table"))
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0]
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    Operator,
-    Port,
-    Role,
-    TensorType,
-    image,
-)
+from designer.operators import api as op
 
 FIGURES = ("mean", "deviation", "minimum", "maximum", "share of zeros")
 
@@ -27,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Statistics(
-    Operator,
+    op.Operator,
     type="statistics",
     title="Statistics",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("mean", "deviation", "minimum", "maximum", "sparsity", "dead channels"),
 ):
     """Mean, deviation, minimum, maximum and share of zeros of each sample. The tensor passes on unchanged."""
 
-    inputs = (Port("x", rank=(1, 2, 3, 4, 5), dtypes=FLOATS),)
-    outputs = (Port("y"), Port("figures", doc="N x 1 x 1 x 5 in the order of the description."))
-    examples = (Example((image(),)), Example((TensorType((BATCH, 5)),), name="table"))
+    inputs = (op.Port("x", rank=(1, 2, 3, 4, 5), dtypes=op.FLOATS),)
+    outputs = (op.Port("y"), op.Port("figures", doc="N x 1 x 1 x 5 in the order of the description."))
+    examples = (op.Example((op.image(),)), op.Example((op.TensorType((op.BATCH, 5)),), name="table"))
 
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         return (inputs[0], inputs[0].with_shape(inputs[0].shape[0], 1, 1, len(FIGURES)))
 
     def labels(self, port: str) -> Sequence[str]:

@@ -6,19 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    Operator,
-    Option,
-    Port,
-    Role,
-    ShapeError,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -29,26 +17,29 @@ if TYPE_CHECKING:
 
 
 class Watch(
-    Operator,
+    op.Operator,
     type="watch",
     title="Watch",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("assert", "nan", "infinity", "overflow", "guard", "alarm"),
 ):
     """Stop the run when a value is not finite, or outside the bounds. Otherwise the tensor passes on unchanged."""
 
-    inputs = (Port("x", dtypes=FLOATS),)
+    inputs = (op.Port("x", dtypes=op.FLOATS),)
 
-    finite: bool = param(default=True, doc="Stop at infinite values and at what is not a number.")
-    bounds: bool = param(default=False, doc="Stop at values outside the bounds.")
-    low: float = param(default=-1e4, visible_when=("bounds", True), doc="Smallest value allowed.")
-    high: float = param(default=1e4, visible_when=("bounds", True), doc="Largest value allowed.")
-    examples = (Example((image(),)), Example((image(),), {"bounds": True, "low": -50.0, "high": 50.0}, "bounds"))
+    finite: bool = op.param(default=True, doc="Stop at infinite values and at what is not a number.")
+    bounds: bool = op.param(default=False, doc="Stop at values outside the bounds.")
+    low: float = op.param(default=-1e4, visible_when=("bounds", True), doc="Smallest value allowed.")
+    high: float = op.param(default=1e4, visible_when=("bounds", True), doc="Largest value allowed.")
+    examples = (
+        op.Example((op.image(),)),
+        op.Example((op.image(),), {"bounds": True, "low": -50.0, "high": 50.0}, "bounds"),
+    )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.bounds and self.low > self.high:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the lower bound {low:g} is above the upper bound {high:g}", low=self.low, high=self.high),
                 remedy=tr("swap them"),
             )
@@ -87,10 +78,10 @@ class Watch(
             )
         )
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[op.Option, ...]:
         return (
-            Option("finite", "bool", "Stop at infinite values"),
-            Option("bounds", "bool", "Stop outside the bounds"),
+            op.Option("finite", "bool", "Stop at infinite values"),
+            op.Option("bounds", "bool", "Stop outside the bounds"),
         )
 
     def summary(self) -> str:

@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    Operator,
-    Option,
-    Port,
-    Role,
-    ShapeError,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import known
 from designer.texts import tr
 
@@ -29,26 +17,29 @@ if TYPE_CHECKING:
 
 
 class ZeroEmbed(
-    Operator,
+    op.Operator,
     type="zero_embed",
     title="Zero embed",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("ablation", "mute channels", "zero channels", "solo"),
 ):
     """Set channels to zero, to see what the network does without them; or all others, to see what these alone do."""
 
-    inputs = (Port("x", rank=(2, 3, 4, 5), dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    channels: tuple[int, ...] = param(default=(0,), min=0, max=1_000_000, doc="Numbers of the channels, from 0 on.")
-    keep_only: bool = param(default=False, doc="Keep these channels and set the others to zero.")
-    examples = (Example((image(4),), {"channels": (1, 3)}), Example((image(4),), {"keep_only": True}, "one alone"))
+    channels: tuple[int, ...] = op.param(default=(0,), min=0, max=1_000_000, doc="Numbers of the channels, from 0 on.")
+    keep_only: bool = op.param(default=False, doc="Keep these channels and set the others to zero.")
+    examples = (
+        op.Example((op.image(4),), {"channels": (1, 3)}),
+        op.Example((op.image(4),), {"keep_only": True}, "one alone"),
+    )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         count = known(inputs[0], 1)
         for channel in self.channels:
             if channel >= count:
-                raise ShapeError(
+                raise op.ShapeError(
                     tr("there is no channel {channel} among {count}", channel=channel, count=count),
                     port="x",
                     remedy=tr("choose a smaller one"),
@@ -67,8 +58,8 @@ class ZeroEmbed(
             result[:, chosen] = 0
         return (result,)
 
-    def options(self) -> tuple[Option, ...]:
-        return (Option("channels", "text", "Channels"), Option("keep_only", "bool", "Keep only these"))
+    def options(self) -> tuple[op.Option, ...]:
+        return (op.Option("channels", "text", "Channels"), op.Option("keep_only", "bool", "Keep only these"))
 
     def summary(self) -> str:
         shown = ",".join(str(channel) for channel in self.channels[:8])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from designer.operators.api import Category, Example, Operator, Option, Port, Role, TensorType, image, param
+from designer.operators import api as op
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 class Scanlines(
-    Operator,
+    op.Operator,
     type="scanlines",
     title="Scan lines",
-    category=Category.ANALYSIS,
-    role=Role.ANALYSIS,
+    category=op.Category.ANALYSIS,
+    role=op.Role.ANALYSIS,
     synonyms=("screen", "interlace", "crt"),
 ):
     """Darken lines of a picture at a regular distance, to see what a network makes of it."""
 
-    inputs = (Port("x", rank=4),)
+    inputs = (op.Port("x", rank=4),)
 
-    strength: float = param(default=0.5, min=0.0, max=1.0, doc="0 leaves the lines as they are, 1 makes them black.")
-    distance: int = param(default=2, min=1, max=64, doc="Every how many lines one is darkened.")
-    examples = (Example((image(),)), Example((image(3, 9, 7),), {"strength": 1.0, "distance": 3}))
+    strength: float = op.param(default=0.5, min=0.0, max=1.0, doc="0 leaves the lines as they are, 1 makes them black.")
+    distance: int = op.param(default=2, min=1, max=64, doc="Every how many lines one is darkened.")
+    examples = (op.Example((op.image(),)), op.Example((op.image(3, 9, 7),), {"strength": 1.0, "distance": 3}))
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0]
 
     def evaluate(self, inputs: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
@@ -36,8 +36,8 @@ class Scanlines(
         result[:, :, :: self.distance] *= 1 - self.strength
         return (result,)
 
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[op.Option, ...]:
         return (
-            Option("strength", "float", "Strength", 0.0, 1.0, 0.01),
-            Option("distance", "int", "Distance", 1, 16, 1),
+            op.Option("strength", "float", "Strength", 0.0, 1.0, 0.01),
+            op.Option("distance", "int", "Distance", 1, 16, 1),
         )

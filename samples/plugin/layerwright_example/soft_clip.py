@@ -4,59 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    Operator,
-    Port,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchParameter,
-    Weight,
-    image,
-    param,
-    scalar,
-)
+from designer.operators import api as op
 
 
 class SoftClip(
-    Operator,
+    op.Operator,
     type="soft_clip",
     title="Soft clip",
-    category=Category.ELEMENT_WISE,
+    category=op.Category.ELEMENT_WISE,
     synonyms=("limit", "squash", "saturate"),
 ):
     """Bend large values towards a limit that is learned for each channel: limit * tanh(gain * x / limit)."""
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    gain: float = param(default=1.0, min=0.01, max=100.0, doc="Slope at zero.")
-    examples = (Example((image(3, 8, 8),)), Example((image(4, 6, 10),), {"gain": 2.0}, "steeper"))
+    gain: float = op.param(default=1.0, min=0.01, max=100.0, doc="Slope at zero.")
+    examples = (op.Example((op.image(3, 8, 8),)), op.Example((op.image(4, 6, 10),), {"gain": 2.0}, "steeper"))
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         inputs[0].image()
         return inputs[0]
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         channels = inputs[0].image().c
-        return (Weight("limit", (channels, 1, 1), torch="limit", init="ones"),)
+        return (op.Weight("limit", (channels, 1, 1), torch="limit", init="ones"),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        limit = TorchParameter("limit", (inputs[0].image().c, 1, 1), 1.0)
-        scaled = TorchCall("torch.div", (TorchCall("torch.mul", (TorchInput(0), self.gain)), limit))
-        return TorchCall("torch.mul", (TorchCall("torch.tanh", (scaled,)), limit))
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        limit = op.TorchParameter("limit", (inputs[0].image().c, 1, 1), 1.0)
+        scaled = op.TorchCall("torch.div", (op.TorchCall("torch.mul", (op.TorchInput(0), self.gain)), limit))
+        return op.TorchCall("torch.mul", (op.TorchCall("torch.tanh", (scaled,)), limit))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        limit = OnnxWeight("limit")
-        scaled = OnnxNode("Div", (OnnxNode("Mul", (OnnxInput(0), scalar(self.gain))), limit))
-        return OnnxNode("Mul", (OnnxNode("Tanh", (scaled,)), limit))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        limit = op.OnnxWeight("limit")
+        scaled = op.OnnxNode("Div", (op.OnnxNode("Mul", (op.OnnxInput(0), op.scalar(self.gain))), limit))
+        return op.OnnxNode("Mul", (op.OnnxNode("Tanh", (scaled,)), limit))
 
     def summary(self) -> str:
         return f"gain {self.gain:g}"

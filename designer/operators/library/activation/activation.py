@@ -4,39 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    image,
-)
+from designer.operators import api as op
 
 
 class ActivationLayer(
-    Operator,
+    op.Operator,
     type="activation",
     title="Activation",
-    category=Category.ACTIVATION,
+    category=op.Category.ACTIVATION,
     synonyms=("relu", "non-linearity", "nonlinearity", "sigmoid", "gelu", "tanh", "silu", "softmax"),
 ):
     """Apply an activation function to a tensor. The attached activation does the work; choose it in the editor."""
 
     default_activation = "relu"
-    inputs = (Port("x", dtypes=FLOATS),)
-    examples = (Example((image(),)),)
+    inputs = (op.Port("x", dtypes=op.FLOATS),)
+    examples = (op.Example((op.image(),)),)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0]
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchInput(0)
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchInput(0)
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Identity")
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Identity")

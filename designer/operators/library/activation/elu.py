@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-    param,
-)
+from designer.operators import api as op
 
 
-class Elu(Activation, type="elu", title="ELU", synonyms=()):
+class Elu(op.Activation, type="elu", title="ELU", synonyms=()):
     """x above zero, `alpha * (exp(x) - 1)` below."""
 
-    alpha: float = param(default=1.0, min=-100.0, max=100.0, step=0.1, doc="Minus the limit for very negative values.")
-    examples = (Example((image(),)),)
+    alpha: float = op.param(
+        default=1.0, min=-100.0, max=100.0, step=0.1, doc="Minus the limit for very negative values."
+    )
+    examples = (op.Example((op.image(),)),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.elu", kwargs={"alpha": self.alpha})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.elu", kwargs={"alpha": self.alpha})
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Elu", attributes={"alpha": self.alpha})
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Elu", attributes={"alpha": self.alpha})

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-    param,
-)
+from designer.operators import api as op
 
 
-class Gelu(Activation, type="gelu", title="GELU", synonyms=("gaussian error",)):
+class Gelu(op.Activation, type="gelu", title="GELU", synonyms=("gaussian error",)):
     """x times the share of a normal distribution below x."""
 
-    approximate: str = param(default="none", choices=("none", "tanh"), doc="Exact, or the approximation with tanh.")
-    examples = (Example((image(),)), Example((image(),), {"approximate": "tanh"}, "tanh form"))
+    approximate: str = op.param(default="none", choices=("none", "tanh"), doc="Exact, or the approximation with tanh.")
+    examples = (op.Example((op.image(),)), op.Example((op.image(),), {"approximate": "tanh"}, "tanh form"))
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.gelu", kwargs={"approximate": self.approximate})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.gelu", kwargs={"approximate": self.approximate})
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Gelu", attributes={"approximate": self.approximate})
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Gelu", attributes={"approximate": self.approximate})
 
     def summary(self) -> str:
         return "" if self.approximate == "none" else self.approximate

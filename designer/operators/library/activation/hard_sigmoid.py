@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-)
+from designer.operators import api as op
 
 
-class HardSigmoid(Activation, type="hard_sigmoid", title="Hard sigmoid", synonyms=()):
+class HardSigmoid(op.Activation, type="hard_sigmoid", title="Hard sigmoid", synonyms=()):
     """min(max(x + 3, 0), 6) / 6."""
 
-    examples = (Example((image(),)),)
+    examples = (op.Example((op.image(),)),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.hardsigmoid")
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.hardsigmoid")
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("HardSigmoid", attributes={"alpha": 1 / 6, "beta": 0.5})
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("HardSigmoid", attributes={"alpha": 1 / 6, "beta": 0.5})

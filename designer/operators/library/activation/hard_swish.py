@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-)
+from designer.operators import api as op
 
 
-class HardSwish(Activation, type="hard_swish", title="Hard swish", synonyms=("hardswish",)):
+class HardSwish(op.Activation, type="hard_swish", title="Hard swish", synonyms=("hardswish",)):
     """x * min(max(x + 3, 0), 6) / 6."""
 
-    examples = (Example((image(),)),)
+    examples = (op.Example((op.image(),)),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.hardswish")
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.hardswish")
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("HardSwish")
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("HardSwish")

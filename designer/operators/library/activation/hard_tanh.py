@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-    param,
-    scalar,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 
-class HardTanh(Activation, type="hard_tanh", title="Hard tanh", synonyms=("hardtanh", "clamp", "clip")):
+class HardTanh(op.Activation, type="hard_tanh", title="Hard tanh", synonyms=("hardtanh", "clamp", "clip")):
     """x between two bounds, the nearer bound outside."""
 
-    min_value: float = param(default=-1.0, doc="Lower bound.")
-    max_value: float = param(default=1.0, doc="Upper bound.")
-    examples = (Example((image(),)),)
+    min_value: float = op.param(default=-1.0, doc="Lower bound.")
+    max_value: float = op.param(default=1.0, doc="Upper bound.")
+    examples = (op.Example((op.image(),)),)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.min_value >= self.max_value:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr(
                     "the lower bound {min_value:g} is not below the upper bound {max_value:g}",
                     min_value=self.min_value,
@@ -40,8 +27,10 @@ class HardTanh(Activation, type="hard_tanh", title="Hard tanh", synonyms=("hardt
             )
         return inputs[0]
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.hardtanh", kwargs={"min_val": self.min_value, "max_val": self.max_value})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall(
+            "torch.nn.functional.hardtanh", kwargs={"min_val": self.min_value, "max_val": self.max_value}
+        )
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Clip", (OnnxInput(0), scalar(self.min_value), scalar(self.max_value)))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Clip", (op.OnnxInput(0), op.scalar(self.min_value), op.scalar(self.max_value)))

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-)
+from designer.operators import api as op
 
 
-class Mish(Activation, type="mish", title="Mish", synonyms=()):
+class Mish(op.Activation, type="mish", title="Mish", synonyms=()):
     """x * tanh(log(1 + exp(x)))."""
 
-    examples = (Example((image(),)),)
+    examples = (op.Example((op.image(),)),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.mish")
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.mish")
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Mul", (OnnxInput(0), OnnxNode("Tanh", (OnnxNode("Softplus"),))))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Mul", (op.OnnxInput(0), op.OnnxNode("Tanh", (op.OnnxNode("Softplus"),))))

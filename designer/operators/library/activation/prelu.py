@@ -4,50 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    TensorType,
-    TorchExpr,
-    TorchModule,
-    Weight,
-    image,
-    int64,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import known
 
 
-class Prelu(Activation, type="prelu", title="PReLU", synonyms=("parametric relu",)):
+class Prelu(op.Activation, type="prelu", title="PReLU", synonyms=("parametric relu",)):
     """x above zero, a learned slope times x below."""
 
-    per_channel: bool = param(default=True, doc="Learn one slope a channel (axis 1) rather than one in all.")
-    initial: float = param(default=0.25, min=-100.0, max=100.0, step=0.01, doc="The slopes before training.")
-    examples = (Example((image(4),)), Example((image(4),), {"per_channel": False, "initial": 0.1}, "one slope"))
+    per_channel: bool = op.param(default=True, doc="Learn one slope a channel (axis 1) rather than one in all.")
+    initial: float = op.param(default=0.25, min=-100.0, max=100.0, step=0.01, doc="The slopes before training.")
+    examples = (
+        op.Example((op.image(4),)),
+        op.Example((op.image(4),), {"per_channel": False, "initial": 0.1}, "one slope"),
+    )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.per_channel:
             known(inputs[0], 1)
         return inputs[0]
 
-    def _slopes(self, inputs: Sequence[TensorType]) -> int:
+    def _slopes(self, inputs: Sequence[op.TensorType]) -> int:
         return inputs[0].dim(1) if self.per_channel else 1
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchModule("torch.nn.PReLU", {"num_parameters": self._slopes(inputs), "init": self.initial})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchModule("torch.nn.PReLU", {"num_parameters": self._slopes(inputs), "init": self.initial})
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        slope: OnnxValue = OnnxWeight("slope")
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        slope: op.OnnxValue = op.OnnxWeight("slope")
         if self.per_channel and inputs[0].rank > 2:
             ones = (1,) * (inputs[0].rank - 2)
-            slope = OnnxNode("Reshape", (slope, int64(-1, *ones)))
+            slope = op.OnnxNode("Reshape", (slope, op.int64(-1, *ones)))
         elif inputs[0].rank == 0:  # the slope's shape would become the result's
-            slope = OnnxNode("Squeeze", (slope,))
-        return OnnxNode("PRelu", (OnnxInput(0), slope))
+            slope = op.OnnxNode("Squeeze", (slope,))
+        return op.OnnxNode("PRelu", (op.OnnxInput(0), slope))
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        return (Weight("slope", (self._slopes(inputs),), "weight", init=f"constant:{self.initial!r}"),)
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
+        return (op.Weight("slope", (self._slopes(inputs),), "weight", init=f"constant:{self.initial!r}"),)

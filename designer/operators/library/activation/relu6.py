@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-    scalar,
-)
+from designer.operators import api as op
 
 
-class Relu6(Activation, type="relu6", title="ReLU6", synonyms=()):
+class Relu6(op.Activation, type="relu6", title="ReLU6", synonyms=()):
     """min(max(x, 0), 6)."""
 
-    examples = (Example((image(),)),)
+    examples = (op.Example((op.image(),)),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.relu6")
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.relu6")
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Clip", (OnnxInput(0), scalar(0.0), scalar(6.0)))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Clip", (op.OnnxInput(0), op.scalar(0.0), op.scalar(6.0)))

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-)
+from designer.operators import api as op
 
 
-class Selu(Activation, type="selu", title="SELU", synonyms=()):
+class Selu(op.Activation, type="selu", title="SELU", synonyms=()):
     """A scaled ELU whose outputs keep mean 0 and variance 1."""
 
-    examples = (Example((image(),)),)
+    examples = (op.Example((op.image(),)),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.selu")
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.selu")
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Selu")
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Selu")

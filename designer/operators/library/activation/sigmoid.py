@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-)
+from designer.operators import api as op
 
 
-class Sigmoid(Activation, type="sigmoid", title="Sigmoid", synonyms=("logistic",)):
+class Sigmoid(op.Activation, type="sigmoid", title="Sigmoid", synonyms=("logistic",)):
     """1 / (1 + exp(-x))."""
 
-    examples = (Example((image(),)),)
+    examples = (op.Example((op.image(),)),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.sigmoid")
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.sigmoid")
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Sigmoid")
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Sigmoid")

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import axis_of
 
 
-class Softmax(Activation, type="softmax", title="Softmax", synonyms=("probabilities",)):
+class Softmax(op.Activation, type="softmax", title="Softmax", synonyms=("probabilities",)):
     """exp(x) divided by its sum along an axis: shares that add up to 1."""
 
-    axis: int = param(default=1, min=-8, max=7, doc="The axis that adds up; 1 is the channels.")
-    examples = (Example((image(),)), Example((TensorType((2, 5)),), {"axis": -1}, "scores"))
+    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that adds up; 1 is the channels.")
+    examples = (op.Example((op.image(),)), op.Example((op.TensorType((2, 5)),), {"axis": -1}, "scores"))
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         axis_of(self.axis, inputs[0])
         return inputs[0]
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.softmax", kwargs={"dim": self.axis})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.softmax", kwargs={"dim": self.axis})
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Softmax", attributes={"axis": self.axis})
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Softmax", attributes={"axis": self.axis})
 
     def summary(self) -> str:
         return "" if self.axis == 1 else f"axis {self.axis}"

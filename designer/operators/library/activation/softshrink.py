@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-    param,
-    scalar,
-)
+from designer.operators import api as op
 
 
-class Softshrink(Activation, type="softshrink", title="Softshrink", synonyms=("soft threshold", "shrinkage")):
+class Softshrink(op.Activation, type="softshrink", title="Softshrink", synonyms=("soft threshold", "shrinkage")):
     """x moved towards zero by `amount`; zero where |x| is smaller."""
 
-    amount: float = param(default=0.5, min=0.0, max=1000.0, step=0.1, doc="How far values move.")
-    examples = (Example((image(),)),)
+    amount: float = op.param(default=0.5, min=0.0, max=1000.0, step=0.1, doc="How far values move.")
+    examples = (op.Example((op.image(),)),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.softshrink", kwargs={"lambd": self.amount})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.softshrink", kwargs={"lambd": self.amount})
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         # Shrink would turn NaN into 0.
-        near = OnnxNode("Clip", (OnnxInput(0), scalar(-self.amount), scalar(self.amount)))
-        return OnnxNode("Sub", (OnnxInput(0), near))
+        near = op.OnnxNode("Clip", (op.OnnxInput(0), op.scalar(-self.amount), op.scalar(self.amount)))
+        return op.OnnxNode("Sub", (op.OnnxInput(0), near))

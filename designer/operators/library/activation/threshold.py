@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Activation,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-    param,
-    scalar,
-)
+from designer.operators import api as op
 
 
-class Threshold(Activation, type="threshold", title="Threshold", synonyms=()):
+class Threshold(op.Activation, type="threshold", title="Threshold", synonyms=()):
     """x where it is above the threshold, `value` elsewhere."""
 
-    threshold: float = param(default=0.0, doc="Values up to this are replaced.")
-    value: float = param(default=0.0, doc="What replaces them.")
-    examples = (Example((image(),), {"threshold": 0.1, "value": -1.0}),)
+    threshold: float = op.param(default=0.0, doc="Values up to this are replaced.")
+    value: float = op.param(default=0.0, doc="What replaces them.")
+    examples = (op.Example((op.image(),), {"threshold": 0.1, "value": -1.0}),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.nn.functional.threshold", kwargs={"threshold": self.threshold, "value": self.value})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.nn.functional.threshold", kwargs={"threshold": self.threshold, "value": self.value})
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        replaced = OnnxNode("LessOrEqual", (OnnxInput(0), scalar(self.threshold)))  # not so for NaN, which stays
-        return OnnxNode("Where", (replaced, scalar(self.value), OnnxInput(0)))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        replaced = op.OnnxNode(
+            "LessOrEqual", (op.OnnxInput(0), op.scalar(self.threshold))
+        )  # not so for NaN, which stays
+        return op.OnnxNode("Where", (replaced, op.scalar(self.value), op.OnnxInput(0)))

@@ -5,37 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchItem,
-    TorchMethod,
-    TorchModule,
-    TorchName,
-    Weight,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.attention._attention import attention_flops, multi_head
 from designer.operators.shapes import divisible, known, same_shape
 from designer.texts import tr
 
 
 class MultiHeadAttention(
-    Operator,
+    op.Operator,
     type="multi_head_attention",
     title="Multi-head attention",
-    category=Category.ATTENTION,
+    category=op.Category.ATTENTION,
     synonyms=("mha", "self attention", "cross attention", "transformer"),
 ):
     """Several heads attend at once; learned projections lead in and out. Tensors are N x length x features.
@@ -44,23 +24,29 @@ class MultiHeadAttention(
     """
 
     inputs = (
-        Port("query", rank=3, dtypes=FLOATS),
-        Port("key", rank=3, dtypes=FLOATS, optional=True),
-        Port("value", rank=3, dtypes=FLOATS, optional=True),
+        op.Port("query", rank=3, dtypes=op.FLOATS),
+        op.Port("key", rank=3, dtypes=op.FLOATS, optional=True),
+        op.Port("value", rank=3, dtypes=op.FLOATS, optional=True),
     )
 
-    heads: int = param(default=8, min=1, max=1024, doc="Number of heads; the features are a multiple of it.")
-    apply_bias: bool = param(default=True, doc="Add learned numbers in the projections.")
-    causal: bool = param(default=False, doc="A query sees only keys up to its own place.")
-    dropout: float = param(default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of links dropped while training.")
+    heads: int = op.param(default=8, min=1, max=1024, doc="Number of heads; the features are a multiple of it.")
+    apply_bias: bool = op.param(default=True, doc="Add learned numbers in the projections.")
+    causal: bool = op.param(default=False, doc="A query sees only keys up to its own place.")
+    dropout: float = op.param(default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of links dropped while training.")
     examples = (
-        Example((TensorType((BATCH, 5, 8)),), {"heads": 2}),
-        Example((TensorType((BATCH, 5, 6)), TensorType((BATCH, 4, 6))), {"heads": 3, "apply_bias": False}, "cross"),
-        Example((TensorType((BATCH, 2, 4)),) * 3, {"heads": 1, "dropout": 0.1}, "one head"),
-        Example((TensorType((BATCH, 5, 8)), TensorType((BATCH, 6, 8))), {"heads": 2, "causal": True}, "causal"),
+        op.Example((op.TensorType((op.BATCH, 5, 8)),), {"heads": 2}),
+        op.Example(
+            (op.TensorType((op.BATCH, 5, 6)), op.TensorType((op.BATCH, 4, 6))),
+            {"heads": 3, "apply_bias": False},
+            "cross",
+        ),
+        op.Example((op.TensorType((op.BATCH, 2, 4)),) * 3, {"heads": 1, "dropout": 0.1}, "one head"),
+        op.Example(
+            (op.TensorType((op.BATCH, 5, 8)), op.TensorType((op.BATCH, 6, 8))), {"heads": 2, "causal": True}, "causal"
+        ),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         query = inputs[0]
         known(query, 1, "query")
         features = known(query, 2, "query")
@@ -68,7 +54,7 @@ class MultiHeadAttention(
         for port, other in zip(("key", "value"), inputs[1:], strict=False):
             known(other, 1, port)
             if other.shape[0] != query.shape[0] or other.shape[2] != query.shape[2]:
-                raise ShapeError(
+                raise op.ShapeError(
                     tr(
                         "{port} {other} and query {query} may differ in the length (axis 1) only",
                         port=port,
@@ -82,7 +68,7 @@ class MultiHeadAttention(
             same_shape(inputs[1], inputs[2], "value")
         return query
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         kwargs: dict[str, Any] = {"embed_dim": inputs[0].dim(2), "num_heads": self.heads}
         if self.dropout:
             kwargs["dropout"] = self.dropout
@@ -90,23 +76,23 @@ class MultiHeadAttention(
             kwargs["bias"] = False
         kwargs["batch_first"] = True
         last = len(inputs) - 1
-        query, key = TorchInput(0), TorchInput(min(1, last))
-        arguments: tuple[Any, ...] = (query, key, TorchInput(last), None, False)
+        query, key = op.TorchInput(0), op.TorchInput(min(1, last))
+        arguments: tuple[Any, ...] = (query, key, op.TorchInput(last), None, False)
         if self.causal:
             # queries x keys of ones, of any length and on any device; what is true is hidden
             everything = slice(None)
-            rows = TorchCall("torch.ones_like", (TorchItem(query, (0, everything, slice(None, 1))),))
-            columns = TorchCall("torch.ones_like", (TorchItem(key, (0, everything, 0)),))
-            later = TorchCall("torch.triu", (TorchCall("torch.mul", (rows, columns)),), {"diagonal": 1})
-            arguments = (*arguments, TorchMethod("to", later, (TorchName("torch.bool"),)))
-        return TorchItem(TorchModule("torch.nn.MultiheadAttention", kwargs, arguments), 0)
+            rows = op.TorchCall("torch.ones_like", (op.TorchItem(query, (0, everything, slice(None, 1))),))
+            columns = op.TorchCall("torch.ones_like", (op.TorchItem(key, (0, everything, 0)),))
+            later = op.TorchCall("torch.triu", (op.TorchCall("torch.mul", (rows, columns)),), {"diagonal": 1})
+            arguments = (*arguments, op.TorchMethod("to", later, (op.TorchName("torch.bool"),)))
+        return op.TorchItem(op.TorchModule("torch.nn.MultiheadAttention", kwargs, arguments), 0)
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         last = len(inputs) - 1
         places = (0, min(1, last), last)
         biases = ("in_proj_bias", "out_proj_bias") if self.apply_bias else ("", "")
         return multi_head(
-            [OnnxInput(place) for place in places],
+            [op.OnnxInput(place) for place in places],
             [inputs[place].dim(1) for place in places],
             inputs[0].dim(2),
             self.heads,
@@ -114,16 +100,16 @@ class MultiHeadAttention(
             self.causal,
         )
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         size = inputs[0].dim(2)
-        into = Weight("in_proj_weight", (3 * size, size), "in_proj_weight", init="xavier")
-        out = Weight("out_proj_weight", (size, size), "out_proj.weight", fan_in=size)
+        into = op.Weight("in_proj_weight", (3 * size, size), "in_proj_weight", init="xavier")
+        out = op.Weight("out_proj_weight", (size, size), "out_proj.weight", fan_in=size)
         if not self.apply_bias:
             return (into, out)
-        bias = Weight("in_proj_bias", (3 * size,), "in_proj_bias", init="zeros")
-        return (into, bias, out, Weight("out_proj_bias", (size,), "out_proj.bias", init="zeros"))
+        bias = op.Weight("in_proj_bias", (3 * size,), "in_proj_bias", init="zeros")
+        return (into, bias, out, op.Weight("out_proj_bias", (size,), "out_proj.bias", init="zeros"))
 
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+    def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         return attention_flops(inputs[0].dim(1), inputs[min(1, len(inputs) - 1)].dim(1), inputs[0].dim(2))
 
     def summary(self) -> str:

@@ -7,22 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from designer.operators.api import (
-    Dim,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    Operator,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchModule,
-    Weight,
-    int64,
-)
+from designer.operators import api as op
 from designer.operators.shapes import divisible, known, misfit, window_output
 from designer.texts import tr
 
@@ -57,7 +42,7 @@ class Filter:
     bias: bool = True
     mode: str = "zeros"
 
-    def infer(self, x: TensorType) -> TensorType:
+    def infer(self, x: op.TensorType) -> op.TensorType:
         channels = known(x, 1)
         divisible("input channels", channels, self.groups, "groups")
         divisible("features", self.features, self.groups, "groups", port=None)
@@ -72,12 +57,12 @@ class Filter:
         if min(found) < 1:
             spread = _text(self.dilation) if max(self.dilation) > 1 else ""
             raise misfit(_text(self.kernel), _text(self.stride), _text(sizes), spread)
-        dims: tuple[Dim, ...] = (x.shape[0], self.features, *found)
+        dims: tuple[op.Dim, ...] = (x.shape[0], self.features, *found)
         return x.with_shape(*dims)
 
-    def torch(self, channels: int, x: TorchExpr | None = None, name: str = "") -> TorchExpr:
+    def torch(self, channels: int, x: op.TorchExpr | None = None, name: str = "") -> op.TorchExpr:
         """nn.Conv1d, Conv2d or Conv3d; a border that is not symmetric, which these do not know, is added before."""
-        source: TorchExpr = TorchInput(0) if x is None else x
+        source: op.TorchExpr = op.TorchInput(0) if x is None else x
         kwargs: dict[str, Any] = {
             "in_channels": channels,
             "out_channels": self.features,
@@ -95,10 +80,12 @@ class Filter:
         if self.groups != 1:
             kwargs["groups"] = self.groups
         kwargs["bias"] = self.bias
-        return TorchModule(f"torch.nn.Conv{len(self.kernel)}d", kwargs, (source,), name)
+        return op.TorchModule(f"torch.nn.Conv{len(self.kernel)}d", kwargs, (source,), name)
 
-    def onnx(self, x: OnnxValue | None = None, kernel: OnnxValue | None = None, bias: str = "bias") -> OnnxValue:
-        source: OnnxValue = OnnxInput(0) if x is None else x
+    def onnx(
+        self, x: op.OnnxValue | None = None, kernel: op.OnnxValue | None = None, bias: str = "bias"
+    ) -> op.OnnxValue:
+        source: op.OnnxValue = op.OnnxInput(0) if x is None else x
         pads = self.pads
         if self.mode != "zeros" and any(max(pad) for pad in pads):
             source = onnx_pad(source, pads, self.mode)
@@ -110,43 +97,43 @@ class Filter:
             "group": self.groups,
             "pads": (*(before for before, _ in pads), *(after for _, after in pads)),
         }
-        filters = OnnxWeight("kernel") if kernel is None else kernel
-        learned = (OnnxWeight(bias),) if self.bias else ()
-        return OnnxNode("Conv", (source, filters, *learned), attributes)
+        filters = op.OnnxWeight("kernel") if kernel is None else kernel
+        learned = (op.OnnxWeight(bias),) if self.bias else ()
+        return op.OnnxNode("Conv", (source, filters, *learned), attributes)
 
-    def weights(self, channels: int, prefix: str = "", torch: str = "") -> tuple[Weight, ...]:
+    def weights(self, channels: int, prefix: str = "", torch: str = "") -> tuple[op.Weight, ...]:
         shape = (self.features, channels // self.groups, *self.kernel)
         fan_in = prod(shape[1:])
-        kernel = Weight(f"{prefix}kernel", shape, f"{torch}weight", fan_in=fan_in)
+        kernel = op.Weight(f"{prefix}kernel", shape, f"{torch}weight", fan_in=fan_in)
         if not self.bias:
             return (kernel,)
-        return (kernel, Weight("bias", (self.features,), f"{torch}bias", fan_in=fan_in))
+        return (kernel, op.Weight("bias", (self.features,), f"{torch}bias", fan_in=fan_in))
 
-    def flops(self, channels: int, output: TensorType) -> int:
+    def flops(self, channels: int, output: op.TensorType) -> int:
         positions = prod(output.concrete()[2:])
         return 2 * positions * self.features * (channels // self.groups) * prod(self.kernel)
 
 
-class FilterOperator(Operator):
+class FilterOperator(op.Operator):
     """A layer that is one `Filter`: everything follows from its numbers."""
 
-    def filter(self, x: TensorType) -> Filter:
+    def filter(self, x: op.TensorType) -> Filter:
         """The convolution that the parameters mean for the input `x`."""
         raise NotImplementedError
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return self.filter(inputs[0]).infer(inputs[0])
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         return self.filter(inputs[0]).torch(inputs[0].dim(1))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         return self.filter(inputs[0]).onnx()
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         return self.filter(inputs[0]).weights(inputs[0].dim(1))
 
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+    def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         return self.filter(inputs[0]).flops(inputs[0].dim(1), outputs[0])
 
 
@@ -154,7 +141,7 @@ def check_border(mode: str, pad: int, size: int, name: str) -> None:
     """Raise ShapeError where a border cannot be made of an input that small."""
     most = {"reflect": size - 1, "circular": size}.get(mode, pad)
     if pad > most:
-        raise ShapeError(
+        raise op.ShapeError(
             tr(
                 "a {mode} border of {pad} needs an input {name} of at least {size}, not {size2}",
                 mode=mode,
@@ -168,24 +155,26 @@ def check_border(mode: str, pad: int, size: int, name: str) -> None:
         )
 
 
-def torch_pad(x: TorchExpr, pads: Sequence[tuple[int, int]], mode: str, value: float = 0.0) -> TorchExpr:
+def torch_pad(x: op.TorchExpr, pads: Sequence[tuple[int, int]], mode: str, value: float = 0.0) -> op.TorchExpr:
     """`pads` in the order of the axes; torch wants the last axis first."""
     flat = tuple(number for pad in reversed(pads) for number in pad)
     kwargs: dict[str, Any] = {"mode": "constant" if mode in ("zeros", "constant") else mode}
     if value:
         kwargs["value"] = value
-    return TorchCall("torch.nn.functional.pad", (x, flat), kwargs)
+    return op.TorchCall("torch.nn.functional.pad", (x, flat), kwargs)
 
 
-def onnx_pad(x: OnnxValue, pads: Sequence[tuple[int, int]], mode: str, value: OnnxValue | None = None) -> OnnxValue:
+def onnx_pad(
+    x: op.OnnxValue, pads: Sequence[tuple[int, int]], mode: str, value: op.OnnxValue | None = None
+) -> op.OnnxValue:
     """`pads` of the axes behind batch and channels.
 
     All axes are named although they need not be: ONNX Runtime's Pad_Fusion merges a Pad without names into a MaxPool that
     follows, where the border is minus infinity rather than zero; and its transposing optimiser fails where some are missing.
     """
-    numbers = int64(0, 0, *(before for before, _ in pads), 0, 0, *(after for _, after in pads))
-    axes = int64(*range(2 + len(pads)))
-    return OnnxNode("Pad", (x, numbers, value, axes), {"mode": ONNX_PAD_MODES.get(mode, mode)})
+    numbers = op.int64(0, 0, *(before for before, _ in pads), 0, 0, *(after for _, after in pads))
+    axes = op.int64(*range(2 + len(pads)))
+    return op.OnnxNode("Pad", (x, numbers, value, axes), {"mode": ONNX_PAD_MODES.get(mode, mode)})
 
 
 def summary(kernel: object, stride: object, unit: object, features: int) -> str:

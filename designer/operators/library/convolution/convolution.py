@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    Port,
-    Size2D,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.convolution._filter import (
     PADDING,
     PADDING_MODES,
@@ -26,7 +17,7 @@ class Convolution(
     FilterOperator,
     type="convolution",
     title="Convolution",
-    category=Category.CONVOLUTION,
+    category=op.Category.CONVOLUTION,
     synonyms=("conv", "conv2d", "filter"),
 ):
     """Slide learned filters over an image: every output channel is one filter's response.
@@ -35,33 +26,39 @@ class Convolution(
     is dilation * (kernel - 1) in all, the smaller half at the left and top.
     """
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    features: int = param(
+    features: int = op.param(
         default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
     )
-    kernel: Size2D = param(default=Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
-    stride: Size2D = param(default=Size2D(1, 1), min=1, max=1024, doc="Step between filter positions, width x height.")
-    padding: str = param(default="same", choices=PADDING, doc="How the border is filled.")
-    padding_tuple: Size2D = param(
-        default=Size2D(0, 0),
+    kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
+    stride: op.Size2D = op.param(
+        default=op.Size2D(1, 1), min=1, max=1024, doc="Step between filter positions, width x height."
+    )
+    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    padding_tuple: op.Size2D = op.param(
+        default=op.Size2D(0, 0),
         min=0,
         max=4096,
         visible_when=("padding", "tuple"),
         doc="Pixels added on each side: width left and right, height top and bottom.",
     )
-    apply_bias: bool = param(default=True, doc="Add a learned number to every output channel.")
-    dilation: Size2D = param(
-        default=Size2D(1, 1), min=1, max=1024, extension=True, doc="Distance between the filter's taps, width x height."
+    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
+    dilation: op.Size2D = op.param(
+        default=op.Size2D(1, 1),
+        min=1,
+        max=1024,
+        extension=True,
+        doc="Distance between the filter's taps, width x height.",
     )
-    groups: int = param(
+    groups: int = op.param(
         default=1,
         min=1,
         max=65536,
         extension=True,
         doc="Split channels into this many groups that do not see each other.",
     )
-    padding_mode: str = param(
+    padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         extension=True,
@@ -69,25 +66,39 @@ class Convolution(
         doc="What the border is filled with.",
     )
     examples = (
-        Example((image(3, 8, 10),), {"features": 4}),
-        Example(
-            (image(4, 9, 7),), {"features": 6, "kernel": Size2D(5, 3), "stride": Size2D(2, 1), "groups": 2}, "grouped"
+        op.Example((op.image(3, 8, 10),), {"features": 4}),
+        op.Example(
+            (op.image(4, 9, 7),),
+            {"features": 6, "kernel": op.Size2D(5, 3), "stride": op.Size2D(2, 1), "groups": 2},
+            "grouped",
         ),
-        Example(
-            (image(2, 9, 9),), {"features": 3, "kernel": Size2D(2, 4), "stride": Size2D(2, 2)}, "even kernel, same"
+        op.Example(
+            (op.image(2, 9, 9),),
+            {"features": 3, "kernel": op.Size2D(2, 4), "stride": op.Size2D(2, 2)},
+            "even kernel, same",
         ),
-        Example((image(3, 9, 9),), {"features": 3, "padding": "valid", "dilation": Size2D(2, 3), "apply_bias": False}),
-        Example((image(2, 6, 6),), {"features": 3, "padding": "tuple", "padding_tuple": Size2D(2, 1)}, "own padding"),
-        Example(
-            (image(2, 6, 7),), {"features": 2, "kernel": Size2D(5, 5), "padding_mode": "reflect"}, "mirrored border"
+        op.Example(
+            (op.image(3, 9, 9),), {"features": 3, "padding": "valid", "dilation": op.Size2D(2, 3), "apply_bias": False}
         ),
-        Example(
-            (image(2, 6, 7),), {"features": 2, "kernel": Size2D(4, 3), "padding_mode": "circular"}, "wrapped border"
+        op.Example(
+            (op.image(2, 6, 6),), {"features": 3, "padding": "tuple", "padding_tuple": op.Size2D(2, 1)}, "own padding"
         ),
-        Example((image(2, 6, 7),), {"features": 2, "kernel": Size2D(4, 3), "padding_mode": "replicate"}, "edge border"),
+        op.Example(
+            (op.image(2, 6, 7),),
+            {"features": 2, "kernel": op.Size2D(5, 5), "padding_mode": "reflect"},
+            "mirrored border",
+        ),
+        op.Example(
+            (op.image(2, 6, 7),),
+            {"features": 2, "kernel": op.Size2D(4, 3), "padding_mode": "circular"},
+            "wrapped border",
+        ),
+        op.Example(
+            (op.image(2, 6, 7),), {"features": 2, "kernel": op.Size2D(4, 3), "padding_mode": "replicate"}, "edge border"
+        ),
     )
 
-    def filter(self, x: TensorType) -> Filter:
+    def filter(self, x: op.TensorType) -> Filter:
         kernel, dilation = self.kernel.hw, self.dilation.hw
         return Filter(
             self.features,
@@ -101,4 +112,4 @@ class Convolution(
         )
 
     def summary(self) -> str:
-        return summary(self.kernel, self.stride, Size2D(1, 1), self.features)
+        return summary(self.kernel, self.stride, op.Size2D(1, 1), self.features)

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    Port,
-    TensorType,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.convolution._filter import (
     PADDING,
     PADDING_MODES,
@@ -25,40 +17,44 @@ class Convolution1d(
     FilterOperator,
     type="convolution_1d",
     title="Convolution 1D",
-    category=Category.CONVOLUTION,
+    category=op.Category.CONVOLUTION,
     synonyms=("conv1d", "temporal convolution", "sequence filter"),
 ):
     """Slide learned filters along a sequence of shape N x C x L."""
 
-    inputs = (Port("x", rank=3, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=3, dtypes=op.FLOATS),)
 
-    features: int = param(
+    features: int = op.param(
         default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
     )
-    kernel: int = param(default=3, min=1, max=1024, doc="Filter size, length.")
-    stride: int = param(default=1, min=1, max=1024, doc="Step between filter positions.")
-    padding: str = param(default="same", choices=PADDING, doc="How the border is filled.")
-    padding_tuple: int = param(
+    kernel: int = op.param(default=3, min=1, max=1024, doc="Filter size, length.")
+    stride: int = op.param(default=1, min=1, max=1024, doc="Step between filter positions.")
+    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    padding_tuple: int = op.param(
         default=0, min=0, max=4096, visible_when=("padding", "tuple"), doc="Values added on each side."
     )
-    apply_bias: bool = param(default=True, doc="Add a learned number to every output channel.")
-    dilation: int = param(default=1, min=1, max=1024, doc="Distance between the filter's taps.")
-    groups: int = param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
-    padding_mode: str = param(
+    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
+    dilation: int = op.param(default=1, min=1, max=1024, doc="Distance between the filter's taps.")
+    groups: int = op.param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
+    padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         visible_when=("padding", ("same", "tuple")),
         doc="What the border is filled with.",
     )
     examples = (
-        Example((TensorType((BATCH, 3, 9)),), {"features": 4}),
-        Example((TensorType((BATCH, 4, 9)),), {"features": 6, "kernel": 4, "stride": 2, "groups": 2}, "even kernel"),
-        Example(
-            (TensorType((BATCH, 2, 9)),), {"features": 3, "padding_mode": "reflect", "dilation": 2}, "mirrored border"
+        op.Example((op.TensorType((op.BATCH, 3, 9)),), {"features": 4}),
+        op.Example(
+            (op.TensorType((op.BATCH, 4, 9)),), {"features": 6, "kernel": 4, "stride": 2, "groups": 2}, "even kernel"
+        ),
+        op.Example(
+            (op.TensorType((op.BATCH, 2, 9)),),
+            {"features": 3, "padding_mode": "reflect", "dilation": 2},
+            "mirrored border",
         ),
     )
 
-    def filter(self, x: TensorType) -> Filter:
+    def filter(self, x: op.TensorType) -> Filter:
         kernel, dilation = (self.kernel,), (self.dilation,)
         return Filter(
             self.features,

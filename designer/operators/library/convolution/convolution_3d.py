@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    Port,
-    Size3D,
-    TensorType,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.convolution._filter import (
     PADDING,
     PADDING_MODES,
@@ -22,7 +13,7 @@ from designer.operators.library.convolution._filter import (
 )
 
 
-def _dhw(size: Size3D) -> tuple[int, int, int]:
+def _dhw(size: op.Size3D) -> tuple[int, int, int]:
     return (size.channels, size.height, size.width)
 
 
@@ -30,42 +21,54 @@ class Convolution3d(
     FilterOperator,
     type="convolution_3d",
     title="Convolution 3D",
-    category=Category.CONVOLUTION,
+    category=op.Category.CONVOLUTION,
     synonyms=("conv3d", "volume filter", "video filter"),
 ):
     """Slide learned filters through a volume of shape N x C x D x H x W, for instance a video."""
 
-    inputs = (Port("x", rank=5, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=5, dtypes=op.FLOATS),)
 
-    features: int = param(
+    features: int = op.param(
         default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
     )
-    kernel: Size3D = param(default=Size3D(3, 3, 3), min=1, max=1024, doc="Filter size, width x height x depth.")
-    stride: Size3D = param(default=Size3D(1, 1, 1), min=1, max=1024, doc="Step between filter positions.")
-    padding: str = param(default="same", choices=PADDING, doc="How the border is filled.")
-    padding_tuple: Size3D = param(
-        default=Size3D(0, 0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Values added on each side."
+    kernel: op.Size3D = op.param(
+        default=op.Size3D(3, 3, 3), min=1, max=1024, doc="Filter size, width x height x depth."
     )
-    apply_bias: bool = param(default=True, doc="Add a learned number to every output channel.")
-    dilation: Size3D = param(default=Size3D(1, 1, 1), min=1, max=1024, doc="Distance between the filter's taps.")
-    groups: int = param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
-    padding_mode: str = param(
+    stride: op.Size3D = op.param(default=op.Size3D(1, 1, 1), min=1, max=1024, doc="Step between filter positions.")
+    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    padding_tuple: op.Size3D = op.param(
+        default=op.Size3D(0, 0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Values added on each side."
+    )
+    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
+    dilation: op.Size3D = op.param(
+        default=op.Size3D(1, 1, 1), min=1, max=1024, doc="Distance between the filter's taps."
+    )
+    groups: int = op.param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
+    padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         visible_when=("padding", ("same", "tuple")),
         doc="What the border is filled with.",
     )
     examples = (
-        Example((TensorType((BATCH, 3, 4, 5, 6)),), {"features": 4}),
-        Example(
-            (TensorType((BATCH, 4, 4, 5, 6)),),
-            {"features": 2, "kernel": Size3D(2, 3, 2), "stride": Size3D(2, 1, 1), "groups": 2, "apply_bias": False},
+        op.Example((op.TensorType((op.BATCH, 3, 4, 5, 6)),), {"features": 4}),
+        op.Example(
+            (op.TensorType((op.BATCH, 4, 4, 5, 6)),),
+            {
+                "features": 2,
+                "kernel": op.Size3D(2, 3, 2),
+                "stride": op.Size3D(2, 1, 1),
+                "groups": 2,
+                "apply_bias": False,
+            },
             "even kernel",
         ),
-        Example((TensorType((BATCH, 2, 4, 5, 6)),), {"features": 2, "padding_mode": "replicate"}, "edge border"),
+        op.Example(
+            (op.TensorType((op.BATCH, 2, 4, 5, 6)),), {"features": 2, "padding_mode": "replicate"}, "edge border"
+        ),
     )
 
-    def filter(self, x: TensorType) -> Filter:
+    def filter(self, x: op.TensorType) -> Filter:
         kernel, dilation = _dhw(self.kernel), _dhw(self.dilation)
         return Filter(
             self.features,
@@ -79,4 +82,4 @@ class Convolution3d(
         )
 
     def summary(self) -> str:
-        return summary(self.kernel, self.stride, Size3D(1, 1, 1), self.features)
+        return summary(self.kernel, self.stride, op.Size3D(1, 1, 1), self.features)

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    Port,
-    Size2D,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.convolution._filter import PADDING, PADDING_MODES, Filter, FilterOperator, pads_of
 from designer.operators.shapes import known
 
@@ -20,35 +11,41 @@ class DepthwiseConvolution(
     FilterOperator,
     type="depthwise_convolution",
     title="Depthwise convolution",
-    category=Category.CONVOLUTION,
+    category=op.Category.CONVOLUTION,
     synonyms=("depthwise", "dwconv", "channel-wise convolution"),
 ):
     """Filter every channel by itself: cheap, and channels do not mix. Follow it with a 1x1 convolution to mix them."""
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    kernel: Size2D = param(default=Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
-    stride: Size2D = param(default=Size2D(1, 1), min=1, max=1024, doc="Step between filter positions, width x height.")
-    padding: str = param(default="same", choices=PADDING, doc="How the border is filled.")
-    padding_tuple: Size2D = param(
-        default=Size2D(0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Pixels added on each side."
+    kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
+    stride: op.Size2D = op.param(
+        default=op.Size2D(1, 1), min=1, max=1024, doc="Step between filter positions, width x height."
     )
-    multiplier: int = param(default=1, min=1, max=1024, doc="Filters for every input channel.")
-    apply_bias: bool = param(default=True, doc="Add a learned number to every output channel.")
-    dilation: Size2D = param(default=Size2D(1, 1), min=1, max=1024, doc="Distance between the filter's taps.")
-    padding_mode: str = param(
+    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    padding_tuple: op.Size2D = op.param(
+        default=op.Size2D(0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Pixels added on each side."
+    )
+    multiplier: int = op.param(default=1, min=1, max=1024, doc="Filters for every input channel.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
+    dilation: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Distance between the filter's taps.")
+    padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         visible_when=("padding", ("same", "tuple")),
         doc="What the border is filled with.",
     )
     examples = (
-        Example((image(3, 6, 7),)),
-        Example((image(3, 6, 7),), {"multiplier": 2, "kernel": Size2D(4, 3), "stride": Size2D(2, 2)}, "two a channel"),
-        Example((image(3, 6, 7),), {"padding_mode": "circular", "apply_bias": False}, "wrapped border"),
+        op.Example((op.image(3, 6, 7),)),
+        op.Example(
+            (op.image(3, 6, 7),),
+            {"multiplier": 2, "kernel": op.Size2D(4, 3), "stride": op.Size2D(2, 2)},
+            "two a channel",
+        ),
+        op.Example((op.image(3, 6, 7),), {"padding_mode": "circular", "apply_bias": False}, "wrapped border"),
     )
 
-    def filter(self, x: TensorType) -> Filter:
+    def filter(self, x: op.TensorType) -> Filter:
         channels = known(x, 1)
         kernel, dilation = self.kernel.hw, self.dilation.hw
         return Filter(
@@ -63,4 +60,4 @@ class DepthwiseConvolution(
         )
 
     def summary(self) -> str:
-        return f"{self.kernel}{'' if self.stride == Size2D(1, 1) else f' / {self.stride}'}"
+        return f"{self.kernel}{'' if self.stride == op.Size2D(1, 1) else f' / {self.stride}'}"

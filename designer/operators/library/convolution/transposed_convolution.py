@@ -5,37 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    Operator,
-    Port,
-    ShapeError,
-    Size2D,
-    TensorType,
-    TorchExpr,
-    TorchItem,
-    TorchModule,
-    Weight,
-    image,
-    int64,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.convolution._filter import onnx_pad
 from designer.operators.shapes import divisible
 from designer.texts import tr
 
 
 class TransposedConvolution(
-    Operator,
+    op.Operator,
     type="transposed_convolution",
     title="Transposed convolution",
-    category=Category.CONVOLUTION,
+    category=op.Category.CONVOLUTION,
     synonyms=("deconvolution", "deconv", "convtranspose2d", "conv_transpose", "up convolution"),
 ):
     """Spread every input pixel over a learned pattern: the convolution's backward direction, used to enlarge images.
@@ -43,36 +23,38 @@ class TransposedConvolution(
     With padding "same" the output is the input's size times the stride.
     """
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    features: int = param(default=32, min=1, max=65536, doc="Number of output channels.")
-    kernel: Size2D = param(default=Size2D(3, 3), min=1, max=1024, doc="Pattern size, width x height.")
-    stride: Size2D = param(default=Size2D(2, 2), min=1, max=1024, doc="Enlargement, width x height.")
-    padding: str = param(default="same", choices=("same", "valid", "tuple"), doc="How much of the border is cut off.")
-    padding_tuple: Size2D = param(
-        default=Size2D(0, 0),
+    features: int = op.param(default=32, min=1, max=65536, doc="Number of output channels.")
+    kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Pattern size, width x height.")
+    stride: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=1024, doc="Enlargement, width x height.")
+    padding: str = op.param(
+        default="same", choices=("same", "valid", "tuple"), doc="How much of the border is cut off."
+    )
+    padding_tuple: op.Size2D = op.param(
+        default=op.Size2D(0, 0),
         min=0,
         max=4096,
         visible_when=("padding", "tuple"),
         doc="Pixels cut off on each side: width left and right, height top and bottom.",
     )
-    apply_bias: bool = param(default=True, doc="Add a learned number to every output channel.")
-    output_padding: Size2D = param(
-        default=Size2D(0, 0),
+    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
+    output_padding: op.Size2D = op.param(
+        default=op.Size2D(0, 0),
         min=0,
         max=1023,
         extension=True,
         visible_when=("padding", ("valid", "tuple")),
         doc="Pixels added at the right and bottom; smaller than the stride or the dilation.",
     )
-    dilation: Size2D = param(
-        default=Size2D(1, 1),
+    dilation: op.Size2D = op.param(
+        default=op.Size2D(1, 1),
         min=1,
         max=1024,
         extension=True,
         doc="Distance between the pattern's taps, width x height.",
     )
-    groups: int = param(
+    groups: int = op.param(
         default=1,
         min=1,
         max=65536,
@@ -80,30 +62,38 @@ class TransposedConvolution(
         doc="Split channels into this many groups that do not see each other.",
     )
     examples = (
-        Example((image(3, 4, 5),), {"features": 4}),
-        Example((image(4, 4, 5),), {"features": 6, "kernel": Size2D(4, 2), "groups": 2}, "grouped, even kernel"),
-        Example((image(2, 4, 5),), {"features": 2, "kernel": Size2D(4, 3), "stride": Size2D(1, 1)}, "same, stride 1"),
-        Example((image(2, 4, 5),), {"features": 2, "kernel": Size2D(2, 2), "stride": Size2D(3, 3)}, "gaps"),
-        Example((image(2, 4, 4),), {"features": 2, "padding": "valid", "apply_bias": False, "dilation": Size2D(2, 1)}),
-        Example(
-            (image(2, 4, 4),),
-            {"features": 2, "padding": "tuple", "padding_tuple": Size2D(1, 0), "output_padding": Size2D(1, 1)},
+        op.Example((op.image(3, 4, 5),), {"features": 4}),
+        op.Example(
+            (op.image(4, 4, 5),), {"features": 6, "kernel": op.Size2D(4, 2), "groups": 2}, "grouped, even kernel"
+        ),
+        op.Example(
+            (op.image(2, 4, 5),),
+            {"features": 2, "kernel": op.Size2D(4, 3), "stride": op.Size2D(1, 1)},
+            "same, stride 1",
+        ),
+        op.Example((op.image(2, 4, 5),), {"features": 2, "kernel": op.Size2D(2, 2), "stride": op.Size2D(3, 3)}, "gaps"),
+        op.Example(
+            (op.image(2, 4, 4),), {"features": 2, "padding": "valid", "apply_bias": False, "dilation": op.Size2D(2, 1)}
+        ),
+        op.Example(
+            (op.image(2, 4, 4),),
+            {"features": 2, "padding": "tuple", "padding_tuple": op.Size2D(1, 0), "output_padding": op.Size2D(1, 1)},
             "own padding",
         ),
-        Example(
-            (image(1, 4, 4),),
-            {"features": 1, "kernel": Size2D(2, 2), "stride": Size2D(1, 1), "dilation": Size2D(3, 3)},
+        op.Example(
+            (op.image(1, 4, 4),),
+            {"features": 1, "kernel": op.Size2D(2, 2), "stride": op.Size2D(1, 1), "dilation": op.Size2D(3, 3)},
             "output padding beyond the stride",
         ),
-        Example(
-            (image(1, 4, 4),),
+        op.Example(
+            (op.image(1, 4, 4),),
             {
                 "features": 2,
-                "kernel": Size2D(2, 2),
-                "stride": Size2D(1, 2),
-                "dilation": Size2D(3, 4),
+                "kernel": op.Size2D(2, 2),
+                "stride": op.Size2D(1, 2),
+                "dilation": op.Size2D(3, 4),
                 "padding": "valid",
-                "output_padding": Size2D(2, 3),
+                "output_padding": op.Size2D(2, 3),
             },
             "output padding beyond the pattern",
         ),
@@ -131,7 +121,7 @@ class TransposedConvolution(
             self._axis(k.width, s.width, d.width, p.width, e.width),
         )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0].image()
         divisible("input channels", x.c, self.groups, "groups")
         divisible("features", self.features, self.groups, "groups", port=None)
@@ -139,7 +129,7 @@ class TransposedConvolution(
         steps = zip((x.h, x.w), self.kernel.hw, self.stride.hw, self.dilation.hw, self._axes(), strict=True)
         for size, kernel, stride, dilation, (pad, extra, cut) in steps:
             if extra and extra >= max(stride, dilation):
-                raise ShapeError(
+                raise op.ShapeError(
                     tr(
                         "output padding {extra} must be smaller than the stride {stride} or the dilation {dilation}",
                         extra=extra,
@@ -151,7 +141,7 @@ class TransposedConvolution(
             # torch refuses an empty result before anything is cut off
             sizes.append((size - 1) * stride - 2 * pad + dilation * (kernel - 1) + extra + 1 - cut)
         if min(sizes) < 1:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr(
                     "kernel {kernel} with padding {padding_tuple} leaves nothing of an input of {w}x{h}",
                     kernel=self.kernel,
@@ -164,7 +154,7 @@ class TransposedConvolution(
             )
         return inputs[0].with_shape(x.n, self.features, *sizes)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         down, across = self._axes()
         kwargs = {
             "in_channels": inputs[0].image().c,
@@ -178,15 +168,15 @@ class TransposedConvolution(
         if self.groups != 1:
             kwargs["groups"] = self.groups
         kwargs["bias"] = self.apply_bias
-        if self.dilation != Size2D(1, 1):
+        if self.dilation != op.Size2D(1, 1):
             kwargs["dilation"] = self.dilation.hw
-        module = TorchModule("torch.nn.ConvTranspose2d", kwargs)
+        module = op.TorchModule("torch.nn.ConvTranspose2d", kwargs)
         if not down[2] and not across[2]:
             return module
         everything = slice(None)
-        return TorchItem(module, (everything, everything, slice(down[2], None), slice(across[2], None)))
+        return op.TorchItem(module, (everything, everything, slice(down[2], None), slice(across[2], None)))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         """ONNX allows output padding below the stride only: the rest is cut off less at the end, or added behind."""
         begins, ends, extras, missing = [], [], [], []
         for (pad, extra, cut), stride in zip(self._axes(), self.stride.hw, strict=True):
@@ -203,22 +193,22 @@ class TransposedConvolution(
             "pads": (*begins, *ends),
             "output_padding": tuple(extras),
         }
-        bias = (OnnxWeight("bias"),) if self.apply_bias else ()
+        bias = (op.OnnxWeight("bias"),) if self.apply_bias else ()
         if not any(missing):
-            return OnnxNode("ConvTranspose", (OnnxInput(0), OnnxWeight("kernel"), *bias), attributes)
-        spread = OnnxNode("ConvTranspose", (OnnxInput(0), OnnxWeight("kernel")), attributes)
+            return op.OnnxNode("ConvTranspose", (op.OnnxInput(0), op.OnnxWeight("kernel"), *bias), attributes)
+        spread = op.OnnxNode("ConvTranspose", (op.OnnxInput(0), op.OnnxWeight("kernel")), attributes)
         padded = onnx_pad(spread, [(0, count) for count in missing], "zeros")
         if not self.apply_bias:
             return padded
-        return OnnxNode("Add", (padded, OnnxNode("Unsqueeze", (OnnxWeight("bias"), int64(1, 2)))))
+        return op.OnnxNode("Add", (padded, op.OnnxNode("Unsqueeze", (op.OnnxWeight("bias"), op.int64(1, 2)))))
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         shape = (inputs[0].image().c, self.features // self.groups, *self.kernel.hw)
         fan_in = prod(shape[1:])  # torch takes the second dimension here too
-        kernel = Weight("kernel", shape, "weight", fan_in=fan_in)
-        return (kernel, Weight("bias", (self.features,), "bias", fan_in=fan_in)) if self.apply_bias else (kernel,)
+        kernel = op.Weight("kernel", shape, "weight", fan_in=fan_in)
+        return (kernel, op.Weight("bias", (self.features,), "bias", fan_in=fan_in)) if self.apply_bias else (kernel,)
 
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+    def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         x = inputs[0].image()
         return 2 * x.c * x.h * x.w * (self.features // self.groups) * prod(self.kernel.hw)
 

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.formula import Formula, OnnxFormula, Part, TorchFormula
 from designer.operators.library.data._colour import SPACES, channels_of, from_rgb, to_rgb
 from designer.texts import tr
 
 
 class ColorConversion(
-    Operator,
+    op.Operator,
     type="colorconversion",
     title="Color conversion",
-    category=Category.DATA,
+    category=op.Category.DATA,
     synonyms=("rgb", "bgr", "ycbcr", "yuv", "gray", "grayscale", "hsv", "lab", "linear", "srgb", "colour"),
 ):
     """Convert an image between colour spaces.
@@ -39,24 +24,24 @@ class ColorConversion(
     0.299 R + 0.587 G + 0.114 B.
     """
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    source: str = param(default="rgb", choices=SPACES, doc="Colour space of the input.")
-    target: str = param(default="ycbcr", choices=SPACES, doc="Colour space of the output.")
+    source: str = op.param(default="rgb", choices=SPACES, doc="Colour space of the input.")
+    target: str = op.param(default="ycbcr", choices=SPACES, doc="Colour space of the output.")
     examples = (
-        *(Example((image(3, 4, 5),), {"target": space}, f"rgb to {space}") for space in SPACES[1:]),
+        *(op.Example((op.image(3, 4, 5),), {"target": space}, f"rgb to {space}") for space in SPACES[1:]),
         *(
-            Example((image(channels_of(space), 4, 5),), {"source": space, "target": "rgb"}, f"{space} to rgb")
+            op.Example((op.image(channels_of(space), 4, 5),), {"source": space, "target": "rgb"}, f"{space} to rgb")
             for space in SPACES[1:]
         ),
-        Example((image(3, 4, 5),), {"source": "lab", "target": "ycbcr"}, "lab to ycbcr"),
+        op.Example((op.image(3, 4, 5),), {"source": "lab", "target": "ycbcr"}, "lab to ycbcr"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0].image()
         wanted = channels_of(self.source)
         if x.c != wanted:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr(
                     "{source} has {wanted} channel{part}, the input has {c}",
                     source=self.source,
@@ -72,13 +57,13 @@ class ColorConversion(
     def _formula(self, f: Formula, x: Part) -> Part:
         return x if self.source == self.target else from_rgb(f, to_rgb(f, x, self.source), self.target)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        made: TorchExpr = self._formula(TorchFormula(), TorchInput(0))
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        made: op.TorchExpr = self._formula(TorchFormula(), op.TorchInput(0))
         return made
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        made: OnnxValue = self._formula(OnnxFormula(), OnnxInput(0))
-        return OnnxNode("Identity") if self.source == self.target else made
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        made: op.OnnxValue = self._formula(OnnxFormula(), op.OnnxInput(0))
+        return op.OnnxNode("Identity") if self.source == self.target else made
 
     def summary(self) -> str:
         return f"{self.source} to {self.target}".replace("_", " ")

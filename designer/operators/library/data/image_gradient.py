@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxValue,
-    Operator,
-    Port,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.data._filtering import BORDERS, check_borders, onnx_filtered, torch_filtered
 
 _DERIVATIVES = {
@@ -29,25 +16,25 @@ _DERIVATIVES = {
 
 
 class ImageGradient(
-    Operator,
+    op.Operator,
     type="image_gradient",
     title="Image gradient",
-    category=Category.DATA,
+    category=op.Category.DATA,
     synonyms=("sobel", "edges", "derivative", "scharr", "prewitt"),
 ):
     """The change of every channel for one pixel to the right (dx) and one pixel down (dy)."""
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
-    outputs = (Port("dx"), Port("dy"))
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
+    outputs = (op.Port("dx"), op.Port("dy"))
 
-    kind: str = param(default="sobel", choices=tuple(_DERIVATIVES), doc="Which neighbours count.")
-    border: str = param(default="replicate", choices=BORDERS, doc="What lies outside the image.")
+    kind: str = op.param(default="sobel", choices=tuple(_DERIVATIVES), doc="Which neighbours count.")
+    border: str = op.param(default="replicate", choices=BORDERS, doc="What lies outside the image.")
     examples = (
-        Example((image(3, 5, 6),)),
-        Example((image(2, 5, 6),), {"kind": "scharr", "border": "reflect"}, "scharr"),
+        op.Example((op.image(3, 5, 6),)),
+        op.Example((op.image(2, 5, 6),), {"kind": "scharr", "border": "reflect"}, "scharr"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         check_borders(inputs[0], self.border, 3, 3)
         return (inputs[0], inputs[0])
 
@@ -55,16 +42,16 @@ class ImageGradient(
         across = _DERIVATIVES[self.kind]
         return across, tuple(zip(*across, strict=True))
 
-    def torch(self, inputs: Sequence[TensorType]) -> tuple[TorchExpr, ...]:
+    def torch(self, inputs: Sequence[op.TensorType]) -> tuple[op.TorchExpr, ...]:
         channels = inputs[0].dim(1)
         names = zip(("across", "down"), self._filters(), strict=True)
-        return tuple(torch_filtered(TorchInput(0), rows, channels, name, self.border) for name, rows in names)
+        return tuple(torch_filtered(op.TorchInput(0), rows, channels, name, self.border) for name, rows in names)
 
-    def onnx(self, inputs: Sequence[TensorType]) -> tuple[OnnxValue, ...]:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> tuple[op.OnnxValue, ...]:
         channels = inputs[0].dim(1)
-        return tuple(onnx_filtered(OnnxInput(0), rows, channels, self.border) for rows in self._filters())
+        return tuple(onnx_filtered(op.OnnxInput(0), rows, channels, self.border) for rows in self._filters())
 
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+    def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         return 2 * 2 * 9 * inputs[0].elements()
 
     def summary(self) -> str:

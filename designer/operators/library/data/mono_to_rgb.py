@@ -4,48 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    TorchMethod,
-    image,
-    int64,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 
 class MonoToRgb(
-    Operator,
+    op.Operator,
     type="mono_to_rgb",
     title="Mono to RGB",
-    category=Category.DATA,
+    category=op.Category.DATA,
     synonyms=("gray to rgb", "grayscale", "repeat channel"),
 ):
     """Repeat the only channel three times, so that a gray image can go where colour is expected."""
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
-    examples = (Example((image(1, 4, 5),)),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
+    examples = (op.Example((op.image(1, 4, 5),)),)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0].image()
         if x.c != 1:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("one channel is needed, not {c}", c=x.c), port="x", remedy=tr("pick one with a selector")
             )
         return inputs[0].with_dim(1, 3)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchMethod("expand", TorchInput(0), (-1, 3, -1, -1))
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchMethod("expand", op.TorchInput(0), (-1, 3, -1, -1))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Expand", (OnnxInput(0), int64(1, 3, 1, 1)))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Expand", (op.OnnxInput(0), op.int64(1, 3, 1, 1)))

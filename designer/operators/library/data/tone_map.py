@@ -5,30 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log1p
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxValue,
-    Operator,
-    Port,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.formula import Formula, OnnxFormula, Part, TorchFormula
 
 METHODS = ("reinhard", "exponential", "logarithmic", "aces", "clip")
 
 
 class ToneMap(
-    Operator,
+    op.Operator,
     type="tone_map",
     title="Tone map",
-    category=Category.DATA,
+    category=op.Category.DATA,
     synonyms=("hdr", "exposure", "gamma", "reinhard", "aces", "filmic"),
 ):
     """Bring light of any strength into 0..1: times the exposure, through a curve, then to the power 1 / gamma.
@@ -37,20 +24,22 @@ class ToneMap(
     film curve ACES, and plain clipping.
     """
 
-    inputs = (Port("x", dtypes=FLOATS),)
+    inputs = (op.Port("x", dtypes=op.FLOATS),)
 
-    method: str = param(default="reinhard", choices=METHODS, doc="The curve.")
-    exposure: float = param(default=1.0, min=1e-6, max=1e6, doc="Factor in front of the curve.")
-    mu: float = param(
+    method: str = op.param(default="reinhard", choices=METHODS, doc="The curve.")
+    exposure: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Factor in front of the curve.")
+    mu: float = op.param(
         default=5000.0, min=1e-3, max=1e9, visible_when=("method", "logarithmic"), doc="Bend of the logarithmic curve."
     )
-    gamma: float = param(default=1.0, min=0.1, max=10.0, step=0.1, doc="The result is raised to the power 1 / gamma.")
+    gamma: float = op.param(
+        default=1.0, min=0.1, max=10.0, step=0.1, doc="The result is raised to the power 1 / gamma."
+    )
     examples = (
-        *(Example((image(3, 4, 5),), {"method": method, "exposure": 2.0}, method) for method in METHODS),
-        Example((image(3, 4, 5),), {"gamma": 2.2}, "with gamma"),
+        *(op.Example((op.image(3, 4, 5),), {"method": method, "exposure": 2.0}, method) for method in METHODS),
+        op.Example((op.image(3, 4, 5),), {"gamma": 2.2}, "with gamma"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0]
 
     def _formula(self, f: Formula, x: Part) -> Part:
@@ -70,12 +59,12 @@ class ToneMap(
                 result = f.minimum(light, 1.0)
         return result if self.gamma == 1 else f.power(result, 1 / self.gamma)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        made: TorchExpr = self._formula(TorchFormula(), TorchInput(0))
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        made: op.TorchExpr = self._formula(TorchFormula(), op.TorchInput(0))
         return made
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        made: OnnxValue = self._formula(OnnxFormula(), OnnxInput(0))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        made: op.OnnxValue = self._formula(OnnxFormula(), op.OnnxInput(0))
         return made
 
     def summary(self) -> str:

@@ -7,23 +7,7 @@ from functools import lru_cache
 from math import floor, prod
 from typing import ClassVar
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    Fault,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    TorchSource,
-    Weight,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.code_text import CodeError, agreement_text, arguments, check_class
 from designer.texts import tr
 
@@ -48,10 +32,10 @@ SCALED = """class Halve(nn.Module):
 
 
 class Custom(
-    Operator,
+    op.Operator,
     type="custom",
     title="Custom module",
-    category=Category.DEVELOPMENT,
+    category=op.Category.DEVELOPMENT,
     synonyms=("own", "python", "torch", "nn.module", "code", "script"),
 ):
     """Run a torch module of your own. Its source is part of the document and of the generated project.
@@ -61,41 +45,41 @@ class Custom(
     cannot hold such a layer: torch runs it, and the project for PyTorch has it word for word.
     """
 
-    source: str = param(
+    source: str = op.param(
         default=SOURCE,
         multiline=True,
         doc="Python that defines the class; torch, nn and F are there without an import.",
     )
-    class_name: str = param(default="Custom", doc="Which class of the source is the layer.")
-    arguments: str = param(default="", doc="What the class is made with, as plain values: 3, 0.5, features=8.")
-    input_count: int = param(default=1, min=1, max=16, doc="How many tensors forward takes.")
-    result: str = param(
+    class_name: str = op.param(default="Custom", doc="Which class of the source is the layer.")
+    arguments: str = op.param(default="", doc="What the class is made with, as plain values: 3, 0.5, features=8.")
+    input_count: int = op.param(default=1, min=1, max=16, doc="How many tensors forward takes.")
+    result: str = op.param(
         default="same",
         choices=("same", "scaled", "shape"),
         doc="What the result looks like: the first input, an image of another size, or a shape of its own.",
     )
-    channels: int = param(
+    channels: int = op.param(
         default=0, min=0, max=65536, visible_when=("result", "scaled"), doc="Channels of the result; 0: the input's."
     )
-    scale: float = param(
+    scale: float = op.param(
         default=1.0,
         min=0.001,
         max=64.0,
         visible_when=("result", "scaled"),
         doc="Height and width of the result as a multiple of the input's, rounded down.",
     )
-    shape: tuple[int, ...] = param(
+    shape: tuple[int, ...] = op.param(
         default=(1,), min=1, max=1048576, visible_when=("result", "shape"), doc="Shape of the result without the batch."
     )
-    tensors: str = param(
+    tensors: str = op.param(
         default="",
         multiline=True,
         doc="Tensors that the weights bring, one a line: name in the state dict and shape, as in conv.weight 8x3x3x3.",
     )
     examples = (
-        Example((image(),), {"arguments": "gain=0.5"}),
-        Example(
-            (image(3, 8, 6),),
+        op.Example((op.image(),), {"arguments": "gain=0.5"}),
+        op.Example(
+            (op.image(3, 8, 6),),
             {
                 "source": SCALED,
                 "class_name": "Halve",
@@ -115,12 +99,12 @@ class Custom(
         "onnx_random": "ONNX cannot hold Python; torch runs the layer",
     }
 
-    def input_ports(self) -> tuple[Port, ...]:
+    def input_ports(self) -> tuple[op.Port, ...]:
         if self.input_count == 1:
-            return (Port("x", dtypes=FLOATS),)
-        return tuple(Port(f"x{number + 1}", dtypes=FLOATS) for number in range(self.input_count))
+            return (op.Port("x", dtypes=op.FLOATS),)
+        return tuple(op.Port(f"x{number + 1}", dtypes=op.FLOATS) for number in range(self.input_count))
 
-    def faults(self) -> Iterable[Fault]:
+    def faults(self) -> Iterable[op.Fault]:
         for parameter, look in (
             ("source", lambda: check_class(self.source, self.class_name)),
             ("arguments", lambda: arguments(self.arguments)),
@@ -129,26 +113,26 @@ class Custom(
             try:
                 look()
             except CodeError as error:
-                yield Fault(parameter, str(error), error.remedy)
+                yield op.Fault(parameter, str(error), error.remedy)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         first = inputs[0]
         if self.result == "same":
             return first
         if self.result == "shape":
             if not self.shape:
-                raise ShapeError(
+                raise op.ShapeError(
                     tr("the shape of the result is empty"), remedy=tr("write it without the batch, as in 8,16,16")
                 )
-            return TensorType((BATCH, *self.shape))
+            return op.TensorType((op.BATCH, *self.shape))
         known = first.image()
         height, width = floor(known.h * self.scale), floor(known.w * self.scale)
         return first.with_shape(known.n, self.channels or known.c, height, width)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         positional, named = arguments(self.arguments)
-        reads = tuple(TorchInput(index) for index in range(len(inputs)))
-        return TorchSource(
+        reads = tuple(op.TorchInput(index) for index in range(len(inputs)))
+        return op.TorchSource(
             self.class_name,
             named,
             reads,
@@ -157,7 +141,7 @@ class Custom(
             outputs=(self.infer(inputs),),
         )
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         return declared(self.tensors)
 
     @property
@@ -170,10 +154,10 @@ class Custom(
 
 
 @lru_cache(maxsize=256)
-def declared(text: str) -> tuple[Weight, ...]:
+def declared(text: str) -> tuple[op.Weight, ...]:
     """The weights of lines such as `conv.weight 8x3x3x3`; a third word `buffer` says that it is not learned."""
     rule = "write one a line: name and shape, as in conv.weight 8x3x3x3"
-    found: dict[str, Weight] = {}
+    found: dict[str, op.Weight] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words:
@@ -201,5 +185,5 @@ def declared(text: str) -> tuple[Weight, ...]:
             )
         shape = tuple(int(d) for d in dims)
         init = "kaiming" if len(shape) > 1 else "zeros" if name.endswith(("bias", "mean")) else "ones"
-        found[name] = Weight(name, shape, name, init, prod(shape[1:]), trainable=not kind)
+        found[name] = op.Weight(name, shape, name, init, prod(shape[1:]), trainable=not kind)
     return tuple(found.values())

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Category,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    image,
-)
+from designer.operators import api as op
 
 
 class Identity(
-    Operator,
+    op.Operator,
     type="identity",
     title="Identity",
-    category=Category.DEVELOPMENT,
+    category=op.Category.DEVELOPMENT,
     synonyms=("pass through", "noop", "nothing", "rename"),
 ):
     """Pass a tensor on unchanged: to name a point of the network, or to hold a place."""
 
-    examples = (Example((image(),)),)
+    examples = (op.Example((op.image(),)),)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0]
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchInput(0)
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchInput(0)
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Identity")
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Identity")

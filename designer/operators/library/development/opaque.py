@@ -6,24 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from designer.operators.api import (
-    Category,
-    DataType,
-    Dim,
-    Example,
-    Fault,
-    OnnxInput,
-    OnnxItem,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    Symbol,
-    TensorType,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.code_text import CodeError, literal
 from designer.texts import tr
 
@@ -31,10 +14,10 @@ _NO_TORCH = "torch does not know it; only ONNX Runtime may"
 
 
 class Opaque(
-    Operator,
+    op.Operator,
     type="opaque",
     title="ONNX operator",
-    category=Category.DEVELOPMENT,
+    category=op.Category.DEVELOPMENT,
     synonyms=("onnx node", "unknown", "imported", "foreign"),
 ):
     """Keep an operator of an ONNX file that this program has no layer for.
@@ -43,22 +26,22 @@ class Opaque(
     have it. What it gives cannot be computed here: declare the shapes of its results, or what follows stays unknown.
     """
 
-    op_type: str = param(default="Identity", doc="Name of the ONNX operator.")
-    domain: str = param(default="", doc="Its domain; empty for ONNX's own operators.")
-    attributes: str = param(
+    op_type: str = op.param(default="Identity", doc="Name of the ONNX operator.")
+    domain: str = op.param(default="", doc="Its domain; empty for ONNX's own operators.")
+    attributes: str = op.param(
         default="", multiline=True, doc="Its attributes, one a line: name=value, with numbers, texts or lists of these."
     )
-    input_count: int = param(default=1, min=1, max=64, doc="How many tensors it reads.")
-    output_count: int = param(default=1, min=1, max=64, doc="How many tensors it gives.")
-    shapes: str = param(
+    input_count: int = op.param(default=1, min=1, max=64, doc="How many tensors it reads.")
+    output_count: int = op.param(default=1, min=1, max=64, doc="How many tensors it gives.")
+    shapes: str = op.param(
         default="",
         multiline=True,
         doc="What it gives, one tensor a line, as in N x 3 x 8 x 8 or N x 10 int64.",
     )
     examples = (
-        Example((image(),), {"op_type": "LeakyRelu", "attributes": "alpha=0.25", "shapes": "N x 3 x 8 x 8"}),
-        Example(
-            (image(4),),
+        op.Example((op.image(),), {"op_type": "LeakyRelu", "attributes": "alpha=0.25", "shapes": "N x 3 x 8 x 8"}),
+        op.Example(
+            (op.image(4),),
             {
                 "op_type": "Split",
                 "attributes": "axis=1\nnum_outputs=2",
@@ -67,8 +50,8 @@ class Opaque(
             },
             "several outputs",
         ),
-        Example(
-            (image(),),
+        op.Example(
+            (op.image(),),
             {"op_type": "Gelu", "domain": "com.microsoft", "shapes": "N x 3 x 8 x 8"},
             "another domain",
         ),
@@ -77,27 +60,27 @@ class Opaque(
         ("meta", "state_dict", "flops", "source", "onnx", "random", "onnx_random"), _NO_TORCH
     )
 
-    def input_ports(self) -> tuple[Port, ...]:
-        return tuple(Port(f"x{n + 1}" if self.input_count > 1 else "x") for n in range(self.input_count))
+    def input_ports(self) -> tuple[op.Port, ...]:
+        return tuple(op.Port(f"x{n + 1}" if self.input_count > 1 else "x") for n in range(self.input_count))
 
-    def output_ports(self) -> tuple[Port, ...]:
-        return tuple(Port(f"y{n + 1}" if self.output_count > 1 else "y") for n in range(self.output_count))
+    def output_ports(self) -> tuple[op.Port, ...]:
+        return tuple(op.Port(f"y{n + 1}" if self.output_count > 1 else "y") for n in range(self.output_count))
 
-    def faults(self) -> Iterable[Fault]:
+    def faults(self) -> Iterable[op.Fault]:
         if not self.op_type.isidentifier():
-            yield Fault(
+            yield op.Fault(
                 "op_type", f"'{self.op_type[:60]}' is no name of an ONNX operator", "write it as in the ONNX file"
             )
         for parameter, look in (("attributes", attributes_of), ("shapes", types_of)):
             try:
                 look(getattr(self, parameter))
             except CodeError as error:
-                yield Fault(parameter, str(error), error.remedy)
+                yield op.Fault(parameter, str(error), error.remedy)
 
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         types = types_of(self.shapes)
         if len(types) != self.output_count:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr(
                     "what the ONNX operator {op_type} gives is not declared: {count} of {output_count} shapes",
                     op_type=self.op_type,
@@ -109,10 +92,10 @@ class Opaque(
             )
         return types
 
-    def onnx(self, inputs: Sequence[TensorType]) -> tuple[OnnxValue, ...]:
-        reads = tuple(OnnxInput(index) for index in range(len(inputs)))
-        node = OnnxNode(self.op_type, reads, attributes_of(self.attributes), self.output_count, self.domain)
-        return (node, *(OnnxItem(node, index) for index in range(1, self.output_count)))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> tuple[op.OnnxValue, ...]:
+        reads = tuple(op.OnnxInput(index) for index in range(len(inputs)))
+        node = op.OnnxNode(self.op_type, reads, attributes_of(self.attributes), self.output_count, self.domain)
+        return (node, *(op.OnnxItem(node, index) for index in range(1, self.output_count)))
 
     def summary(self) -> str:
         return (f"{self.domain}.{self.op_type}" if self.domain else self.op_type)[:40]
@@ -151,27 +134,27 @@ def attributes_of(text: str) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def types_of(text: str) -> tuple[TensorType, ...]:
+def types_of(text: str) -> tuple[op.TensorType, ...]:
     """The tensor types of lines such as `N x 3 x 8 x 8 int64`; a scalar is the word scalar."""
     return tuple(_type(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip())
 
 
-def _type(number: int, line: str) -> TensorType:
-    rule = f"write dimensions and, unless float32, one of {', '.join(DataType)}: N x 10 int64"
+def _type(number: int, line: str) -> op.TensorType:
+    rule = f"write dimensions and, unless float32, one of {', '.join(op.DataType)}: N x 10 int64"
     head, _, last = line.rpartition(" ")
-    dtype = DataType.FLOAT32
-    if last in tuple(DataType):
-        line, dtype = head, DataType(last)
+    dtype = op.DataType.FLOAT32
+    if last in tuple(op.DataType):
+        line, dtype = head, op.DataType(last)
     if line.strip() == "scalar":
-        return TensorType((), dtype)
-    dims: list[Dim] = []
+        return op.TensorType((), dtype)
+    dims: list[op.Dim] = []
     for part in (p.strip() for p in line.split("x")):
         if part.isascii() and part.isdigit() and 0 < len(part) < 10 and int(part) > 0:
             dims.append(int(part))
         elif part == "N":
-            dims.append(Symbol(part))
+            dims.append(op.Symbol(part))
         else:
             raise CodeError(
                 tr("line {number} of the shapes: '{part}' is no dimension", number=number, part=part[:40]), rule
             )
-    return TensorType(tuple(dims), dtype)
+    return op.TensorType(tuple(dims), dtype)

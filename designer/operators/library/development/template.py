@@ -6,22 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from designer.operators.api import (
-    Category,
-    Cost,
-    Example,
-    Operator,
-    Port,
-    Role,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    TorchItem,
-    TorchModule,
-    Weight,
-    param,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -36,22 +21,22 @@ class TemplateBody(Protocol):
 
     template: Template
 
-    def infer(self, inputs: Sequence[TensorType]) -> Inference: ...
-    def outputs(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]: ...
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]: ...
-    def cost(self, inputs: Sequence[TensorType]) -> Cost: ...
+    def infer(self, inputs: Sequence[op.TensorType]) -> Inference: ...
+    def outputs(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]: ...
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]: ...
+    def cost(self, inputs: Sequence[op.TensorType]) -> op.Cost: ...
     def shares(self, operator: TemplateInstance) -> bool: ...
     def tensors(
-        self, inputs: Sequence[TensorType], owner: str, operator: TemplateInstance
-    ) -> Iterator[tuple[str, Weight]]: ...
+        self, inputs: Sequence[op.TensorType], owner: str, operator: TemplateInstance
+    ) -> Iterator[tuple[str, op.Weight]]: ...
 
 
 class TemplateInstance(
-    Operator,
+    op.Operator,
     type="template",
     title="Template",
-    category=Category.DEVELOPMENT,
-    role=Role.TEMPLATE,
+    category=op.Category.DEVELOPMENT,
+    role=op.Role.TEMPLATE,
     synonyms=("subnetwork", "block", "group", "module", "subgraph", "macro", "function"),
 ):
     """A subnetwork of the document, used here: its ports are the template's `template_input` and `template_output` layers.
@@ -59,11 +44,11 @@ class TemplateInstance(
     Each instance has weights of its own, named `<instance>.<layer>`, unless it shares those of the template.
     """
 
-    inputs = (Port("x", variadic=True, optional=True),)  # until the template is known
-    examples = (Example(()),)
+    inputs = (op.Port("x", variadic=True, optional=True),)  # until the template is known
+    examples = (op.Example(()),)
 
-    template: str = param(default="", doc="Name of the template.")
-    shared_weights: bool = param(
+    template: str = op.param(default="", doc="Name of the template.")
+    shared_weights: bool = op.param(
         default=False,
         extension=True,
         doc="Use one set of weights, named `<template>.<layer>`, together with all instances that share.",
@@ -80,37 +65,37 @@ class TemplateInstance(
         object.__setattr__(made, "_body", body)  # no parameter, so no field
         return made
 
-    def input_ports(self) -> tuple[Port, ...]:
-        return self.inputs if self.body is None else tuple(Port(name) for name in self.body.template.inputs)
+    def input_ports(self) -> tuple[op.Port, ...]:
+        return self.inputs if self.body is None else tuple(op.Port(name) for name in self.body.template.inputs)
 
-    def output_ports(self) -> tuple[Port, ...]:
-        return self.outputs if self.body is None else tuple(Port(name) for name in self.body.template.outputs)
+    def output_ports(self) -> tuple[op.Port, ...]:
+        return self.outputs if self.body is None else tuple(op.Port(name) for name in self.body.template.outputs)
 
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         if self.body is None:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the template '{template}' is not known here", template=self.template),
                 code="unknown-template",
                 remedy=tr("choose a template of this document"),
             )
         return self.body.outputs(inputs)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr | tuple[TorchExpr, ...]:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr | tuple[op.TorchExpr, ...]:
         """A module of the class that the exporter makes of the template, for source code; engines run its layers."""
-        arguments = tuple(TorchInput(i) for i in range(len(self.input_ports())))
-        module = TorchModule(f"template.{self.template}", {}, arguments)
+        arguments = tuple(op.TorchInput(i) for i in range(len(self.input_ports())))
+        module = op.TorchModule(f"template.{self.template}", {}, arguments)
         count = len(self.output_ports())
-        return module if count == 1 else tuple(TorchItem(module, i) for i in range(count))
+        return module if count == 1 else tuple(op.TorchItem(module, i) for i in range(count))
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         """The tensors of its layers, named `<layer>.<tensor>`."""
         return self.body.weights(inputs) if self.body is not None else ()
 
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+    def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         return self.cost(inputs, outputs).flops
 
-    def cost(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Cost:
-        return self.body.cost(inputs) if self.body is not None else Cost()
+    def cost(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> op.Cost:
+        return self.body.cost(inputs) if self.body is not None else op.Cost()
 
     def summary(self) -> str:
         name = self.template if len(self.template) <= 40 else f"{self.template[:39]}…"

@@ -5,35 +5,35 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-from designer.operators.api import Category, Example, Operator, Role, ShapeError, TensorType, param
+from designer.operators import api as op
 from designer.texts import tr
 
 
 class TemplateInput(
-    Operator,
+    op.Operator,
     type="template_input",
     title="Template input",
-    category=Category.DEVELOPMENT,
-    role=Role.TEMPLATE,
+    category=op.Category.DEVELOPMENT,
+    role=op.Role.TEMPLATE,
     synonyms=("port", "subnetwork input", "argument"),
 ):
     """An input of a template: stands for what an instance of the template reads at the port of this name."""
 
     inputs = ()
-    examples = (Example(()),)
+    examples = (op.Example(()),)
 
-    index: int = param(default=0, min=0, max=999, doc="Place among the ports; ports of one place are in name order.")
+    index: int = op.param(default=0, min=0, max=999, doc="Place among the ports; ports of one place are in name order.")
 
-    def carrying(self, kind: TensorType | None) -> TemplateInput:
+    def carrying(self, kind: op.TensorType | None) -> TemplateInput:
         """This port fed with a tensor of that type; None for an instance that does not connect it."""
         made = copy.copy(self)
         object.__setattr__(made, "_kind", kind)  # no parameter, so no field
         return made
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        kind: TensorType | None = self.__dict__.get("_kind")
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
+        kind: op.TensorType | None = self.__dict__.get("_kind")
         if kind is None:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("what the template reads here is not known"), remedy=tr("connect the port of its instances")
             )
         return kind

@@ -5,24 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from designer.operators.api import (
-    FLOATS,
-    INTEGERS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import broadcast
 from designer.texts import tr
 
@@ -40,10 +23,10 @@ _FLOAT_ONLY = ("divide", "power")
 
 
 class ElementWise(
-    Operator,
+    op.Operator,
     type="element_wise",
     title="Element-wise",
-    category=Category.ELEMENT_WISE,
+    category=op.Category.ELEMENT_WISE,
     synonyms=("add", "sum", "subtract", "multiply", "divide", "min", "max", "power", "residual", "arithmetic"),
 ):
     """Combine tensors value by value; more than two are taken from left to right: (a - b) - c.
@@ -51,26 +34,28 @@ class ElementWise(
     Dimensions are aligned at the end and must be equal or 1; those of 1 are repeated.
     """
 
-    inputs = (Port("a", dtypes=FLOATS + INTEGERS), Port("b", dtypes=FLOATS + INTEGERS, variadic=True))
+    inputs = (op.Port("a", dtypes=op.FLOATS + op.INTEGERS), op.Port("b", dtypes=op.FLOATS + op.INTEGERS, variadic=True))
 
-    operation: str = param(default="add", choices=tuple(_FUNCTIONS), doc="What is done with each pair of values.")
+    operation: str = op.param(default="add", choices=tuple(_FUNCTIONS), doc="What is done with each pair of values.")
     examples = (
-        Example((image(3), image(3))),
-        Example((image(3), image(3)), {"operation": "subtract"}),
-        Example((image(3), image(3), image(1)), {"operation": "multiply"}, "three inputs, the last one broadcast"),
-        Example((image(3), image(3)), {"operation": "divide"}),
-        Example((image(3), TensorType((3, 1, 1))), {"operation": "minimum"}, "a number a channel"),
-        Example((image(3), image(3)), {"operation": "maximum"}),
-        Example((image(3), TensorType((1,))), {"operation": "squared_difference"}),
-        Example((image(3), image(3)), {"operation": "power"}),
+        op.Example((op.image(3), op.image(3))),
+        op.Example((op.image(3), op.image(3)), {"operation": "subtract"}),
+        op.Example(
+            (op.image(3), op.image(3), op.image(1)), {"operation": "multiply"}, "three inputs, the last one broadcast"
+        ),
+        op.Example((op.image(3), op.image(3)), {"operation": "divide"}),
+        op.Example((op.image(3), op.TensorType((3, 1, 1))), {"operation": "minimum"}, "a number a channel"),
+        op.Example((op.image(3), op.image(3)), {"operation": "maximum"}),
+        op.Example((op.image(3), op.TensorType((1,))), {"operation": "squared_difference"}),
+        op.Example((op.image(3), op.image(3)), {"operation": "power"}),
     )
 
     def base_name(self) -> str:
         return self.operation
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.operation in _FLOAT_ONLY and not inputs[0].dtype.is_float:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr(
                     "{operation} needs floating-point numbers, not {value}",
                     operation=self.operation,
@@ -81,24 +66,24 @@ class ElementWise(
             )
         return reduce(broadcast, inputs)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         path = _FUNCTIONS[self.operation][0]
 
-        def combine(left: TorchExpr, right: TorchExpr) -> TorchExpr:
-            call = TorchCall(path, (left, right))
-            return TorchCall("torch.square", (call,)) if self.operation == "squared_difference" else call
+        def combine(left: op.TorchExpr, right: op.TorchExpr) -> op.TorchExpr:
+            call = op.TorchCall(path, (left, right))
+            return op.TorchCall("torch.square", (call,)) if self.operation == "squared_difference" else call
 
-        terms: list[TorchExpr] = [TorchInput(i) for i in range(len(inputs))]
+        terms: list[op.TorchExpr] = [op.TorchInput(i) for i in range(len(inputs))]
         return reduce(combine, terms)
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        op = _FUNCTIONS[self.operation][1]
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        kind = _FUNCTIONS[self.operation][1]
 
-        def combine(left: OnnxValue, right: OnnxValue) -> OnnxValue:
-            node = OnnxNode(op, (left, right))
-            return OnnxNode("Mul", (node, node)) if self.operation == "squared_difference" else node
+        def combine(left: op.OnnxValue, right: op.OnnxValue) -> op.OnnxValue:
+            node = op.OnnxNode(kind, (left, right))
+            return op.OnnxNode("Mul", (node, node)) if self.operation == "squared_difference" else node
 
-        terms: list[OnnxValue] = [OnnxInput(i) for i in range(len(inputs))]
+        terms: list[op.OnnxValue] = [op.OnnxInput(i) for i in range(len(inputs))]
         return reduce(combine, terms)
 
     def summary(self) -> str:

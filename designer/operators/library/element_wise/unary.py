@@ -4,23 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    image,
-    param,
-    scalar,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 _FUNCTIONS = {
@@ -43,39 +27,39 @@ _FUNCTIONS = {
 
 
 class Unary(
-    Operator,
+    op.Operator,
     type="unary",
     title="Unary",
-    category=Category.ELEMENT_WISE,
+    category=op.Category.ELEMENT_WISE,
     synonyms=(*_FUNCTIONS, "negate", "clamp", "function"),
 ):
     """Apply a function to every value. Halves are rounded to the even neighbour."""
 
-    inputs = (Port("x", dtypes=FLOATS),)
+    inputs = (op.Port("x", dtypes=op.FLOATS),)
 
-    function: str = param(default="abs", choices=tuple(_FUNCTIONS), doc="What is done to every value.")
-    low: float = param(default=0.0, visible_when=("function", "clip"), doc="Smallest value that clip leaves.")
-    high: float = param(default=1.0, visible_when=("function", "clip"), doc="Largest value that clip leaves.")
-    examples = tuple(Example((image(2, 3, 4),), {"function": name}, name) for name in _FUNCTIONS)
+    function: str = op.param(default="abs", choices=tuple(_FUNCTIONS), doc="What is done to every value.")
+    low: float = op.param(default=0.0, visible_when=("function", "clip"), doc="Smallest value that clip leaves.")
+    high: float = op.param(default=1.0, visible_when=("function", "clip"), doc="Largest value that clip leaves.")
+    examples = tuple(op.Example((op.image(2, 3, 4),), {"function": name}, name) for name in _FUNCTIONS)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.function == "clip" and self.low > self.high:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the lower bound {low:g} is above the upper bound {high:g}", low=self.low, high=self.high),
                 remedy=tr("swap them"),
             )
         return inputs[0]
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         kwargs = {"min": self.low, "max": self.high} if self.function == "clip" else {}
-        return TorchCall(_FUNCTIONS[self.function][0], kwargs=kwargs)
+        return op.TorchCall(_FUNCTIONS[self.function][0], kwargs=kwargs)
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         if self.function == "square":
-            return OnnxNode("Mul", (OnnxInput(0), OnnxInput(0)))
+            return op.OnnxNode("Mul", (op.OnnxInput(0), op.OnnxInput(0)))
         if self.function == "clip":
-            return OnnxNode("Clip", (OnnxInput(0), scalar(self.low), scalar(self.high)))
-        return OnnxNode(_FUNCTIONS[self.function][1])
+            return op.OnnxNode("Clip", (op.OnnxInput(0), op.scalar(self.low), op.scalar(self.high)))
+        return op.OnnxNode(_FUNCTIONS[self.function][1])
 
     def summary(self) -> str:
         return f"clip {self.low:g}..{self.high:g}" if self.function == "clip" else self.function

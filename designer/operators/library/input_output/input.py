@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.graph.types import BATCH
-from designer.operators.api import Category, Example, Operator, Role, Size3D, TensorType, param
+from designer.operators import api as op
 
 
 class Input(
-    Operator,
+    op.Operator,
     type="input",
     title="Input",
-    category=Category.INPUT_OUTPUT,
-    role=Role.INPUT,
+    category=op.Category.INPUT_OUTPUT,
+    role=op.Role.INPUT,
     synonyms=("image", "source", "placeholder", "data"),
 ):
     """A picture or tensor that the person feeds.
@@ -24,11 +23,13 @@ class Input(
 
     inputs = ()
 
-    dims: Size3D = param(default=Size3D(256, 256, 3), min=1, max=65536, doc="Size as width x height x channels.")
-    scale: float = param(default=1.0, doc="Factor for the values of a picture.")
-    shift: float = param(default=0.0, doc="Added to the values of a picture after scaling.")
-    rgba: bool = param(default=False, doc="Whether a picture's fourth channel is its opacity.")
-    tiling: int = param(
+    dims: op.Size3D = op.param(
+        default=op.Size3D(256, 256, 3), min=1, max=65536, doc="Size as width x height x channels."
+    )
+    scale: float = op.param(default=1.0, doc="Factor for the values of a picture.")
+    shift: float = op.param(default=0.0, doc="Added to the values of a picture after scaling.")
+    rgba: bool = op.param(default=False, doc="Whether a picture's fourth channel is its opacity.")
+    tiling: int = op.param(
         default=0,
         min=0,
         max=4096,
@@ -36,15 +37,15 @@ class Input(
         doc="Height and width are padded up to a multiple of this; 0 and 1 leave them as they are.",
     )
     examples = (
-        Example((), {"dims": Size3D(8, 6, 3)}),
-        Example((), {"dims": Size3D(10, 6, 4), "rgba": True, "tiling": 4}, "padded to a multiple of 4"),
+        op.Example((), {"dims": op.Size3D(8, 6, 3)}),
+        op.Example((), {"dims": op.Size3D(10, 6, 4), "rgba": True, "tiling": 4}, "padded to a multiple of 4"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         multiple = max(self.tiling, 1)
         width = -(-self.dims.width // multiple) * multiple
         height = -(-self.dims.height // multiple) * multiple
-        return TensorType((BATCH, self.dims.channels, height, width))
+        return op.TensorType((op.BATCH, self.dims.channels, height, width))
 
     def summary(self) -> str:
         return str(self.dims)

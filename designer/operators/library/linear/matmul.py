@@ -4,48 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchMethod,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import broadcast, known
 from designer.texts import tr
 
 
 class MatMul(
-    Operator,
+    op.Operator,
     type="matmul",
     title="Matrix product",
-    category=Category.LINEAR,
+    category=op.Category.LINEAR,
     synonyms=("matrix multiplication", "dot", "bmm", "gemm"),
 ):
     """Multiply the matrices that the last two axes hold; the axes before them are matched or repeated."""
 
-    inputs = (Port("a", rank=(2, 3, 4, 5), dtypes=FLOATS), Port("b", rank=(2, 3, 4, 5), dtypes=FLOATS))
+    inputs = (op.Port("a", rank=(2, 3, 4, 5), dtypes=op.FLOATS), op.Port("b", rank=(2, 3, 4, 5), dtypes=op.FLOATS))
 
-    transpose_a: bool = param(default=False, doc="Swap the last two axes of a first.")
-    transpose_b: bool = param(default=False, doc="Swap the last two axes of b first.")
+    transpose_a: bool = op.param(default=False, doc="Swap the last two axes of a first.")
+    transpose_b: bool = op.param(default=False, doc="Swap the last two axes of b first.")
     examples = (
-        Example((TensorType((BATCH, 3, 4)), TensorType((BATCH, 4, 5)))),
-        Example((TensorType((BATCH, 3, 4)), TensorType((5, 4))), {"transpose_b": True}, "one matrix for all"),
-        Example((TensorType((BATCH, 2, 4, 3)), TensorType((2, 4, 5))), {"transpose_a": True}, "heads"),
+        op.Example((op.TensorType((op.BATCH, 3, 4)), op.TensorType((op.BATCH, 4, 5)))),
+        op.Example(
+            (op.TensorType((op.BATCH, 3, 4)), op.TensorType((5, 4))), {"transpose_b": True}, "one matrix for all"
+        ),
+        op.Example((op.TensorType((op.BATCH, 2, 4, 3)), op.TensorType((2, 4, 5))), {"transpose_a": True}, "heads"),
     )
 
-    def _sides(self, inputs: Sequence[TensorType]) -> tuple[TensorType, TensorType]:
+    def _sides(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, op.TensorType]:
         flags = (self.transpose_a, self.transpose_b)
         turned = [
             t.with_shape(*t.shape[:-2], t.shape[-1], t.shape[-2]) if flag else t
@@ -53,10 +38,10 @@ class MatMul(
         ]
         return turned[0], turned[1]
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         a, b = self._sides(inputs)
         if a.shape[-1] != b.shape[-2]:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr(
                     "the {shape} columns of a do not match the {shape2} rows of b",
                     shape=a.shape[-1],
@@ -69,24 +54,24 @@ class MatMul(
         front = broadcast(a.with_shape(*a.shape[:-2]), b.with_shape(*b.shape[:-2]))
         return a.with_shape(*front.shape, a.shape[-2], b.shape[-1])
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        a: TorchExpr = TorchInput(0)
-        b: TorchExpr = TorchInput(1)
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        a: op.TorchExpr = op.TorchInput(0)
+        b: op.TorchExpr = op.TorchInput(1)
         if self.transpose_a:
-            a = TorchMethod("transpose", a, (-2, -1))
+            a = op.TorchMethod("transpose", a, (-2, -1))
         if self.transpose_b:
-            b = TorchMethod("transpose", b, (-2, -1))
-        return TorchCall("torch.matmul", (a, b))
+            b = op.TorchMethod("transpose", b, (-2, -1))
+        return op.TorchCall("torch.matmul", (a, b))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        sides: list[OnnxValue] = []
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        sides: list[op.OnnxValue] = []
         for index, flag in enumerate((self.transpose_a, self.transpose_b)):
-            side: OnnxValue = OnnxInput(index)
+            side: op.OnnxValue = op.OnnxInput(index)
             if flag:
                 rank = inputs[index].rank
-                side = OnnxNode("Transpose", (side,), {"perm": (*range(rank - 2), rank - 1, rank - 2)})
+                side = op.OnnxNode("Transpose", (side,), {"perm": (*range(rank - 2), rank - 1, rank - 2)})
             sides.append(side)
-        return OnnxNode("MatMul", tuple(sides))
+        return op.OnnxNode("MatMul", tuple(sides))
 
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+    def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         return 2 * outputs[0].elements() * self._sides(inputs)[0].concrete()[-1]

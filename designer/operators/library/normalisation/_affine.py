@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from designer.operators.api import OnnxConstant, OnnxValue, OnnxWeight, Weight
+from designer.operators import api as op
 
 
-def affine_weights(shape: tuple[int, ...]) -> tuple[Weight, Weight]:
+def affine_weights(shape: tuple[int, ...]) -> tuple[op.Weight, op.Weight]:
     """Scale and bias, which change nothing before training."""
-    return Weight("scale", shape, "weight", init="ones"), Weight("bias", shape, "bias", init="zeros")
+    return op.Weight("scale", shape, "weight", init="ones"), op.Weight("bias", shape, "bias", init="zeros")
 
 
-def running_weights(shape: tuple[int, ...]) -> tuple[Weight, Weight]:
+def running_weights(shape: tuple[int, ...]) -> tuple[op.Weight, op.Weight]:
     """Mean and variance that training remembers and inference uses."""
     return (
-        Weight("mean", shape, "running_mean", init="zeros", trainable=False),
-        Weight("variance", shape, "running_var", init="ones", trainable=False),
+        op.Weight("mean", shape, "running_mean", init="zeros", trainable=False),
+        op.Weight("variance", shape, "running_var", init="ones", trainable=False),
     )
 
 
-def affine_onnx(channels: int, learned: bool) -> tuple[OnnxValue, OnnxValue]:
+def affine_onnx(channels: int, learned: bool) -> tuple[op.OnnxValue, op.OnnxValue]:
     """Scale and bias for operators of ONNX that demand both."""
     if learned:
-        return OnnxWeight("scale"), OnnxWeight("bias")
-    return OnnxConstant((1.0,) * channels), OnnxConstant((0.0,) * channels)
+        return op.OnnxWeight("scale"), op.OnnxWeight("bias")
+    return op.OnnxConstant((1.0,) * channels), op.OnnxConstant((0.0,) * channels)

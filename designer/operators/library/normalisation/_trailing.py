@@ -5,81 +5,67 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from designer.operators.api import (
-    FLOATS,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    TorchMethod,
-    TorchModule,
-    Weight,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.normalisation._affine import affine_weights
 from designer.operators.shapes import axis_of, known
 
 
-class TrailingNormalisation(Operator):
+class TrailingNormalisation(op.Operator):
     """Normalise over all axes from `axis` on, or over the channels (axis 1) at every position of an image."""
 
-    inputs = (Port("x", rank=(2, 3, 4, 5), dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
     module: ClassVar[str] = ""
     with_bias: ClassVar[bool] = False
 
-    over: str = param(
+    over: str = op.param(
         default="last_axes",
         choices=("last_axes", "channels"),
         doc="Over the axes from `axis` on, or over the channels.",
     )
-    axis: int = param(
+    axis: int = op.param(
         default=-1,
         min=-8,
         max=7,
         visible_when=("over", "last_axes"),
         doc="First of the axes that are normalised together.",
     )
-    epsilon: float = param(
+    epsilon: float = op.param(
         default=1e-5, min=1e-12, max=1.0, doc="Added to the mean square, so that nothing divides by 0."
     )
-    affine: bool = param(default=True, doc="Scale the result by learned numbers.")
+    affine: bool = op.param(default=True, doc="Scale the result by learned numbers.")
 
-    def shape(self, x: TensorType) -> tuple[int, ...]:
+    def shape(self, x: op.TensorType) -> tuple[int, ...]:
         """The dimensions that are normalised together."""
         if self.over == "channels":
             return (known(x, 1),)
         return tuple(known(x, axis) for axis in range(axis_of(self.axis, x), x.rank))
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         self.shape(inputs[0])
         return inputs[0]
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         kwargs: dict[str, Any] = {"normalized_shape": self.shape(inputs[0]), "eps": self.epsilon}
         if not self.affine:
             kwargs["elementwise_affine"] = False
         if self.over == "last_axes":
-            return TorchModule(self.module, kwargs)
-        moved = TorchMethod("movedim", TorchInput(0), (1, -1))
-        return TorchMethod("movedim", TorchModule(self.module, kwargs, (moved,)), (-1, 1))
+            return op.TorchModule(self.module, kwargs)
+        moved = op.TorchMethod("movedim", op.TorchInput(0), (1, -1))
+        return op.TorchMethod("movedim", op.TorchModule(self.module, kwargs, (moved,)), (-1, 1))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         rank = inputs[0].rank
         if self.over == "last_axes":
-            return self.normalised(OnnxInput(0), inputs[0], axis_of(self.axis, inputs[0]) - rank)
-        moved = OnnxNode("Transpose", attributes={"perm": (0, *range(2, rank), 1)})
+            return self.normalised(op.OnnxInput(0), inputs[0], axis_of(self.axis, inputs[0]) - rank)
+        moved = op.OnnxNode("Transpose", attributes={"perm": (0, *range(2, rank), 1)})
         result = self.normalised(moved, inputs[0], -1)
-        return OnnxNode("Transpose", (result,), {"perm": (0, rank - 1, *range(1, rank - 1))})
+        return op.OnnxNode("Transpose", (result,), {"perm": (0, rank - 1, *range(1, rank - 1))})
 
-    def normalised(self, x: OnnxValue, kind: TensorType, axis: int) -> OnnxValue:
+    def normalised(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
         """`x` normalised over the axes from `axis` (negative) on; `kind` is the layer's input."""
         raise NotImplementedError
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         if not self.affine:
             return ()
         scale, bias = affine_weights(self.shape(inputs[0]))

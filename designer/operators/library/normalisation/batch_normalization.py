@@ -5,26 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchModule,
-    Weight,
-    image,
-    int64,
-    param,
-    scalar,
-)
+from designer.operators import api as op
 from designer.operators.library.normalisation._affine import affine_onnx, affine_weights, running_weights
 from designer.operators.shapes import known
 from designer.texts import tr
@@ -33,10 +14,10 @@ _MODULES = {2: "torch.nn.BatchNorm1d", 3: "torch.nn.BatchNorm1d", 4: "torch.nn.B
 
 
 class BatchNormalization(
-    Operator,
+    op.Operator,
     type="batch_normalization",
     title="Batch normalization",
-    category=Category.NORMALISATION,
+    category=op.Category.NORMALISATION,
     synonyms=("batchnorm", "batchnorm2d", "bn", "batch norm"),
 ):
     """Bring every channel to mean 0 and variance 1, then scale and shift it by learned numbers.
@@ -45,67 +26,69 @@ class BatchNormalization(
     statistics inference uses those of the batch too: a result then depends on what else is in the batch.
     """
 
-    inputs = (Port("x", rank=(2, 3, 4, 5), dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    epsilon: float = param(default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0.")
-    momentum: float = param(
+    epsilon: float = op.param(
+        default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0."
+    )
+    momentum: float = op.param(
         default=0.1, min=0.0, max=1.0, doc="Share of the newest batch in the running statistics; training only."
     )
-    affine: bool = param(default=True, doc="Scale and shift by learned numbers.")
-    track_running_stats: bool = param(
+    affine: bool = op.param(default=True, doc="Scale and shift by learned numbers.")
+    track_running_stats: bool = op.param(
         default=True, extension=True, doc="Remember statistics in training for inference; else the batch's are used."
     )
     examples = (
-        Example((image(4),)),
-        Example((TensorType((5, 3)),), {"epsilon": 0.01}, "table"),
-        Example((image(4),), {"affine": False}, "without scale and shift"),
-        Example((image(4),), {"track_running_stats": False}, "statistics of the batch"),
-        Example(
-            (TensorType((5, 3)),), {"track_running_stats": False, "affine": False}, "table, statistics of the batch"
+        op.Example((op.image(4),)),
+        op.Example((op.TensorType((5, 3)),), {"epsilon": 0.01}, "table"),
+        op.Example((op.image(4),), {"affine": False}, "without scale and shift"),
+        op.Example((op.image(4),), {"track_running_stats": False}, "statistics of the batch"),
+        op.Example(
+            (op.TensorType((5, 3)),), {"track_running_stats": False, "affine": False}, "table, statistics of the batch"
         ),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0]
         known(x, 1)
         others = prod(d for axis, d in enumerate(x.shape) if axis != 1 and isinstance(d, int))
         if not self.track_running_stats and others == 1:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("a single value has no statistics"),
                 port="x",
                 remedy=tr("switch track_running_stats on, or use a larger input"),
             )
         return x
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         kwargs = {"num_features": inputs[0].dim(1), "eps": self.epsilon, "momentum": self.momentum}
         if not self.affine:
             kwargs["affine"] = False
         if not self.track_running_stats:
             kwargs["track_running_stats"] = False
-        return TorchModule(_MODULES[inputs[0].rank], kwargs)
+        return op.TorchModule(_MODULES[inputs[0].rank], kwargs)
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         if not self.track_running_stats:
             return self._onnx_of_batch(inputs[0])
         affine = affine_onnx(inputs[0].dim(1), self.affine)
-        tensors = (OnnxInput(0), *affine, OnnxWeight("mean"), OnnxWeight("variance"))
-        return OnnxNode("BatchNormalization", tensors, {"epsilon": self.epsilon})
+        tensors = (op.OnnxInput(0), *affine, op.OnnxWeight("mean"), op.OnnxWeight("variance"))
+        return op.OnnxNode("BatchNormalization", tensors, {"epsilon": self.epsilon})
 
-    def _onnx_of_batch(self, x: TensorType) -> OnnxValue:
+    def _onnx_of_batch(self, x: op.TensorType) -> op.OnnxValue:
         """ONNX's own form is for training: its runtimes need not know it."""
-        axes = int64(*(axis for axis in range(x.rank) if axis != 1))
-        centred = OnnxNode("Sub", (OnnxInput(0), OnnxNode("ReduceMean", (OnnxInput(0), axes))))
-        variance = OnnxNode("ReduceMean", (OnnxNode("Mul", (centred, centred)), axes))
-        deviation = OnnxNode("Sqrt", (OnnxNode("Add", (variance, scalar(self.epsilon))),))
-        result = OnnxNode("Div", (centred, deviation))
+        axes = op.int64(*(axis for axis in range(x.rank) if axis != 1))
+        centred = op.OnnxNode("Sub", (op.OnnxInput(0), op.OnnxNode("ReduceMean", (op.OnnxInput(0), axes))))
+        variance = op.OnnxNode("ReduceMean", (op.OnnxNode("Mul", (centred, centred)), axes))
+        deviation = op.OnnxNode("Sqrt", (op.OnnxNode("Add", (variance, op.scalar(self.epsilon))),))
+        result = op.OnnxNode("Div", (centred, deviation))
         if not self.affine:
             return result
-        column = int64(x.dim(1), *(1,) * (x.rank - 2))
-        scale, bias = (OnnxNode("Reshape", (OnnxWeight(name), column)) for name in ("scale", "bias"))
-        return OnnxNode("Add", (OnnxNode("Mul", (result, scale)), bias))
+        column = op.int64(x.dim(1), *(1,) * (x.rank - 2))
+        scale, bias = (op.OnnxNode("Reshape", (op.OnnxWeight(name), column)) for name in ("scale", "bias"))
+        return op.OnnxNode("Add", (op.OnnxNode("Mul", (result, scale)), bias))
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         shape = (inputs[0].dim(1),)
         return (
             *(affine_weights(shape) if self.affine else ()),

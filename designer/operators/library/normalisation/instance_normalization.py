@@ -6,25 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchModule,
-    Weight,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.normalisation._affine import affine_onnx, affine_weights, running_weights
 from designer.operators.shapes import known
 from designer.texts import tr
@@ -33,10 +15,10 @@ _MODULES = {3: "torch.nn.InstanceNorm1d", 4: "torch.nn.InstanceNorm2d", 5: "torc
 
 
 class InstanceNormalization(
-    Operator,
+    op.Operator,
     type="instance_normalization",
     title="Instance normalization",
-    category=Category.NORMALISATION,
+    category=op.Category.NORMALISATION,
     synonyms=("instancenorm", "style transfer", "contrast normalization"),
 ):
     """Bring every channel of every sample to mean 0 and variance 1.
@@ -44,14 +26,16 @@ class InstanceNormalization(
     With running statistics, inference uses what training remembered of all samples, as batch normalization does.
     """
 
-    inputs = (Port("x", rank=(3, 4, 5), dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=(3, 4, 5), dtypes=op.FLOATS),)
 
-    epsilon: float = param(default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0.")
-    affine: bool = param(default=False, doc="Scale and shift by learned numbers.")
-    track_running_stats: bool = param(
+    epsilon: float = op.param(
+        default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0."
+    )
+    affine: bool = op.param(default=False, doc="Scale and shift by learned numbers.")
+    track_running_stats: bool = op.param(
         default=False, extension=True, doc="Remember statistics in training for inference; else each sample's are used."
     )
-    momentum: float = param(
+    momentum: float = op.param(
         default=0.1,
         min=0.0,
         max=1.0,
@@ -60,35 +44,35 @@ class InstanceNormalization(
         doc="Share of the newest batch in the running statistics; training only.",
     )
     examples = (
-        Example((image(3, 4, 5),)),
-        Example((TensorType((BATCH, 4, 5)),), {"affine": True, "epsilon": 0.01}, "sequence"),
-        Example((image(3, 4, 5),), {"track_running_stats": True, "momentum": 0.2}, "running statistics"),
-        Example((image(3, 4, 5),), {"track_running_stats": True, "affine": True}, "running statistics, scaled"),
+        op.Example((op.image(3, 4, 5),)),
+        op.Example((op.TensorType((op.BATCH, 4, 5)),), {"affine": True, "epsilon": 0.01}, "sequence"),
+        op.Example((op.image(3, 4, 5),), {"track_running_stats": True, "momentum": 0.2}, "running statistics"),
+        op.Example((op.image(3, 4, 5),), {"track_running_stats": True, "affine": True}, "running statistics, scaled"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0]
         known(x, 1)
         if prod(known(x, axis) for axis in range(2, x.rank)) == 1:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("a channel of a single value cannot be normalised"), port="x", remedy=tr("use a larger input")
             )
         return x
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         kwargs: dict[str, Any] = {"num_features": inputs[0].dim(1), "eps": self.epsilon, "affine": self.affine}
         if self.track_running_stats:
             kwargs.update(momentum=self.momentum, track_running_stats=True)
-        return TorchModule(_MODULES[inputs[0].rank], kwargs)
+        return op.TorchModule(_MODULES[inputs[0].rank], kwargs)
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         affine = affine_onnx(inputs[0].dim(1), self.affine)
         if self.track_running_stats:
-            tensors = (OnnxInput(0), *affine, OnnxWeight("mean"), OnnxWeight("variance"))
-            return OnnxNode("BatchNormalization", tensors, {"epsilon": self.epsilon})
-        return OnnxNode("InstanceNormalization", (OnnxInput(0), *affine), {"epsilon": self.epsilon})
+            tensors = (op.OnnxInput(0), *affine, op.OnnxWeight("mean"), op.OnnxWeight("variance"))
+            return op.OnnxNode("BatchNormalization", tensors, {"epsilon": self.epsilon})
+        return op.OnnxNode("InstanceNormalization", (op.OnnxInput(0), *affine), {"epsilon": self.epsilon})
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         shape = (inputs[0].dim(1),)
         return (
             *(affine_weights(shape) if self.affine else ()),

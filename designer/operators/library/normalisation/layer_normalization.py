@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from designer.operators.api import (
-    BATCH,
-    Category,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    TensorType,
-    image,
-    int64,
-    scalar,
-)
+from designer.operators import api as op
 from designer.operators.library.normalisation._trailing import TrailingNormalisation
 
 
@@ -21,7 +10,7 @@ class LayerNormalization(
     TrailingNormalisation,
     type="layer_normalization",
     title="Layer normalization",
-    category=Category.NORMALISATION,
+    category=op.Category.NORMALISATION,
     synonyms=("layernorm", "ln", "layer norm", "convnext"),
 ):
     """Bring the values of each position to mean 0 and variance 1, then scale and shift them by learned numbers."""
@@ -29,14 +18,14 @@ class LayerNormalization(
     module = "torch.nn.LayerNorm"
     with_bias = True
     examples = (
-        Example((TensorType((BATCH, 5, 6)),)),
-        Example((image(3, 4, 5),), {"axis": 1, "epsilon": 0.01}, "everything but the batch"),
-        Example((image(6, 3, 4),), {"over": "channels"}, "channels"),
-        Example((TensorType((BATCH, 7)),), {"affine": False}, "without scale"),
+        op.Example((op.TensorType((op.BATCH, 5, 6)),)),
+        op.Example((op.image(3, 4, 5),), {"axis": 1, "epsilon": 0.01}, "everything but the batch"),
+        op.Example((op.image(6, 3, 4),), {"over": "channels"}, "channels"),
+        op.Example((op.TensorType((op.BATCH, 7)),), {"affine": False}, "without scale"),
     )
 
-    def normalised(self, x: OnnxValue, kind: TensorType, axis: int) -> OnnxValue:
-        shape = int64(*self.shape(kind))
-        scale: OnnxValue = OnnxWeight("scale") if self.affine else OnnxNode("Expand", (scalar(1.0), shape))
-        bias = (OnnxWeight("bias"),) if self.affine else ()
-        return OnnxNode("LayerNormalization", (x, scale, *bias), {"axis": axis, "epsilon": self.epsilon})
+    def normalised(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
+        shape = op.int64(*self.shape(kind))
+        scale: op.OnnxValue = op.OnnxWeight("scale") if self.affine else op.OnnxNode("Expand", (op.scalar(1.0), shape))
+        bias = (op.OnnxWeight("bias"),) if self.affine else ()
+        return op.OnnxNode("LayerNormalization", (x, scale, *bias), {"axis": axis, "epsilon": self.epsilon})

@@ -4,32 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    image,
-    param,
-    scalar,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 
 class LocalContrastNormalization(
-    Operator,
+    op.Operator,
     type="local_contrast_normalization",
     title="Local contrast normalization",
-    category=Category.NORMALISATION,
+    category=op.Category.NORMALISATION,
     synonyms=("lcn", "divisive normalization", "local contrast"),
 ):
     """Subtract from every pixel the mean of its surroundings and divide by their deviation, channel by channel.
@@ -38,40 +21,42 @@ class LocalContrastNormalization(
     channels. At the border only the surroundings inside the image count.
     """
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    size: int = param(default=9, min=3, max=255, unit="pixels", doc="Side of the surroundings, an odd number.")
-    epsilon: float = param(default=1e-4, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0.")
+    size: int = op.param(default=9, min=3, max=255, unit="pixels", doc="Side of the surroundings, an odd number.")
+    epsilon: float = op.param(
+        default=1e-4, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0."
+    )
     examples = (
-        Example((image(3, 12, 11),)),
-        Example((image(2, 5, 6),), {"size": 3, "epsilon": 0.01}, "small"),
+        op.Example((op.image(3, 12, 11),)),
+        op.Example((op.image(2, 5, 6),), {"size": 3, "epsilon": 0.01}, "small"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         inputs[0].image()
         if self.size % 2 == 0:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the size must be odd, not {size}", size=self.size), remedy=tr("use {size}", size=self.size + 1)
             )
         return inputs[0]
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        def mean(x: TorchExpr) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        def mean(x: op.TorchExpr) -> op.TorchExpr:
             window = {"kernel_size": self.size, "stride": 1, "padding": self.size // 2, "count_include_pad": False}
-            return TorchCall("torch.nn.functional.avg_pool2d", (x,), window)
+            return op.TorchCall("torch.nn.functional.avg_pool2d", (x,), window)
 
-        centred = TorchCall("torch.sub", (TorchInput(0), mean(TorchInput(0))))
-        variance = TorchCall("torch.add", (mean(TorchCall("torch.square", (centred,))), self.epsilon))
-        return TorchCall("torch.mul", (centred, TorchCall("torch.rsqrt", (variance,))))
+        centred = op.TorchCall("torch.sub", (op.TorchInput(0), mean(op.TorchInput(0))))
+        variance = op.TorchCall("torch.add", (mean(op.TorchCall("torch.square", (centred,))), self.epsilon))
+        return op.TorchCall("torch.mul", (centred, op.TorchCall("torch.rsqrt", (variance,))))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        def mean(x: OnnxValue) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        def mean(x: op.OnnxValue) -> op.OnnxValue:
             window = {"kernel_shape": (self.size, self.size), "pads": (self.size // 2,) * 4, "count_include_pad": 0}
-            return OnnxNode("AveragePool", (x,), window)
+            return op.OnnxNode("AveragePool", (x,), window)
 
-        centred = OnnxNode("Sub", (OnnxInput(0), mean(OnnxInput(0))))
-        variance = OnnxNode("Add", (mean(OnnxNode("Mul", (centred, centred))), scalar(self.epsilon)))
-        return OnnxNode("Div", (centred, OnnxNode("Sqrt", (variance,))))
+        centred = op.OnnxNode("Sub", (op.OnnxInput(0), mean(op.OnnxInput(0))))
+        variance = op.OnnxNode("Add", (mean(op.OnnxNode("Mul", (centred, centred))), op.scalar(self.epsilon)))
+        return op.OnnxNode("Div", (centred, op.OnnxNode("Sqrt", (variance,))))
 
     def summary(self) -> str:
         return f"{self.size}x{self.size}"

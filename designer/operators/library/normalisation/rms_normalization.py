@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from designer.operators.api import (
-    BATCH,
-    Category,
-    Example,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    TensorType,
-    image,
-    int64,
-    scalar,
-)
+from designer.operators import api as op
 from designer.operators.library.normalisation._trailing import TrailingNormalisation
 
 
@@ -21,20 +10,20 @@ class RmsNormalization(
     TrailingNormalisation,
     type="rms_normalization",
     title="RMS normalization",
-    category=Category.NORMALISATION,
+    category=op.Category.NORMALISATION,
     synonyms=("rmsnorm", "root mean square"),
 ):
     """Divide the values of each position by their root mean square, then scale them by learned numbers."""
 
     module = "torch.nn.RMSNorm"
     examples = (
-        Example((TensorType((BATCH, 5, 6)),)),
-        Example((image(3, 4, 5),), {"axis": 1, "epsilon": 0.01}, "everything but the batch"),
-        Example((image(6, 3, 4),), {"over": "channels"}, "channels"),
-        Example((TensorType((BATCH, 7)),), {"affine": False}, "without scale"),
+        op.Example((op.TensorType((op.BATCH, 5, 6)),)),
+        op.Example((op.image(3, 4, 5),), {"axis": 1, "epsilon": 0.01}, "everything but the batch"),
+        op.Example((op.image(6, 3, 4),), {"over": "channels"}, "channels"),
+        op.Example((op.TensorType((op.BATCH, 7)),), {"affine": False}, "without scale"),
     )
 
-    def normalised(self, x: OnnxValue, kind: TensorType, axis: int) -> OnnxValue:
-        squares = OnnxNode("ReduceMean", (OnnxNode("Mul", (x, x)), int64(*range(axis, 0))), {"keepdims": 1})
-        result = OnnxNode("Div", (x, OnnxNode("Sqrt", (OnnxNode("Add", (squares, scalar(self.epsilon))),))))
-        return OnnxNode("Mul", (result, OnnxWeight("scale"))) if self.affine else result
+    def normalised(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
+        squares = op.OnnxNode("ReduceMean", (op.OnnxNode("Mul", (x, x)), op.int64(*range(axis, 0))), {"keepdims": 1})
+        result = op.OnnxNode("Div", (x, op.OnnxNode("Sqrt", (op.OnnxNode("Add", (squares, op.scalar(self.epsilon))),))))
+        return op.OnnxNode("Mul", (result, op.OnnxWeight("scale"))) if self.affine else result

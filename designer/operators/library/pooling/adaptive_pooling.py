@@ -4,67 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxConstant,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    Size2D,
-    TensorType,
-    TorchExpr,
-    TorchModule,
-    image,
-    int64,
-    param,
-)
+from designer.operators import api as op
 
 
 class AdaptivePooling(
-    Operator,
+    op.Operator,
     type="adaptive_pooling",
     title="Adaptive pooling",
-    category=Category.POOLING,
+    category=op.Category.POOLING,
     synonyms=("adaptive average pooling", "adaptiveavgpool2d", "adaptivemaxpool2d", "pool to size"),
 ):
     """Pool to a fixed size whatever the size of the input: windows are spread evenly and may overlap by one value."""
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    operation: str = param(default="average", choices=("average", "max"), doc="What is taken of a window.")
-    size: Size2D = param(default=Size2D(1, 1), min=1, max=256, doc="Size of the result, width x height.")
+    operation: str = op.param(default="average", choices=("average", "max"), doc="What is taken of a window.")
+    size: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=256, doc="Size of the result, width x height.")
     examples = (
-        Example((image(3, 6, 8),), {"size": Size2D(4, 3)}),
-        Example((image(3, 7, 5),), {"size": Size2D(3, 2)}, "uneven windows"),
-        Example((image(3, 7, 5),), {"size": Size2D(3, 9), "operation": "max"}, "uneven windows, maximum"),
-        Example((image(3, 6, 8),), {"size": Size2D(4, 3), "operation": "max"}, "maximum"),
+        op.Example((op.image(3, 6, 8),), {"size": op.Size2D(4, 3)}),
+        op.Example((op.image(3, 7, 5),), {"size": op.Size2D(3, 2)}, "uneven windows"),
+        op.Example((op.image(3, 7, 5),), {"size": op.Size2D(3, 9), "operation": "max"}, "uneven windows, maximum"),
+        op.Example((op.image(3, 6, 8),), {"size": op.Size2D(4, 3), "operation": "max"}, "maximum"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0].image()
         return inputs[0].with_shape(x.n, x.c, *self.size.hw)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         path = "torch.nn.AdaptiveAvgPool2d" if self.operation == "average" else "torch.nn.AdaptiveMaxPool2d"
-        return TorchModule(path, {"output_size": self.size.hw})
+        return op.TorchModule(path, {"output_size": self.size.hw})
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         x = inputs[0].image()
-        if self.size == Size2D(1, 1):
-            return OnnxNode("GlobalAveragePool" if self.operation == "average" else "GlobalMaxPool")
+        if self.size == op.Size2D(1, 1):
+            return op.OnnxNode("GlobalAveragePool" if self.operation == "average" else "GlobalMaxPool")
         if x.h % self.size.height == 0 and x.w % self.size.width == 0:
             window = (x.h // self.size.height, x.w // self.size.width)
-            op = "AveragePool" if self.operation == "average" else "MaxPool"
-            return OnnxNode(op, attributes={"kernel_shape": window, "strides": window})
+            kind = "AveragePool" if self.operation == "average" else "MaxPool"
+            return op.OnnxNode(kind, attributes={"kernel_shape": window, "strides": window})
         if self.operation == "average":  # ONNX has no uneven windows: two products with averaging matrices
-            rows = OnnxConstant(_averages(x.h, self.size.height))
-            columns = OnnxNode("Transpose", (OnnxConstant(_averages(x.w, self.size.width)),), {"perm": (1, 0)})
-            return OnnxNode("MatMul", (rows, OnnxNode("MatMul", (OnnxInput(0), columns))))
-        return _maxima(_maxima(OnnxInput(0), x.h, self.size.height, 2), x.w, self.size.width, 3)
+            rows = op.OnnxConstant(_averages(x.h, self.size.height))
+            columns = op.OnnxNode("Transpose", (op.OnnxConstant(_averages(x.w, self.size.width)),), {"perm": (1, 0)})
+            return op.OnnxNode("MatMul", (rows, op.OnnxNode("MatMul", (op.OnnxInput(0), columns))))
+        return _maxima(_maxima(op.OnnxInput(0), x.h, self.size.height, 2), x.w, self.size.width, 3)
 
     def summary(self) -> str:
         return f"{self.operation} to {self.size}"
@@ -82,9 +65,9 @@ def _averages(size: int, count: int) -> tuple[tuple[float, ...], ...]:
     )
 
 
-def _maxima(x: OnnxValue, size: int, count: int, axis: int) -> OnnxValue:
-    parts: list[OnnxValue] = []
+def _maxima(x: op.OnnxValue, size: int, count: int, axis: int) -> op.OnnxValue:
+    parts: list[op.OnnxValue] = []
     for start, end in _windows(size, count):
-        part = OnnxNode("Slice", (x, int64(start), int64(end), int64(axis)))
-        parts.append(OnnxNode("ReduceMax", (part, int64(axis)), {"keepdims": 1}))
-    return OnnxNode("Concat", tuple(parts), {"axis": axis})
+        part = op.OnnxNode("Slice", (x, op.int64(start), op.int64(end), op.int64(axis)))
+        parts.append(op.OnnxNode("ReduceMax", (part, op.int64(axis)), {"keepdims": 1}))
+    return op.OnnxNode("Concat", tuple(parts), {"axis": axis})

@@ -5,62 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    Size2D,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchMethod,
-    TorchModule,
-    image,
-    param,
-    scalar,
-)
+from designer.operators import api as op
 from designer.operators.library.convolution._filter import onnx_pad
 from designer.operators.shapes import misfit, window_output
 from designer.texts import tr
 
 
 class Pooling(
-    Operator,
+    op.Operator,
     type="pooling",
     title="Pooling",
-    category=Category.POOLING,
+    category=op.Category.POOLING,
     synonyms=("maxpool", "max_pool", "maxpool2d", "avgpool", "average_pool", "avgpool2d", "lp_pool", "downsample"),
 ):
     """Replace every window of a channel by its maximum, its average or its p-norm."""
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    operation: str = param(default="max", choices=("max", "average", "lp"), doc="What is taken of a window.")
-    size: Size2D = param(default=Size2D(2, 2), min=1, max=1024, doc="Window size, width x height.")
-    stride: Size2D = param(default=Size2D(2, 2), min=1, max=1024, doc="Step between windows, width x height.")
-    padding: Size2D = param(
-        default=Size2D(0, 0), min=0, max=512, doc="Pixels added on each side; at most half the window."
+    operation: str = op.param(default="max", choices=("max", "average", "lp"), doc="What is taken of a window.")
+    size: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=1024, doc="Window size, width x height.")
+    stride: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=1024, doc="Step between windows, width x height.")
+    padding: op.Size2D = op.param(
+        default=op.Size2D(0, 0), min=0, max=512, doc="Pixels added on each side; at most half the window."
     )
-    dilation: Size2D = param(
-        default=Size2D(1, 1),
+    dilation: op.Size2D = op.param(
+        default=op.Size2D(1, 1),
         min=1,
         max=256,
         extension=True,
         visible_when=("operation", "max"),
         doc="Step between the values of a window, width x height; of the maximum only.",
     )
-    ceil_mode: bool = param(default=False, extension=True, doc="Keep the last, incomplete window.")
-    count_include_pad: bool = param(
+    ceil_mode: bool = op.param(default=False, extension=True, doc="Keep the last, incomplete window.")
+    count_include_pad: bool = op.param(
         default=True, extension=True, visible_when=("operation", "average"), doc="Count the border in the average."
     )
-    divisor_override: int = param(
+    divisor_override: int = op.param(
         default=0,
         min=0,
         max=1_000_000,
@@ -68,45 +48,57 @@ class Pooling(
         visible_when=("operation", "average"),
         doc="What the sum of a window is divided by; 0: the number of its values.",
     )
-    norm: int = param(
+    norm: int = op.param(
         default=2, min=1, max=16, extension=True, visible_when=("operation", "lp"), doc="p of the p-norm."
     )
     examples = (
-        Example((image(3, 8, 10),)),
-        Example(
-            (image(2, 9, 7),), {"size": Size2D(3, 3), "padding": Size2D(1, 1), "ceil_mode": True}, "incomplete windows"
+        op.Example((op.image(3, 8, 10),)),
+        op.Example(
+            (op.image(2, 9, 7),),
+            {"size": op.Size2D(3, 3), "padding": op.Size2D(1, 1), "ceil_mode": True},
+            "incomplete windows",
         ),
-        Example(
-            (image(2, 11, 12),), {"size": Size2D(3, 2), "dilation": Size2D(2, 3), "padding": Size2D(1, 0)}, "dilated"
+        op.Example(
+            (op.image(2, 11, 12),),
+            {"size": op.Size2D(3, 2), "dilation": op.Size2D(2, 3), "padding": op.Size2D(1, 0)},
+            "dilated",
         ),
-        Example(
-            (image(2, 10, 9),), {"size": Size2D(2, 3), "dilation": Size2D(3, 2), "ceil_mode": True}, "all together"
+        op.Example(
+            (op.image(2, 10, 9),),
+            {"size": op.Size2D(2, 3), "dilation": op.Size2D(3, 2), "ceil_mode": True},
+            "all together",
         ),
-        Example((image(2, 8, 9),), {"operation": "average", "size": Size2D(3, 2), "padding": Size2D(1, 0)}, "average"),
-        Example(
-            (image(2, 8, 9),),
+        op.Example(
+            (op.image(2, 8, 9),),
+            {"operation": "average", "size": op.Size2D(3, 2), "padding": op.Size2D(1, 0)},
+            "average",
+        ),
+        op.Example(
+            (op.image(2, 8, 9),),
             {
                 "operation": "average",
-                "size": Size2D(3, 3),
-                "padding": Size2D(1, 0),
+                "size": op.Size2D(3, 3),
+                "padding": op.Size2D(1, 0),
                 "divisor_override": 5,
                 "ceil_mode": True,
             },
             "sum over five",
         ),
-        Example(
-            (image(2, 8, 9),),
-            {"operation": "average", "size": Size2D(3, 3), "padding": Size2D(1, 1), "count_include_pad": False},
+        op.Example(
+            (op.image(2, 8, 9),),
+            {"operation": "average", "size": op.Size2D(3, 3), "padding": op.Size2D(1, 1), "count_include_pad": False},
             "average without the border",
         ),
-        Example((image(2, 8, 9),), {"operation": "lp", "size": Size2D(2, 3), "padding": Size2D(1, 1)}, "2-norm"),
-        Example((image(2, 8, 9),), {"operation": "lp", "norm": 3}, "3-norm"),
+        op.Example(
+            (op.image(2, 8, 9),), {"operation": "lp", "size": op.Size2D(2, 3), "padding": op.Size2D(1, 1)}, "2-norm"
+        ),
+        op.Example((op.image(2, 8, 9),), {"operation": "lp", "norm": 3}, "3-norm"),
     )
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0].image()
         if 2 * self.padding.width > self.size.width or 2 * self.padding.height > self.size.height:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("padding {padding} is more than half the window {size}", padding=self.padding, size=self.size),
                 remedy=tr("use less padding"),
             )
@@ -115,10 +107,10 @@ class Pooling(
         width = window_output(x.w, size.width, stride.width, 2 * self.padding.width, spread.width, ceil=ends[0])
         height = window_output(x.h, size.height, stride.height, 2 * self.padding.height, spread.height, ceil=ends[1])
         if width < 1 or height < 1:
-            raise misfit(size, stride, f"{x.w}x{x.h}", "" if spread == Size2D(1, 1) else str(spread))
+            raise misfit(size, stride, f"{x.w}x{x.h}", "" if spread == op.Size2D(1, 1) else str(spread))
         axes = zip(size.hw, stride.hw, self.padding.hw, spread.hw, (x.h, x.w), (height, width), strict=True)
         if any(_sees_only_padding(*axis) for axis in axes):
-            raise ShapeError(
+            raise op.ShapeError(
                 tr(
                     "a window of {size} with dilation {spread} sees nothing but padding in an input of {w}x{h}",
                     size=size,
@@ -131,10 +123,10 @@ class Pooling(
             )
         return inputs[0].with_shape(x.n, x.c, height, width)
 
-    def _spread(self) -> Size2D:
-        return self.dilation if self.operation == "max" else Size2D(1, 1)
+    def _spread(self) -> op.Size2D:
+        return self.dilation if self.operation == "max" else op.Size2D(1, 1)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         window = {
             "kernel_size": self.size.hw,
             "stride": self.stride.hw,
@@ -142,18 +134,18 @@ class Pooling(
             "ceil_mode": self.ceil_mode,
         }
         if self.operation == "max":
-            return TorchModule("torch.nn.MaxPool2d", {**window, "dilation": self.dilation.hw})
+            return op.TorchModule("torch.nn.MaxPool2d", {**window, "dilation": self.dilation.hw})
         if self.operation == "average":
             average = {**window, "count_include_pad": self.count_include_pad}
             if self.divisor_override:
                 average["divisor_override"] = self.divisor_override
-            return TorchModule("torch.nn.AvgPool2d", average)
+            return op.TorchModule("torch.nn.AvgPool2d", average)
         # torch's LPPool2d knows no padding and keeps the sign of odd powers; a norm does not.
-        powers = TorchMethod("pow", TorchCall("torch.abs", (TorchInput(0),)), (self.norm,))
-        sums = TorchCall("torch.nn.functional.avg_pool2d", (powers,), {**window, "divisor_override": 1})
-        return TorchMethod("pow", sums, (1 / self.norm,))
+        powers = op.TorchMethod("pow", op.TorchCall("torch.abs", (op.TorchInput(0),)), (self.norm,))
+        sums = op.TorchCall("torch.nn.functional.avg_pool2d", (powers,), {**window, "divisor_override": 1})
+        return op.TorchMethod("pow", sums, (1 / self.norm,))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         """Without ONNX's ceil mode, which counts windows that torch leaves out: the incomplete window is completed."""
         begins, behind = self.padding.hw, self._behind(inputs[0])
         windows = {"kernel_shape": self.size.hw, "strides": self.stride.hw}
@@ -161,18 +153,18 @@ class Pooling(
         if self.operation == "max":
             return self._onnx_max(windows, begins, behind, pads)
         if self.operation == "lp":
-            return OnnxNode("LpPool", attributes={**windows, "pads": pads, "p": self.norm})
+            return op.OnnxNode("LpPool", attributes={**windows, "pads": pads, "p": self.norm})
         if self.divisor_override:
             return self._onnx_over_divisor(windows, begins, behind)
         if not self.count_include_pad or not any(begins):
-            return OnnxNode("AveragePool", attributes={**windows, "pads": pads})
+            return op.OnnxNode("AveragePool", attributes={**windows, "pads": pads})
         if not any(behind):
-            return OnnxNode("AveragePool", attributes={**windows, "pads": pads, "count_include_pad": 1})
+            return op.OnnxNode("AveragePool", attributes={**windows, "pads": pads, "count_include_pad": 1})
         # What completes a window does not count, the border does.
-        bordered = onnx_pad(OnnxInput(0), [(begin, begin) for begin in begins], "zeros")
-        return OnnxNode("AveragePool", (bordered,), {**windows, "pads": (0, 0, *behind)})
+        bordered = onnx_pad(op.OnnxInput(0), [(begin, begin) for begin in begins], "zeros")
+        return op.OnnxNode("AveragePool", (bordered,), {**windows, "pads": (0, 0, *behind)})
 
-    def _behind(self, x: TensorType) -> tuple[int, ...]:
+    def _behind(self, x: op.TensorType) -> tuple[int, ...]:
         """Values that the last, incomplete window lacks behind the border, along height and width."""
         if not self.ceil_mode:
             return (0, 0)
@@ -192,22 +184,22 @@ class Pooling(
 
     def _onnx_max(
         self, windows: dict[str, Any], begins: Sequence[int], behind: Sequence[int], pads: Sequence[int]
-    ) -> OnnxValue:
+    ) -> op.OnnxValue:
         attributes = {**windows, "dilations": self.dilation.hw}
         if all(pad < size for pad, size in zip(pads, self.size.hw * 2, strict=True)):
-            return OnnxNode("MaxPool", attributes={**attributes, "pads": pads})
+            return op.OnnxNode("MaxPool", attributes={**attributes, "pads": pads})
         # ONNX Runtime refuses pads that are as large as the window.
         border = [(begin, begin + more) for begin, more in zip(begins, behind, strict=True)]
-        bordered = onnx_pad(OnnxInput(0), border, "constant", scalar(float("-inf")))
-        return OnnxNode("MaxPool", (bordered,), attributes)
+        bordered = onnx_pad(op.OnnxInput(0), border, "constant", op.scalar(float("-inf")))
+        return op.OnnxNode("MaxPool", (bordered,), attributes)
 
-    def _onnx_over_divisor(self, windows: dict[str, Any], begins: Sequence[int], behind: Sequence[int]) -> OnnxValue:
+    def _onnx_over_divisor(self, windows: dict[str, Any], begins: Sequence[int], behind: Sequence[int]) -> op.OnnxValue:
         """ONNX divides by the number of values only: with a border of zeros every window is whole, and counts the same."""
         whole = onnx_pad(
-            OnnxInput(0), [(begin, begin + more) for begin, more in zip(begins, behind, strict=True)], "zeros"
+            op.OnnxInput(0), [(begin, begin + more) for begin, more in zip(begins, behind, strict=True)], "zeros"
         )
-        average = OnnxNode("AveragePool", (whole,), windows)
-        return OnnxNode("Mul", (average, scalar(self.size.width * self.size.height / self.divisor_override)))
+        average = op.OnnxNode("AveragePool", (whole,), windows)
+        return op.OnnxNode("Mul", (average, op.scalar(self.size.width * self.size.height / self.divisor_override)))
 
     def summary(self) -> str:
         stride = "" if self.stride == self.size else f" / {self.stride}"

@@ -5,57 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from designer.operators.api import (
-    FLOATS,
-    OnnxItem,
-    OnnxNode,
-    OnnxValue,
-    OnnxWeight,
-    Operator,
-    Port,
-    TensorType,
-    TorchExpr,
-    TorchItem,
-    TorchModule,
-    Weight,
-    int64,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import known
 
 
-class Recurrent(Operator):
+class Recurrent(op.Operator):
     """A recurrent layer over N x L x features. The first output holds every step, the others the state after the last."""
 
-    inputs = (Port("x", rank=3, dtypes=FLOATS),)
-    outputs: ClassVar[tuple[Port, ...]] = (
-        Port("y", doc="Every step of the last layer."),
-        Port("hidden", doc="The state after the last step."),
+    inputs = (op.Port("x", rank=3, dtypes=op.FLOATS),)
+    outputs: ClassVar[tuple[op.Port, ...]] = (
+        op.Port("y", doc="Every step of the last layer."),
+        op.Port("hidden", doc="The state after the last step."),
     )
     module: ClassVar[str] = ""
     onnx_op: ClassVar[str] = ""
     gates: ClassVar[tuple[int, ...]] = (0,)  # ONNX's gates by their place in torch's order
 
-    hidden: int = param(default=64, min=1, max=65536, doc="Size of the state.")
-    layers: int = param(default=1, min=1, max=16, doc="Layers on top of each other.")
-    bidirectional: bool = param(default=False, doc="A second network reads the sequence backwards; results are joined.")
-    apply_bias: bool = param(default=True, doc="Add learned numbers in every step.")
-    dropout: float = param(
+    hidden: int = op.param(default=64, min=1, max=65536, doc="Size of the state.")
+    layers: int = op.param(default=1, min=1, max=16, doc="Layers on top of each other.")
+    bidirectional: bool = op.param(
+        default=False, doc="A second network reads the sequence backwards; results are joined."
+    )
+    apply_bias: bool = op.param(default=True, doc="Add learned numbers in every step.")
+    dropout: float = op.param(
         default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of values dropped between layers while training."
     )
 
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1
 
-    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         n, length, _ = inputs[0].shape
         known(inputs[0], 1)
         known(inputs[0], 2)
-        state = TensorType((self.layers * self._directions(), n, self.hidden))
-        y = TensorType((n, length, self.hidden * self._directions()))
+        state = op.TensorType((self.layers * self._directions(), n, self.hidden))
+        y = op.TensorType((n, length, self.hidden * self._directions()))
         return (y, *(state for _ in self.output_ports()[1:]))
 
-    def kwargs(self, x: TensorType) -> dict[str, Any]:
+    def kwargs(self, x: op.TensorType) -> dict[str, Any]:
         made: dict[str, Any] = {"input_size": x.dim(2), "hidden_size": self.hidden}
         if self.layers > 1:
             made["num_layers"] = self.layers
@@ -68,61 +55,63 @@ class Recurrent(Operator):
             made["bidirectional"] = True
         return made
 
-    def torch(self, inputs: Sequence[TensorType]) -> tuple[TorchExpr, ...]:
-        both = TorchModule(self.module, self.kwargs(inputs[0]))
-        state = TorchItem(both, 1)
+    def torch(self, inputs: Sequence[op.TensorType]) -> tuple[op.TorchExpr, ...]:
+        both = op.TorchModule(self.module, self.kwargs(inputs[0]))
+        state = op.TorchItem(both, 1)
         count = len(self.output_ports()) - 1
-        states = (state,) if count == 1 else tuple(TorchItem(state, index) for index in range(count))
-        return (TorchItem(both, 0), *states)
+        states = (state,) if count == 1 else tuple(op.TorchItem(state, index) for index in range(count))
+        return (op.TorchItem(both, 0), *states)
 
     def onnx_attributes(self) -> dict[str, Any]:
         return {}
 
-    def onnx(self, inputs: Sequence[TensorType]) -> tuple[OnnxValue, ...]:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> tuple[op.OnnxValue, ...]:
         names = ("forward", "bidirectional")[self.bidirectional]
         attributes = {"hidden_size": self.hidden, "direction": names, **self.onnx_attributes()}
         count = len(self.output_ports())
-        x: OnnxValue = OnnxNode("Transpose", attributes={"perm": (1, 0, 2)})
-        states: list[list[OnnxValue]] = [[] for _ in range(count - 1)]
+        x: op.OnnxValue = op.OnnxNode("Transpose", attributes={"perm": (1, 0, 2)})
+        states: list[list[op.OnnxValue]] = [[] for _ in range(count - 1)]
         for layer in range(self.layers):
             tails = [f"l{layer}", f"l{layer}_reverse"][: self._directions()]
-            w = _joined([self._gates(OnnxWeight(f"weight_ih_{tail}")) for tail in tails])
-            r = _joined([self._gates(OnnxWeight(f"weight_hh_{tail}")) for tail in tails])
+            w = _joined([self._gates(op.OnnxWeight(f"weight_ih_{tail}")) for tail in tails])
+            r = _joined([self._gates(op.OnnxWeight(f"weight_hh_{tail}")) for tail in tails])
             b = None
             if self.apply_bias:
-                sides = [[self._gates(OnnxWeight(f"bias_{kind}_{tail}")) for kind in ("ih", "hh")] for tail in tails]
-                b = _joined([OnnxNode("Concat", tuple(side), {"axis": 0}) for side in sides])
-            node = OnnxNode(self.onnx_op, (x, w, r, b) if b is not None else (x, w, r), attributes, outputs=count)
+                sides = [[self._gates(op.OnnxWeight(f"bias_{kind}_{tail}")) for kind in ("ih", "hh")] for tail in tails]
+                b = _joined([op.OnnxNode("Concat", tuple(side), {"axis": 0}) for side in sides])
+            node = op.OnnxNode(self.onnx_op, (x, w, r, b) if b is not None else (x, w, r), attributes, outputs=count)
             for index in range(count - 1):
-                states[index].append(OnnxItem(node, index + 1))
+                states[index].append(op.OnnxItem(node, index + 1))
             # L x directions x N x hidden becomes L x N x directions * hidden
-            moved = OnnxNode("Transpose", (OnnxItem(node, 0),), {"perm": (0, 2, 1, 3)})
-            x = OnnxNode("Reshape", (moved, int64(0, 0, -1)))
-        ends = [parts[0] if len(parts) == 1 else OnnxNode("Concat", tuple(parts), {"axis": 0}) for parts in states]
-        return (OnnxNode("Transpose", (x,), {"perm": (1, 0, 2)}), *ends)
+            moved = op.OnnxNode("Transpose", (op.OnnxItem(node, 0),), {"perm": (0, 2, 1, 3)})
+            x = op.OnnxNode("Reshape", (moved, op.int64(0, 0, -1)))
+        ends = [parts[0] if len(parts) == 1 else op.OnnxNode("Concat", tuple(parts), {"axis": 0}) for parts in states]
+        return (op.OnnxNode("Transpose", (x,), {"perm": (1, 0, 2)}), *ends)
 
-    def _gates(self, weight: OnnxValue) -> OnnxValue:
+    def _gates(self, weight: op.OnnxValue) -> op.OnnxValue:
         """A weight whose first axis holds the gates, in ONNX's order."""
         if len(self.gates) == 1:
             return weight
         count = len(self.gates)
-        parts = OnnxNode("Split", (weight,), {"axis": 0, "num_outputs": count}, outputs=count)
-        return OnnxNode("Concat", tuple(OnnxItem(parts, index) for index in self.gates), {"axis": 0})
+        parts = op.OnnxNode("Split", (weight,), {"axis": 0, "num_outputs": count}, outputs=count)
+        return op.OnnxNode("Concat", tuple(op.OnnxItem(parts, index) for index in self.gates), {"axis": 0})
 
-    def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
+    def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         rows = len(self.gates) * self.hidden
         found = []
         for layer in range(self.layers):
             size = inputs[0].dim(2) if layer == 0 else self.hidden * self._directions()
             for tail in [f"l{layer}", f"l{layer}_reverse"][: self._directions()]:
-                found.append(Weight(f"weight_ih_{tail}", (rows, size), f"weight_ih_{tail}", fan_in=self.hidden))
-                found.append(Weight(f"weight_hh_{tail}", (rows, self.hidden), f"weight_hh_{tail}", fan_in=self.hidden))
+                found.append(op.Weight(f"weight_ih_{tail}", (rows, size), f"weight_ih_{tail}", fan_in=self.hidden))
+                found.append(
+                    op.Weight(f"weight_hh_{tail}", (rows, self.hidden), f"weight_hh_{tail}", fan_in=self.hidden)
+                )
                 if self.apply_bias:
                     names = (f"bias_ih_{tail}", f"bias_hh_{tail}")
-                    found.extend(Weight(name, (rows,), name, fan_in=self.hidden) for name in names)
+                    found.extend(op.Weight(name, (rows,), name, fan_in=self.hidden) for name in names)
         return tuple(found)
 
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+    def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         rows = len(self.gates) * self.hidden * self._directions()
         total = 0
         for layer in range(self.layers):
@@ -134,7 +123,7 @@ class Recurrent(Operator):
         return f"{self.hidden}{' x 2' if self.bidirectional else ''}{f' · {self.layers} layers' if self.layers > 1 else ''}"
 
 
-def _joined(parts: Sequence[OnnxValue]) -> OnnxValue:
+def _joined(parts: Sequence[op.OnnxValue]) -> op.OnnxValue:
     """The directions stacked along a new first axis."""
-    wide = tuple(OnnxNode("Unsqueeze", (part, int64(0))) for part in parts)
-    return wide[0] if len(wide) == 1 else OnnxNode("Concat", wide, {"axis": 0})
+    wide = tuple(op.OnnxNode("Unsqueeze", (part, op.int64(0))) for part in parts)
+    return wide[0] if len(wide) == 1 else op.OnnxNode("Concat", wide, {"axis": 0})

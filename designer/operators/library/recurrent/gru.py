@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from designer.operators.api import (
-    BATCH,
-    Category,
-    Example,
-    TensorType,
-)
+from designer.operators import api as op
 from designer.operators.library.recurrent._recurrent import Recurrent
 
 
 class Gru(
-    Recurrent, type="gru", title="GRU", category=Category.RECURRENT, synonyms=("gated recurrent unit", "recurrent")
+    Recurrent, type="gru", title="GRU", category=op.Category.RECURRENT, synonyms=("gated recurrent unit", "recurrent")
 ):
     """A recurrent layer with two gates: what to forget and what to take over. Smaller than an LSTM."""
 
@@ -23,11 +18,15 @@ class Gru(
     gates = (1, 0, 2)  # torch: reset, update, new; ONNX: update, reset, new
 
     examples = (
-        Example((TensorType((BATCH, 5, 3)),), {"hidden": 4}),
-        Example(
-            (TensorType((BATCH, 4, 3)),), {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5}, "deep"
+        op.Example((op.TensorType((op.BATCH, 5, 3)),), {"hidden": 4}),
+        op.Example(
+            (op.TensorType((op.BATCH, 4, 3)),),
+            {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5},
+            "deep",
         ),
-        Example((TensorType((BATCH, 4, 3)),), {"hidden": 2, "apply_bias": False, "bidirectional": True}, "both ways"),
+        op.Example(
+            (op.TensorType((op.BATCH, 4, 3)),), {"hidden": 2, "apply_bias": False, "bidirectional": True}, "both ways"
+        ),
     )
 
     def onnx_attributes(self) -> dict[str, Any]:

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from designer.operators.api import (
-    BATCH,
-    Category,
-    Example,
-    TensorType,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.recurrent._recurrent import Recurrent
 
 
-class Rnn(Recurrent, type="rnn", title="RNN", category=Category.RECURRENT, synonyms=("recurrent", "elman")):
+class Rnn(Recurrent, type="rnn", title="RNN", category=op.Category.RECURRENT, synonyms=("recurrent", "elman")):
     """Each step combines its input with the state before it: h = tanh(W x + b + R h + c)."""
 
     module = "torch.nn.RNN"
     onnx_op = "RNN"
 
-    nonlinearity: str = param(default="tanh", choices=("tanh", "relu"), doc="The function at the end of each step.")
+    nonlinearity: str = op.param(default="tanh", choices=("tanh", "relu"), doc="The function at the end of each step.")
     examples = (
-        Example((TensorType((BATCH, 5, 3)),), {"hidden": 4}),
-        Example(
-            (TensorType((BATCH, 4, 3)),), {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5}, "deep"
+        op.Example((op.TensorType((op.BATCH, 5, 3)),), {"hidden": 4}),
+        op.Example(
+            (op.TensorType((op.BATCH, 4, 3)),),
+            {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5},
+            "deep",
         ),
-        Example(
-            (TensorType((BATCH, 4, 3)),),
+        op.Example(
+            (op.TensorType((op.BATCH, 4, 3)),),
             {"hidden": 2, "nonlinearity": "relu", "apply_bias": False, "bidirectional": True},
             "both ways",
         ),
     )
 
-    def kwargs(self, x: TensorType) -> dict[str, Any]:
+    def kwargs(self, x: op.TensorType) -> dict[str, Any]:
         made = super().kwargs(x)
         return {**made, "nonlinearity": self.nonlinearity} if self.nonlinearity != "tanh" else made
 

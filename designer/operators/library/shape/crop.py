@@ -4,45 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchItem,
-    TorchMethod,
-    image,
-    int64,
-    param,
-)
+from designer.operators import api as op
 from designer.texts import tr
 
 END = 2**31 - 1  # behind every axis
 
 
-class Crop(Operator, type="crop", title="Crop", category=Category.SHAPE, synonyms=("cut", "centre crop", "trim")):
+class Crop(op.Operator, type="crop", title="Crop", category=op.Category.SHAPE, synonyms=("cut", "centre crop", "trim")):
     """Cut pixels off the sides of an image, or its centre to the size of a second image where one is connected."""
 
-    inputs = (Port("x", rank=4), Port("reference", rank=4, optional=True, doc="An image of the wanted size."))
+    inputs = (op.Port("x", rank=4), op.Port("reference", rank=4, optional=True, doc="An image of the wanted size."))
 
-    left: int = param(default=0, min=0, max=65536, unit="pixels", doc="Columns cut off at the left.")
-    right: int = param(default=0, min=0, max=65536, unit="pixels", doc="Columns cut off at the right.")
-    top: int = param(default=0, min=0, max=65536, unit="pixels", doc="Rows cut off at the top.")
-    bottom: int = param(default=0, min=0, max=65536, unit="pixels", doc="Rows cut off at the bottom.")
+    left: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Columns cut off at the left.")
+    right: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Columns cut off at the right.")
+    top: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Rows cut off at the top.")
+    bottom: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Rows cut off at the bottom.")
     examples = (
-        Example((image(3, 6, 7),), {"left": 1, "bottom": 2}),
-        Example((image(3, 6, 7), image(5, 3, 4)), name="to the size of another"),
+        op.Example((op.image(3, 6, 7),), {"left": 1, "bottom": 2}),
+        op.Example((op.image(3, 6, 7), op.image(5, 3, 4)), name="to the size of another"),
     )
 
-    def _cuts(self, inputs: Sequence[TensorType]) -> tuple[int, int, int, int]:
+    def _cuts(self, inputs: Sequence[op.TensorType]) -> tuple[int, int, int, int]:
         """Pixels cut off at top, bottom, left and right; with a reference the smaller half at top and left."""
         x = inputs[0].image()
         if len(inputs) == 1:
@@ -51,49 +33,49 @@ class Crop(Operator, type="crop", title="Crop", category=Category.SHAPE, synonym
         rows, columns = x.h - wanted.h, x.w - wanted.w
         return (rows // 2, rows - rows // 2, columns // 2, columns - columns // 2)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0].image()
         top, bottom, left, right = self._cuts(inputs)
         height, width = x.h - top - bottom, x.w - left - right
         if min(top, left, bottom, right) < 0:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the reference {inputs} is larger than {inputs2}", inputs=inputs[1], inputs2=inputs[0]),
                 port="reference",
                 remedy=tr("connect the larger one to 'x', or resize one of them"),
             )
         if height < 1 or width < 1:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("nothing is left of an image of {w}x{h}", w=x.w, h=x.h), port="x", remedy=tr("cut off less")
             )
         return inputs[0].with_shape(x.n, x.c, height, width)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         if len(inputs) == 2:
             return self._torch_centre()
         top, bottom, left, right = self._cuts(inputs)
         everything = slice(None)
-        return TorchItem(
-            TorchInput(0), (everything, everything, slice(top, -bottom or None), slice(left, -right or None))
+        return op.TorchItem(
+            op.TorchInput(0), (everything, everything, slice(top, -bottom or None), slice(left, -right or None))
         )
 
-    def _torch_centre(self) -> TorchExpr:
+    def _torch_centre(self) -> op.TorchExpr:
         """The centre at any size of either image: its place is computed, not drawn."""
-        centre: TorchExpr = TorchInput(0)
+        centre: op.TorchExpr = op.TorchInput(0)
         for axis in (2, 3):
-            size, wanted = (TorchMethod("size", TorchInput(index), (axis,)) for index in (0, 1))
-            more = TorchCall("torch.sub", (TorchCall("torch.tensor", (size,)), wanted))
-            start = TorchCall("torch.floor_divide", (more, 2))
-            centre = TorchCall("torch.narrow", (centre, axis, start, wanted))
+            size, wanted = (op.TorchMethod("size", op.TorchInput(index), (axis,)) for index in (0, 1))
+            more = op.TorchCall("torch.sub", (op.TorchCall("torch.tensor", (size,)), wanted))
+            start = op.TorchCall("torch.floor_divide", (more, 2))
+            centre = op.TorchCall("torch.narrow", (centre, axis, start, wanted))
         return centre
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         if len(inputs) == 2:
-            size, wanted = (OnnxNode("Shape", (OnnxInput(index),), {"start": 2}) for index in (0, 1))
-            starts = OnnxNode("Div", (OnnxNode("Sub", (size, wanted)), int64(2)))
-            return OnnxNode("Slice", (OnnxInput(0), starts, OnnxNode("Add", (starts, wanted)), int64(2, 3)))
+            size, wanted = (op.OnnxNode("Shape", (op.OnnxInput(index),), {"start": 2}) for index in (0, 1))
+            starts = op.OnnxNode("Div", (op.OnnxNode("Sub", (size, wanted)), op.int64(2)))
+            return op.OnnxNode("Slice", (op.OnnxInput(0), starts, op.OnnxNode("Add", (starts, wanted)), op.int64(2, 3)))
         top, bottom, left, right = self._cuts(inputs)
-        ends = int64(*(-cut if cut else END for cut in (bottom, right)))
-        return OnnxNode("Slice", (OnnxInput(0), int64(top, left), ends, int64(2, 3)))
+        ends = op.int64(*(-cut if cut else END for cut in (bottom, right)))
+        return op.OnnxNode("Slice", (op.OnnxInput(0), op.int64(top, left), ends, op.int64(2, 3)))
 
     def summary(self) -> str:
         return f"{self.left},{self.top},{self.right},{self.bottom}" if any(self.values().values()) else "to size"

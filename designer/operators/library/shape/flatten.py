@@ -5,41 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from designer.operators.api import (
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    TorchMethod,
-    image,
-    int64,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import axis_of, known
 from designer.texts import tr
 
 
-class Flatten(Operator, type="flatten", title="Flatten", category=Category.SHAPE, synonyms=("vector", "unroll")):
+class Flatten(op.Operator, type="flatten", title="Flatten", category=op.Category.SHAPE, synonyms=("vector", "unroll")):
     """Turn neighbouring axes into one; by default all behind the batch."""
 
-    inputs = (Port("x", rank=(1, 2, 3, 4, 5, 6)),)
+    inputs = (op.Port("x", rank=(1, 2, 3, 4, 5, 6)),)
 
-    start_axis: int = param(default=1, min=-8, max=7, doc="First axis that is merged.")
-    end_axis: int = param(default=-1, min=-8, max=7, doc="Last axis that is merged.")
-    examples = (Example((image(3, 4, 5),)), Example((image(3, 4, 5),), {"start_axis": 2}, "positions only"))
+    start_axis: int = op.param(default=1, min=-8, max=7, doc="First axis that is merged.")
+    end_axis: int = op.param(default=-1, min=-8, max=7, doc="Last axis that is merged.")
+    examples = (op.Example((op.image(3, 4, 5),)), op.Example((op.image(3, 4, 5),), {"start_axis": 2}, "positions only"))
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0]
         start, end = axis_of(self.start_axis, x), axis_of(self.end_axis, x)
         if start > end:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the first axis {start} lies behind the last axis {end}", start=start, end=end),
                 remedy=tr("swap them"),
             )
@@ -48,13 +32,13 @@ class Flatten(Operator, type="flatten", title="Flatten", category=Category.SHAPE
         merged = prod(known(x, axis) for axis in range(start, end + 1))
         return x.with_shape(*x.shape[:start], merged, *x.shape[end + 1 :])
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchMethod("flatten", TorchInput(0), (self.start_axis, self.end_axis))
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchMethod("flatten", op.TorchInput(0), (self.start_axis, self.end_axis))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         shape = self.infer(inputs).shape
         if shape == inputs[0].shape:
-            return OnnxNode("Identity")
+            return op.OnnxNode("Identity")
         start = axis_of(self.start_axis, inputs[0])
         behind = (known(inputs[0], axis) for axis in range(axis_of(self.end_axis, inputs[0]) + 1, inputs[0].rank))
-        return OnnxNode("Reshape", (OnnxInput(0), int64(*(0,) * start, -1, *behind)))
+        return op.OnnxNode("Reshape", (op.OnnxInput(0), op.int64(*(0,) * start, -1, *behind)))

@@ -5,76 +5,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from designer.operators.api import (
-    BATCH,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    TorchMethod,
-    image,
-    int64,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import known
 from designer.texts import tr
 from designer.units import dims_text
 
 
 class Reshape(
-    Operator, type="reshape", title="Reshape", category=Category.SHAPE, synonyms=("view", "unflatten", "resize")
+    op.Operator, type="reshape", title="Reshape", category=op.Category.SHAPE, synonyms=("view", "unflatten", "resize")
 ):
     """Give the values behind the batch another shape; their order stays. One dimension may be -1: it follows from the rest."""
 
-    inputs = (Port("x", rank=(2, 3, 4, 5, 6)),)
+    inputs = (op.Port("x", rank=(2, 3, 4, 5, 6)),)
 
-    shape: tuple[int, ...] = param(
+    shape: tuple[int, ...] = op.param(
         default=(-1,),
         min=-1,
         max=1_000_000_000,
         doc="Dimensions behind the batch, the first one first; -1 at most once.",
     )
     examples = (
-        Example((image(3, 4, 5),), {"shape": (5, 12)}),
-        Example((image(3, 4, 5),), {"shape": (2, -1, 3, 2)}, "one free dimension"),
-        Example((TensorType((BATCH, 12)),), {"shape": (3, 2, 2)}, "vector to image"),
+        op.Example((op.image(3, 4, 5),), {"shape": (5, 12)}),
+        op.Example((op.image(3, 4, 5),), {"shape": (2, -1, 3, 2)}, "one free dimension"),
+        op.Example((op.TensorType((op.BATCH, 12)),), {"shape": (3, 2, 2)}, "vector to image"),
     )
 
-    def _shape(self, x: TensorType) -> tuple[int, ...]:
+    def _shape(self, x: op.TensorType) -> tuple[int, ...]:
         total = prod(known(x, axis) for axis in range(1, x.rank))
         wanted = dims_text(self.shape)
         if not self.shape or 0 in self.shape or self.shape.count(-1) > 1:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("{wanted} is not a shape", wanted=wanted or "nothing"),
                 remedy=tr("write sizes of at least 1, and -1 at most once"),
             )
         fixed = prod(size for size in self.shape if size > 0)
         if total % fixed or (-1 not in self.shape and total != fixed):
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the {total} values of a sample do not fit into {wanted}", total=total, wanted=wanted),
                 port="x",
                 remedy=tr("leave the batch out, and write -1 for a dimension that follows from the rest"),
             )
         return tuple(total // fixed if size < 0 else size for size in self.shape)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0].with_shape(inputs[0].shape[0], *self._shape(inputs[0]))
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        flat: TorchExpr = TorchInput(0)
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        flat: op.TorchExpr = op.TorchInput(0)
         if inputs[0].rank > 2:
-            flat = TorchMethod("flatten", flat, (1,))
-        return flat if len(self.shape) == 1 else TorchMethod("unflatten", flat, (1, self.shape))
+            flat = op.TorchMethod("flatten", flat, (1,))
+        return flat if len(self.shape) == 1 else op.TorchMethod("unflatten", flat, (1, self.shape))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
-        return OnnxNode("Reshape", (OnnxInput(0), int64(0, *self.shape)))
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        return op.OnnxNode("Reshape", (op.OnnxInput(0), op.int64(0, *self.shape)))
 
     def summary(self) -> str:
         return dims_text(self.shape)

@@ -4,56 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    ShapeError,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    TorchItem,
-    image,
-    int64,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import axis_of, known
 from designer.texts import tr
 
 
 class Slice(
-    Operator,
+    op.Operator,
     type="slice",
     title="Slice",
-    category=Category.SHAPE,
+    category=op.Category.SHAPE,
     synonyms=("range", "narrow", "cut", "sub tensor", "channel range"),
 ):
     """Keep the values from `start` up to, not including, `end` along one axis; negative places count from the end."""
 
-    axis: int = param(default=1, min=-8, max=7, doc="The axis that is cut; 1 is the channels.")
-    start: int = param(default=0, min=-1_000_000_000, max=1_000_000_000, doc="First place that is kept.")
-    end: int = param(
+    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that is cut; 1 is the channels.")
+    start: int = op.param(default=0, min=-1_000_000_000, max=1_000_000_000, doc="First place that is kept.")
+    end: int = op.param(
         default=0, min=-1_000_000_000, max=1_000_000_000, doc="First place that is not kept; 0 keeps all up to the end."
     )
-    step: int = param(default=1, min=1, max=1_000_000, doc="Keep every n-th place.")
+    step: int = op.param(default=1, min=1, max=1_000_000, doc="Keep every n-th place.")
     examples = (
-        Example((image(6),), {"start": 1, "end": 4}),
-        Example((image(3, 8, 9),), {"axis": -1, "start": -6, "end": -1, "step": 2}, "from the end"),
-        Example((image(3, 8, 9),), {"axis": 2, "start": 3}, "to the end"),
+        op.Example((op.image(6),), {"start": 1, "end": 4}),
+        op.Example((op.image(3, 8, 9),), {"axis": -1, "start": -6, "end": -1, "step": 2}, "from the end"),
+        op.Example((op.image(3, 8, 9),), {"axis": 2, "start": 3}, "to the end"),
     )
 
     def _slice(self) -> slice:
         return slice(self.start, self.end or None, None if self.step == 1 else self.step)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         axis = axis_of(self.axis, inputs[0])
         size = known(inputs[0], axis)
         kept = len(range(*self._slice().indices(size)))
         if kept == 0:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr(
                     "nothing is left of the {size} places of axis {axis} from {start} to {end}",
                     size=size,
@@ -66,13 +51,15 @@ class Slice(
             )
         return inputs[0].with_dim(axis, kept)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         axis = axis_of(self.axis, inputs[0])
-        return TorchItem(TorchInput(0), (*(slice(None),) * axis, self._slice()))
+        return op.TorchItem(op.TorchInput(0), (*(slice(None),) * axis, self._slice()))
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         end = self.end or 2**63 - 1
-        return OnnxNode("Slice", (OnnxInput(0), int64(self.start), int64(end), int64(self.axis), int64(self.step)))
+        return op.OnnxNode(
+            "Slice", (op.OnnxInput(0), op.int64(self.start), op.int64(end), op.int64(self.axis), op.int64(self.step))
+        )
 
     def summary(self) -> str:
         step = "" if self.step == 1 else f":{self.step}"

@@ -4,62 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    BATCH,
-    Category,
-    Example,
-    OnnxInput,
-    OnnxNode,
-    OnnxValue,
-    Operator,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    image,
-    int64,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.shapes import same_shape
 from designer.texts import tr
 
 
-class Stack(Operator, type="stack", title="Stack", category=Category.SHAPE, synonyms=("new axis", "join", "batch up")):
+class Stack(
+    op.Operator, type="stack", title="Stack", category=op.Category.SHAPE, synonyms=("new axis", "join", "batch up")
+):
     """Put tensors of one shape behind each other along a new axis."""
 
-    inputs = (Port("x", variadic=True),)
+    inputs = (op.Port("x", variadic=True),)
 
-    axis: int = param(default=1, min=-8, max=7, doc="Where the new axis is; negative counts from the end.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Where the new axis is; negative counts from the end.")
     examples = (
-        Example((image(3), image(3), image(3))),
-        Example((TensorType((BATCH, 4)), TensorType((BATCH, 4))), {"axis": -1}, "last"),
+        op.Example((op.image(3), op.image(3), op.image(3))),
+        op.Example((op.TensorType((op.BATCH, 4)), op.TensorType((op.BATCH, 4))), {"axis": -1}, "last"),
     )
 
-    def _axis(self, x: TensorType) -> int:
+    def _axis(self, x: op.TensorType) -> int:
         if not -x.rank - 1 <= self.axis <= x.rank:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("a new axis {axis} cannot be put into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
                 port="x",
                 remedy=tr("choose an axis that is not beyond the last one"),
             )
         return self.axis % (x.rank + 1)
 
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+    def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         first = inputs[0]
         for other in inputs[1:]:
             same_shape(first, other, "x")
         axis = self._axis(first)
         return first.with_shape(*first.shape[:axis], len(inputs), *first.shape[axis:])
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchCall("torch.stack", (tuple(TorchInput(i) for i in range(len(inputs))),), {"dim": self.axis})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchCall("torch.stack", (tuple(op.TorchInput(i) for i in range(len(inputs))),), {"dim": self.axis})
 
-    def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue:
+    def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         axis = self._axis(inputs[0])
-        parts = tuple(OnnxNode("Unsqueeze", (OnnxInput(i), int64(axis))) for i in range(len(inputs)))
-        return OnnxNode("Concat", parts, {"axis": axis})
+        parts = tuple(op.OnnxNode("Unsqueeze", (op.OnnxInput(i), op.int64(axis))) for i in range(len(inputs)))
+        return op.OnnxNode("Concat", parts, {"axis": axis})
 
     def summary(self) -> str:
         return f"axis {self.axis}"

@@ -5,22 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    DataType,
-    Example,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchItem,
-    TorchMethod,
-    TorchModule,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.training._loss import LOSS_EXCEPTIONS, Loss
 from designer.operators.shapes import known
 from designer.texts import tr
@@ -41,60 +26,62 @@ class CtcLoss(
     """
 
     inputs = (
-        Port("x", rank=3, dtypes=FLOATS, doc="N x steps x classes, scores before the softmax."),
-        Port("target", rank=2, dtypes=(DataType.INT64,), doc="N x symbols."),
-        Port("steps", rank=1, dtypes=(DataType.INT64,), optional=True, doc="How many steps of each sample count."),
-        Port("symbols", rank=1, dtypes=(DataType.INT64,), optional=True, doc="How many symbols each target has."),
+        op.Port("x", rank=3, dtypes=op.FLOATS, doc="N x steps x classes, scores before the softmax."),
+        op.Port("target", rank=2, dtypes=(op.DataType.INT64,), doc="N x symbols."),
+        op.Port(
+            "steps", rank=1, dtypes=(op.DataType.INT64,), optional=True, doc="How many steps of each sample count."
+        ),
+        op.Port("symbols", rank=1, dtypes=(op.DataType.INT64,), optional=True, doc="How many symbols each target has."),
     )
     exceptions: ClassVar[Mapping[str, str]] = {**LOSS_EXCEPTIONS, "meta": _META, "flops": _META, "random": _META}
 
-    blank: int = param(default=0, min=0, max=1_000_000, doc="The class that stands for no symbol.")
-    zero_infinity: bool = param(default=False, doc="Count targets that cannot be spelled as 0 rather than infinity.")
+    blank: int = op.param(default=0, min=0, max=1_000_000, doc="The class that stands for no symbol.")
+    zero_infinity: bool = op.param(default=False, doc="Count targets that cannot be spelled as 0 rather than infinity.")
     examples = (
-        Example((TensorType((BATCH, 9, 5)), TensorType((BATCH, 3), DataType.INT64)), {"blank": 4}),
-        Example(
+        op.Example((op.TensorType((op.BATCH, 9, 5)), op.TensorType((op.BATCH, 3), op.DataType.INT64)), {"blank": 4}),
+        op.Example(
             (
-                TensorType((BATCH, 9, 5)),
-                TensorType((BATCH, 3), DataType.INT64),
-                *(TensorType((BATCH,), DataType.INT64),) * 2,
+                op.TensorType((op.BATCH, 9, 5)),
+                op.TensorType((op.BATCH, 3), op.DataType.INT64),
+                *(op.TensorType((op.BATCH,), op.DataType.INT64),) * 2,
             ),
             {"blank": 2, "reduction": "sum", "zero_infinity": True},
             "with lengths",
         ),
     )
 
-    def check(self, inputs: Sequence[TensorType]) -> None:
+    def check(self, inputs: Sequence[op.TensorType]) -> None:
         x, target = inputs[:2]
         steps, classes = known(x, 1), known(x, 2)
         if self.blank >= classes:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the blank {blank} is none of the {classes} classes", blank=self.blank, classes=classes),
                 port="x",
                 remedy=tr("choose a blank from 0 to the last class"),
             )
         if known(target, 1, "target") > steps:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("{dim} symbols cannot be spelled in {steps} steps", dim=target.dim(1), steps=steps),
                 port="target",
                 remedy=tr("use a longer input or a shorter target"),
             )
         for port, other in zip(("target", "steps", "symbols"), inputs[1:], strict=False):
             if other.shape[0] != x.shape[0]:
-                raise ShapeError(
+                raise op.ShapeError(
                     tr("{port} {other} has another batch than x {x}", port=port, other=other, x=x),
                     port=port,
                     remedy=tr("connect layers of the same batch"),
                 )
 
-    def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        shares = TorchCall("torch.log_softmax", (TorchInput(0),), {"dim": 2})
-        first = TorchItem(TorchInput(1), (slice(None), 0))
-        lengths: list[TorchExpr] = [
-            TorchInput(index)
+    def value(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        shares = op.TorchCall("torch.log_softmax", (op.TorchInput(0),), {"dim": 2})
+        first = op.TorchItem(op.TorchInput(1), (slice(None), 0))
+        lengths: list[op.TorchExpr] = [
+            op.TorchInput(index)
             if len(inputs) > index
-            else TorchCall("torch.full_like", (first, TorchMethod("size", TorchInput(whole), (1,))))
+            else op.TorchCall("torch.full_like", (first, op.TorchMethod("size", op.TorchInput(whole), (1,))))
             for index, whole in ((2, 0), (3, 1))
         ]
         kwargs = {"blank": self.blank, "reduction": self.reduction, "zero_infinity": self.zero_infinity}
-        arguments = (TorchMethod("transpose", shares, (0, 1)), TorchInput(1), *lengths)
-        return TorchModule("torch.nn.CTCLoss", kwargs, arguments)
+        arguments = (op.TorchMethod("transpose", shares, (0, 1)), op.TorchInput(1), *lengths)
+        return op.TorchModule("torch.nn.CTCLoss", kwargs, arguments)

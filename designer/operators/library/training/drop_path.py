@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    BATCH,
-    FLOATS,
-    Category,
-    Example,
-    Port,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchItem,
-    TorchModule,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.training._dropout import Dropping
 
 
@@ -26,7 +12,7 @@ class DropPath(
     Dropping,
     type="drop_path",
     title="Drop path",
-    category=Category.TRAINING,
+    category=op.Category.TRAINING,
     synonyms=("stochastic depth", "droppath", "residual dropout"),
 ):
     """While training, set whole samples to zero at random and enlarge the others; afterwards it changes nothing.
@@ -34,13 +20,13 @@ class DropPath(
     At the end of a residual branch it leaves the branch out for some samples.
     """
 
-    inputs = (Port("x", rank=(2, 3, 4, 5), dtypes=FLOATS),)
+    inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    probability: float = param(default=0.1, min=0.0, max=1.0, step=0.05, doc="Share of samples that become zero.")
-    examples = (Example((image(),)), Example((TensorType((BATCH, 5)),), {"probability": 0.5}, "table"))
+    probability: float = op.param(default=0.1, min=0.0, max=1.0, step=0.05, doc="Share of samples that become zero.")
+    examples = (op.Example((op.image(),)), op.Example((op.TensorType((op.BATCH, 5)),), {"probability": 0.5}, "table"))
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         first = (slice(None), *(slice(None, 1) for _ in range(inputs[0].rank - 1)))
-        ones = TorchCall("torch.ones_like", (TorchItem(TorchInput(0), first),))
-        kept = TorchModule("torch.nn.Dropout", {"p": self.probability}, (ones,))
-        return TorchCall("torch.mul", (TorchInput(0), kept))
+        ones = op.TorchCall("torch.ones_like", (op.TorchItem(op.TorchInput(0), first),))
+        kept = op.TorchModule("torch.nn.Dropout", {"p": self.probability}, (ones,))
+        return op.TorchCall("torch.mul", (op.TorchInput(0), kept))

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Category,
-    Example,
-    Port,
-    TensorType,
-    TorchExpr,
-    TorchModule,
-    image,
-)
+from designer.operators import api as op
 from designer.operators.library.training._dropout import Dropping
 
 
@@ -21,13 +12,13 @@ class Dropout(
     Dropping,
     type="dropout",
     title="Dropout",
-    category=Category.TRAINING,
+    category=op.Category.TRAINING,
     synonyms=("regularisation", "regularization", "drop"),
 ):
     """While training, set values to zero at random and enlarge the others; afterwards it changes nothing."""
 
-    inputs = (Port("x", dtypes=FLOATS),)
-    examples = (Example((image(),), {"probability": 0.1}),)
+    inputs = (op.Port("x", dtypes=op.FLOATS),)
+    examples = (op.Example((op.image(),), {"probability": 0.1}),)
 
-    def torch(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchModule("torch.nn.Dropout", {"p": self.probability})
+    def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchModule("torch.nn.Dropout", {"p": self.probability})

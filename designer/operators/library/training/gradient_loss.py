@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    FLOATS,
-    Example,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    image,
-)
+from designer.operators import api as op
 from designer.operators.library.training._loss import Loss
 from designer.texts import tr
 
@@ -24,23 +14,26 @@ class GradientLoss(
 ):
     """The mean absolute difference of the changes from pixel to pixel, to the right and down: edges stay where they are."""
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS), Port("target", rank=4, dtypes=FLOATS))
-    examples = (Example((image(), image())), Example((image(), image()), {"reduction": "sum", "weight": 0.1}, "sum"))
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS), op.Port("target", rank=4, dtypes=op.FLOATS))
+    examples = (
+        op.Example((op.image(), op.image())),
+        op.Example((op.image(), op.image()), {"reduction": "sum", "weight": 0.1}, "sum"),
+    )
 
-    def check(self, inputs: Sequence[TensorType]) -> None:
+    def check(self, inputs: Sequence[op.TensorType]) -> None:
         super().check(inputs)
         x = inputs[0].image()
         if x.h < 2 or x.w < 2:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("an image of at least 2x2 is needed, not {w}x{h}", w=x.w, h=x.h),
                 port="x",
                 remedy=tr("use a larger image"),
             )
 
-    def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        error = TorchCall("torch.sub", (TorchInput(0), TorchInput(1)))
+    def value(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        error = op.TorchCall("torch.sub", (op.TorchInput(0), op.TorchInput(1)))
         parts = []
         for axis in (2, 3):
-            change = TorchCall("torch.diff", (error,), {"dim": axis})
-            parts.append(self.reduced(TorchCall("torch.abs", (change,))))
-        return TorchCall("torch.add", tuple(parts))
+            change = op.TorchCall("torch.diff", (error,), {"dim": axis})
+            parts.append(self.reduced(op.TorchCall("torch.abs", (change,))))
+        return op.TorchCall("torch.add", tuple(parts))

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from designer.operators.api import (
-    BATCH,
-    Example,
-    TensorType,
-    TorchExpr,
-    TorchInput,
-    TorchModule,
-    image,
-)
+from designer.operators import api as op
 from designer.operators.library.training._loss import Loss
 
 
@@ -20,9 +12,9 @@ class L1Loss(Loss, type="l1_loss", title="L1 loss", synonyms=("mean absolute err
     """The mean absolute difference: robust against outliers, and pictures stay sharper than with squares."""
 
     examples = (
-        Example((image(), image())),
-        Example((TensorType((BATCH, 5)),) * 2, {"reduction": "sum", "weight": 0.5}, "sum"),
+        op.Example((op.image(), op.image())),
+        op.Example((op.TensorType((op.BATCH, 5)),) * 2, {"reduction": "sum", "weight": 0.5}, "sum"),
     )
 
-    def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
-        return TorchModule("torch.nn.L1Loss", {"reduction": self.reduction}, (TorchInput(0), TorchInput(1)))
+    def value(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
+        return op.TorchModule("torch.nn.L1Loss", {"reduction": self.reduction}, (op.TorchInput(0), op.TorchInput(1)))

@@ -5,21 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp
 
-from designer.operators.api import (
-    FLOATS,
-    Example,
-    Port,
-    ShapeError,
-    TensorType,
-    TorchCall,
-    TorchExpr,
-    TorchInput,
-    TorchItem,
-    TorchMethod,
-    TorchParameter,
-    image,
-    param,
-)
+from designer.operators import api as op
 from designer.operators.library.training._loss import Loss
 from designer.texts import tr
 
@@ -27,49 +13,49 @@ from designer.texts import tr
 class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural similarity", "ssim", "perceptual")):
     """1 - SSIM: compares brightness, contrast and structure in small windows, weighted by a Gaussian."""
 
-    inputs = (Port("x", rank=4, dtypes=FLOATS), Port("target", rank=4, dtypes=FLOATS))
+    inputs = (op.Port("x", rank=4, dtypes=op.FLOATS), op.Port("target", rank=4, dtypes=op.FLOATS))
 
-    window: int = param(default=11, min=1, max=63, unit="pixels", doc="Side of the windows, an odd number.")
-    sigma: float = param(default=1.5, min=0.05, max=100.0, unit="pixels", doc="Width of the Gaussian.")
-    peak: float = param(default=1.0, min=1e-6, max=1e6, doc="Range of the values.")
+    window: int = op.param(default=11, min=1, max=63, unit="pixels", doc="Side of the windows, an odd number.")
+    sigma: float = op.param(default=1.5, min=0.05, max=100.0, unit="pixels", doc="Width of the Gaussian.")
+    peak: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Range of the values.")
     examples = (
-        Example((image(3, 13, 12), image(3, 13, 12))),
-        Example((image(2, 6, 7),) * 2, {"window": 3, "weight": 0.2, "reduction": "sum"}, "small windows"),
+        op.Example((op.image(3, 13, 12), op.image(3, 13, 12))),
+        op.Example((op.image(2, 6, 7),) * 2, {"window": 3, "weight": 0.2, "reduction": "sum"}, "small windows"),
     )
 
-    def check(self, inputs: Sequence[TensorType]) -> None:
+    def check(self, inputs: Sequence[op.TensorType]) -> None:
         super().check(inputs)
         x = inputs[0].image()
         if self.window % 2 == 0:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("the window must be odd, not {window}", window=self.window),
                 remedy=tr("use {window}", window=self.window + 1),
             )
         if x.h < self.window or x.w < self.window:
-            raise ShapeError(
+            raise op.ShapeError(
                 tr("a window of {window}x{window} does not fit an image of {w}x{h}", window=self.window, w=x.w, h=x.h),
                 port="x",
                 remedy=tr("use a smaller window"),
             )
 
-    def value(self, inputs: Sequence[TensorType]) -> TorchExpr:
+    def value(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         channels = inputs[0].image().c
-        curve = TorchParameter("window", (1, 1, 1, self.window), self._curve(), trainable=False, persistent=False)
-        across = TorchMethod("expand", curve, (channels, -1, -1, -1))
-        down = TorchMethod("transpose", across, (2, 3))
-        x, target = TorchInput(0), TorchInput(1)
+        curve = op.TorchParameter("window", (1, 1, 1, self.window), self._curve(), trainable=False, persistent=False)
+        across = op.TorchMethod("expand", curve, (channels, -1, -1, -1))
+        down = op.TorchMethod("transpose", across, (2, 3))
+        x, target = op.TorchInput(0), op.TorchInput(1)
 
-        def call(name: str, *args: TorchExpr | float) -> TorchExpr:
-            return TorchCall(f"torch.{name}", args)
+        def call(name: str, *args: op.TorchExpr | float) -> op.TorchExpr:
+            return op.TorchCall(f"torch.{name}", args)
 
-        all_five = TorchCall(
+        all_five = op.TorchCall(
             "torch.cat", ((x, target, call("square", x), call("square", target), call("mul", x, target)),)
         )
         filtered = "torch.nn.functional.conv2d"
-        rows = TorchCall(filtered, (all_five, across), {"groups": channels})
-        means = TorchCall(filtered, (rows, down), {"groups": channels})
-        parts = TorchCall("torch.chunk", (means, 5))
-        mean_x, mean_t, square_x, square_t, product = (TorchItem(parts, index) for index in range(5))
+        rows = op.TorchCall(filtered, (all_five, across), {"groups": channels})
+        means = op.TorchCall(filtered, (rows, down), {"groups": channels})
+        parts = op.TorchCall("torch.chunk", (means, 5))
+        mean_x, mean_t, square_x, square_t, product = (op.TorchItem(parts, index) for index in range(5))
         c1, c2 = (0.01 * self.peak) ** 2, (0.03 * self.peak) ** 2
         both = call("mul", mean_x, mean_t)
         energy = call("add", call("square", mean_x), call("square", mean_t))
@@ -84,7 +70,7 @@ class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural 
         curve = [exp(-0.5 * (place / self.sigma) ** 2) for place in range(-half, half + 1)]
         return tuple(value / sum(curve) for value in curve)
 
-    def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
+    def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         x = inputs[0].image()
         height, width = x.h - self.window + 1, x.w - self.window + 1
         return 2 * 5 * self.window * x.c * width * (x.h + height)

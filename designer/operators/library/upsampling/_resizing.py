@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from designer.operators.api import OnnxConstant, OnnxInput, OnnxNode, OnnxValue, Size2D, int64, scalar
+from designer.operators import api as op
 
 METHODS = ("nearest", "bilinear", "bicubic")
 _LAST_EXACT_FACTOR = 40
 
 
-def torch_mode(method: str, factor: Size2D | None = None) -> str:
+def torch_mode(method: str, factor: op.Size2D | None = None) -> str:
     """torch's name of a method; `factor` where the image is enlarged by one.
 
     "nearest" multiplies by the reciprocal in single precision, which misses pixels from a factor of 41 on. For whole factors
@@ -21,32 +21,34 @@ def torch_mode(method: str, factor: Size2D | None = None) -> str:
     return method
 
 
-def onnx_enlarged(method: str, align_corners: bool, factor: Size2D) -> OnnxValue:
+def onnx_enlarged(method: str, align_corners: bool, factor: op.Size2D) -> op.OnnxValue:
     """The first input, enlarged by a whole factor."""
     attributes = _attributes(method, align_corners)
     # All four axes have a scale: with `axes` ONNX Runtime's transposing optimiser fails.
-    scales = OnnxConstant((1.0, 1.0, *(float(f) for f in factor.hw)))
-    return OnnxNode("Resize", (OnnxInput(0), None, scales), attributes)
+    scales = op.OnnxConstant((1.0, 1.0, *(float(f) for f in factor.hw)))
+    return op.OnnxNode("Resize", (op.OnnxInput(0), None, scales), attributes)
 
 
-def onnx_resized(method: str, align_corners: bool, size: Size2D, channels: int, antialias: bool = False) -> OnnxValue:
+def onnx_resized(
+    method: str, align_corners: bool, size: op.Size2D, channels: int, antialias: bool = False
+) -> op.OnnxValue:
     """The first input, which has so many channels, brought to a size."""
     if method == "nearest":
-        return _nearest(_nearest(OnnxInput(0), 2, size.height), 3, size.width)
+        return _nearest(_nearest(op.OnnxInput(0), 2, size.height), 3, size.width)
     attributes = _attributes(method, align_corners)
     if antialias:
         # torch leaves out what lies outside, and takes another cubic
         attributes.update(antialias=1, exclude_outside=1)
         if method == "bicubic":
             attributes["cubic_coeff_a"] = -0.5
-    x: OnnxValue = OnnxInput(0)
+    x: op.OnnxValue = op.OnnxInput(0)
     if method == "bicubic":
         # ONNX Runtime knows no smaller cubic images with the channels behind; nothing is transposed through a Reshape.
-        x = OnnxNode("Reshape", (x, int64(-1, 1, 0, 0)))
-    batch_and_channels = OnnxNode("Shape", (x,), {"start": 0, "end": 2})
-    sizes = OnnxNode("Concat", (batch_and_channels, int64(*size.hw)), {"axis": 0})
-    resized = OnnxNode("Resize", (x, None, None, sizes), attributes)
-    return OnnxNode("Reshape", (resized, int64(-1, channels, 0, 0))) if method == "bicubic" else resized
+        x = op.OnnxNode("Reshape", (x, op.int64(-1, 1, 0, 0)))
+    batch_and_channels = op.OnnxNode("Shape", (x,), {"start": 0, "end": 2})
+    sizes = op.OnnxNode("Concat", (batch_and_channels, op.int64(*size.hw)), {"axis": 0})
+    resized = op.OnnxNode("Resize", (x, None, None, sizes), attributes)
+    return op.OnnxNode("Reshape", (resized, op.int64(-1, channels, 0, 0))) if method == "bicubic" else resized
 
 
 def _attributes(method: str, align_corners: bool) -> dict[str, Any]:
@@ -58,13 +60,13 @@ def _attributes(method: str, align_corners: bool) -> dict[str, Any]:
     return {"mode": "cubic", "coordinate_transformation_mode": place, "cubic_coeff_a": -0.75}
 
 
-def _nearest(x: OnnxValue, axis: int, count: int) -> OnnxValue:
+def _nearest(x: op.OnnxValue, axis: int, count: int) -> op.OnnxValue:
     """`count` pixels along an axis, picked as torch does: floor(index * (size / count)) in single precision.
 
     Resize divides by count / size instead, which rounds to the pixel before in one of 25 pairs of sizes.
     """
-    size = OnnxNode("Shape", (OnnxInput(0),), {"start": axis, "end": axis + 1})
-    step = OnnxNode("Div", (OnnxNode("Cast", (size,), {"to": 1}), scalar(float(count))))
-    places = OnnxNode("Floor", (OnnxNode("Mul", (OnnxConstant(tuple(map(float, range(count)))), step)),))
-    inside = OnnxNode("Min", (OnnxNode("Cast", (places,), {"to": 7}), OnnxNode("Sub", (size, int64(1)))))
-    return OnnxNode("Gather", (x, inside), {"axis": axis})
+    size = op.OnnxNode("Shape", (op.OnnxInput(0),), {"start": axis, "end": axis + 1})
+    step = op.OnnxNode("Div", (op.OnnxNode("Cast", (size,), {"to": 1}), op.scalar(float(count))))
+    places = op.OnnxNode("Floor", (op.OnnxNode("Mul", (op.OnnxConstant(tuple(map(float, range(count)))), step)),))
+    inside = op.OnnxNode("Min", (op.OnnxNode("Cast", (places,), {"to": 7}), op.OnnxNode("Sub", (size, op.int64(1)))))
+    return op.OnnxNode("Gather", (x, inside), {"axis": axis})
