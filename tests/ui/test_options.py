@@ -33,20 +33,20 @@ from designer.operators.registry import load
 pytestmark = pytest.mark.gui
 ROOT = Path(__file__).parents[2]
 PLUGIN = """
-from designer.operators.api import Category, Example, Operator, Option, Port, Role, image, param
+from designer.operators import api as op
 
 
-class Every(Operator, type="every", title="Every control", category=Category.ANALYSIS, role=Role.ANALYSIS):
+class Every(op.Operator, type="every", title="Every control", category=op.Category.ANALYSIS, role=op.Role.ANALYSIS):
     '''A layer with every kind of control.'''
 
-    inputs = (Port("x"),)
-    on: bool = param(default=True, doc="Whether it does anything.")
-    strength: float = param(default=1.0, min=0.0, max=4.0, doc="How much.", visible_when=("on", True))
-    cells: int = param(default=4, min=1, max=64)
-    mode: str = param(default="soft", choices=("soft", "hard"))
-    caption: str = param(default="A title")
-    seed: int = param(default=0, min=0, max=3)
-    examples = (Example((image(),)),)
+    inputs = (op.Port("x"),)
+    on: bool = op.param(default=True, doc="Whether it does anything.")
+    strength: float = op.param(default=1.0, min=0.0, max=4.0, doc="How much.", visible_when=("on", True))
+    cells: int = op.param(default=4, min=1, max=64)
+    mode: str = op.param(default="soft", choices=("soft", "hard"))
+    caption: str = op.param(default="A title")
+    seed: int = op.param(default=0, min=0, max=3)
+    examples = (op.Example((op.image(),)),)
 
     def infer(self, inputs):
         return inputs[0]
@@ -125,7 +125,7 @@ def test_every_kind_of_control_is_drawn_and_writes_to_the_document(qtbot: QtBot,
     assert isinstance(label, QLabel)
     assert label.text() == "A title!"
     texts = [found.text() for found in drawn.area.findChildren(QLabel)]
-    assert "What is drawn here is only seen in the window." in texts
+    assert "Only shown in the window." in texts
     button = drawn.find(QPushButton, "seed")
     for seed in ("1", "2", "3"):
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
