@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from designer.files.tables import as_cells
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.texts import tr
 from designer.units import digits, dims_text
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def read_noise(text: str, seed: int) -> Noise | None:
         raise DiagnosticError(
             Diagnostic(
                 "bad-option",
-                f"--noise {text}: write KIND:STRENGTH",
-                remedy=f"for instance gaussian:25; kinds are {', '.join(KINDS)}",
+                tr("--noise {value}: write KIND:STRENGTH", value=text),
+                remedy=tr("for instance gaussian:25; kinds are {KINDS}", KINDS=", ".join(KINDS)),
             )
         ) from None
     return Noise(kind=kind, scale=scale, seed=seed)
@@ -120,9 +121,9 @@ def pictures_in(folder: Path) -> list[Path]:
         raise DiagnosticError(
             Diagnostic(
                 "no-pictures",
-                "there are no pictures in the folder" if folder.is_dir() else "there is no such folder",
+                tr("there are no images in the folder") if folder.is_dir() else tr("there is no such folder"),
                 file=str(folder),
-                remedy=f"choose a folder with {IMAGES.read_choices} files",
+                remedy=tr("choose a folder with {read_choices} files", read_choices=IMAGES.read_choices),
             )
         )
     return found
@@ -135,9 +136,14 @@ def check_comparable(name: str, output: str, made: Picture, like: Picture) -> No
         raise DiagnosticError(
             Diagnostic(
                 "not-comparable",
-                f"the output '{output}' of {name} is {shape}, not a picture like its input",
+                tr(
+                    "the output '{output}' of {name} is {shape}, not an image like its input",
+                    output=output,
+                    name=name,
+                    shape=shape,
+                ),
                 layer=output,
-                remedy="compare networks whose output has the size and channels of their input",
+                remedy=tr("compare networks whose output has the size and channels of their input"),
             )
         )
 
@@ -149,9 +155,9 @@ def clean_version(path: Path, clean: Path) -> Path:
         raise DiagnosticError(
             Diagnostic(
                 "no-clean-image",
-                f"there is no clean version of {path.name} in {clean}",
+                tr("there is no clean version of {name} in {clean}", name=path.name, clean=clean),
                 file=str(path),
-                remedy="name each clean image like the noisy one, or leave the image out",
+                remedy=tr("name each clean image like the noisy one, or leave the image out"),
             )
         )
     return found
@@ -177,9 +183,9 @@ def check_same_size(clean: Picture, noisy: Picture, file: str) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "not-comparable",
-                f"the clean image is {sizes[0]} pixels, the noisy one {sizes[1]}",
+                tr("the clean image is {sizes} pixels, the noisy one {sizes2}", sizes=sizes[0], sizes2=sizes[1]),
                 file=file,
-                remedy="choose the clean version of the same image",
+                remedy=tr("choose the clean version of the same image"),
             )
         )
 

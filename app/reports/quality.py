@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.reports.comparison import Picture, figures, psnr_text, ssim_text
+from designer.texts import tr
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,4 +20,10 @@ class Quality:
         """Measure them; this takes about a second for 10 megapixels."""
         result, clean = self.images
         found = figures(clean, result)
-        return f"{self.result} against {self.clean}: PSNR {psnr_text(found.psnr)} dB, SSIM {ssim_text(found.ssim)}"
+        return tr(
+            "{result} against {clean}: PSNR {psnr} dB, SSIM {ssim}",
+            result=self.result,
+            clean=self.clean,
+            psnr=psnr_text(found.psnr),
+            ssim=ssim_text(found.ssim),
+        )

@@ -34,6 +34,7 @@ from designer.metrics import psnr
 from designer.profiling.figures import text
 from designer.runtime.api import RunOptions
 from designer.runtime.provenance import Provenance, provenance
+from designer.texts import tr
 from designer.units import binary, count, duration
 
 Array = NDArray[np.float32]
@@ -127,15 +128,15 @@ class Tour:
                     validation.append((str(event["step"]), f"{event['noisy_psnr']:.2f}", f"{event['psnr']:.2f}"))
                 elif event["event"] == "error":
                     raise DiagnosticError(
-                        Diagnostic("training-failed", event["message"], remedy="see the project's log")
+                        Diagnostic("training-failed", event["message"], remedy=tr("see the project's log"))
                     )
         if process.returncode != 0:
             raise DiagnosticError(
                 Diagnostic(
                     "training-failed",
-                    f"train.py ended with status {process.returncode}",
+                    tr("train.py ended with status {returncode}", returncode=process.returncode),
                     file=str(self.project / "train.py"),
-                    remedy="run it by hand in that folder and read what it prints",
+                    remedy=tr("run it by hand in that folder and read what it prints"),
                 )
             )
         self.page.table(("step", "noisy PSNR (dB)", "PSNR (dB)"), validation, numbers=(0, 1, 2))

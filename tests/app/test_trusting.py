@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
@@ -11,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engine_peer import Peer
 
+from app.engine.protocol import OpenRequest, RunRequest, SetInputRequest, UpdateRequest
 from designer.files.agreements import agreed
 from designer.files.document import save_document
 from designer.graph.graph import Graph
@@ -99,35 +100,6 @@ def test_asked_on_a_terminal(document: Path, answer: str, runs: bool) -> None:
         assert run(document).returncode == 1
 
 
-class Peer:
-    """A worker and the pipes to it."""
-
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "app.engine.worker", "--shared", str(folder)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(command, cwd=ROOT, **pipes)
-        self.line()
-
-    def line(self) -> dict:
-        return json.loads(self.process.stdout.readline())
-
-    def send(self, method: str, **params: object) -> None:
-        self.process.stdin.write(json.dumps({"id": 1, "method": method, "params": params}).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def ask(self, method: str, **params: object) -> dict:
-        self.send(method, **params)
-        while "event" in (reply := self.line()):
-            pass
-        return reply
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-
-
 @pytest.fixture
 def peer(tmp_path: Path):
     (tmp_path / "shared").mkdir(mode=0o700)
@@ -140,14 +112,14 @@ def peer(tmp_path: Path):
 def test_worker_refuses_until_it_is_told(tmp_path: Path, peer: Peer, template: bool) -> None:
     document = saved(tmp_path, template=template)
     text = document.read_text()
-    (finding,) = peer.ask("open", document=text, threads=1)["error"]
-    assert finding["code"] == "not-agreed"
-    assert finding["layer"].startswith("mine")
-    assert peer.ask("run")["error"][0]["code"] == "nothing-open"
-    assert peer.ask("open", document=text, agreed=["no digest"])["error"][0]["code"] == "bad-request"
-    assert "result" in peer.ask("open", document=text, threads=1, agreed=[digest(AGREEMENT)])
-    assert "result" in peer.ask("set_input", layer="image", path=str(document.parent / "in.npy"))
-    assert "outputs" in peer.ask("run")["result"], "what the text prints does not disturb the protocol"
-    other = peer.ask("update", document=text.replace("0.25", "0.5"))
-    assert other["error"][0]["code"] == "not-agreed"
-    assert peer.ask("run")["error"][0]["code"] == "not-agreed", "and the engine itself refuses too"
+    finding = peer.refused(OpenRequest(text, threads=1))
+    assert finding.code == "not-agreed"
+    assert finding.layer is not None
+    assert finding.layer.startswith("mine")
+    assert peer.refused(RunRequest()).code == "nothing-open"
+    assert peer.refused(OpenRequest(text, agreed=("no digest",))).code == "bad-request"
+    peer.ask(OpenRequest(text, threads=1, agreed=(digest(AGREEMENT),)))
+    peer.ask(SetInputRequest("image", str(document.parent / "in.npy")))
+    assert peer.ask(RunRequest()).outputs, "what the text prints does not disturb the protocol"
+    assert peer.refused(UpdateRequest(text.replace("0.25", "0.5"))).code == "not-agreed"
+    assert peer.refused(RunRequest()).code == "not-agreed", "and the engine itself refuses too"

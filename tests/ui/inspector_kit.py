@@ -26,7 +26,7 @@ class Inspecting(kit.Launched):
 
     @classmethod
     def launched(cls, qtbot: QtBot, engine: EngineClient, folder: Path) -> Self:
-        """With a hidden convolution of 8 channels, a picture, and random weights."""
+        """With a hidden convolution of 8 channels, an image, and random weights."""
         made = cls(qtbot, engine)
         made.open(kit.small_network(8))
         made.analysis.inputs.set_file("input_0", kit.picture(folder))
@@ -41,7 +41,7 @@ class Inspecting(kit.Launched):
         self.qtbot.mouseClick(self.panel.findChild(QToolButton, f"channel_inspector.{name}"), Qt.MouseButton.LeftButton)
 
     def choose(self, name: str, row: int) -> None:
-        """With the keyboard, as a person does."""
+        """With the keyboard, as a user does."""
         box = self.panel.findChild(QComboBox, f"channel_inspector.{name}")
         box.setFocus()
         self.qtbot.keyClick(box, Qt.Key.Key_Home)

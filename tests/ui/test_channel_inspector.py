@@ -1,4 +1,4 @@
-"""The Channel Inspector: a layer's tensor as a grid, colours, magnify, one channel alone, the value under the cursor."""
+"""The Channel Inspector: a layer's tensor as a grid, colors, magnify, one channel alone, the value under the cursor."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
     assert f"channel 3  x 7  y 2   {float(bench.captured('conv_h')[0, 3, 2, 7]):.3g}" in bench.panel.status_text
     bench.qtbot.keyClick(view, Qt.Key.Key_Right)
     assert bench.panel.shown.channel == 4
-    bench.qtbot.mouseMove(view, QPoint(2, 2))  # beside the picture: what is told is about the whole channel
+    bench.qtbot.mouseMove(view, QPoint(2, 2))  # beside the image: what is told is about the whole channel
     values = bench.captured("conv_h")[0, 4]
     assert f"channel 4   {number(values.min())} … {number(values.max())}   mean" in bench.panel.status_text
     bench.qtbot.keyClick(view, Qt.Key.Key_Escape)
@@ -179,7 +179,8 @@ def test_the_first_look_is_magnified_and_the_own_setting_stays(bench: Bench) -> 
 def test_looking_at_the_next_layer_runs_nothing_again(bench: Bench) -> None:
     bench.inspect("conv_h", 8)
     bench.inspect("conv_0", 3)
-    assert all(step.cached for step in bench.analysis.result.steps)
+    steps = bench.analysis.result.steps
+    assert all(step.cached for step in steps), steps
 
 
 def test_figures_of_channels() -> None:

@@ -1,4 +1,4 @@
-"""Colours, ranges, orders and exports of the Channel Inspector."""
+"""Colors, ranges, orders and exports of the Channel Inspector."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
     return made
 
 
-# --- colours ---------------------------------------------------------------------------------------------------
+# --- colors ---------------------------------------------------------------------------------------------------
 
 
 def test_shift_is_added_before_values_are_magnified(qapp: QApplication) -> None:
@@ -308,7 +308,7 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     frame = QImage(4, 4, QImage.Format.Format_RGB32)
     with pytest.raises(DiagnosticError, match=r"\.bmp"):
         save_animation(tmp_path / "a.bmp", [frame], 100)
-    with pytest.raises(DiagnosticError, match="no picture"):
+    with pytest.raises(DiagnosticError, match="no image"):
         save_animation(tmp_path / "a.gif", [], 100)
     with pytest.raises(DiagnosticError, match=r"none"):
         save_animation(tmp_path / "none" / "a.gif", [frame, frame], 100)

@@ -107,7 +107,7 @@ def test_the_receptive_field_is_drawn_on_the_input(bench: Bench) -> None:
     bench.inspect("conv_0")
     bench.qtbot.waitUntil(lambda: bench.panel.source == "conv_0" and bench.panel.page is not None, timeout=kit.WAIT)
     assert bench.panel.probe.pin is None
-    bench.pin(0, 0, 8)  # at the edge: what is behind it is no picture
+    bench.pin(0, 0, 8)  # at the edge: what is behind it is no image
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box is not None, timeout=kit.WAIT)
     assert bench.panel.probe.field.box == (0, 5, 4, 12)
 
@@ -173,7 +173,7 @@ def test_the_receptive_field_follows_an_edit(bench: Bench, tmp_path: Path) -> No
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box == (9, 7, 12, 10), timeout=kit.WAIT)
     bench.analysis.inputs.set_file(
         "input_0", kit.picture(tmp_path, "large.png", (48, 32))
-    )  # the same place, a larger picture
+    )  # the same place, a larger image
     bench.qtbot.waitUntil(lambda: bench.panel.probe.pin == (0, 21, 17), timeout=kit.WAIT)
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box == (20, 16, 23, 19), timeout=kit.WAIT)
 
@@ -196,8 +196,8 @@ def test_the_pinned_place_is_marked_on_the_output_picture(bench: Bench) -> None:
 
 def test_a_message_stands_until_the_cursor_moves(bench: Bench) -> None:
     bench.qtbot.waitUntil(lambda: bench.panel.statistics.complete, timeout=kit.WAIT)
-    bench.panel.probe.tell("Saved picture.png")
+    bench.panel.probe.show_message("Saved image.png")
     bench.panel.statistics.changed.emit()
-    assert bench.panel.status_text == "Saved picture.png"
+    assert bench.panel.status_text == "Saved image.png"
     bench.qtbot.mouseMove(bench.panel.grid.viewport(), bench.place(2, 20, 4))
     assert "channel 2  x 20  y 4" in bench.panel.status_text

@@ -34,8 +34,8 @@ from side_kit import WAIT, Side, network, photograph
 
 from app.reports.comparison import Figures, Row
 from app.ui.compare import difference_images
-from app.ui.compare.figures import BEST, PSNR, SSIM, TIME, VALUES
 from app.ui.compare.folder_run import best
+from app.ui.compare.metrics_view import BEST, PSNR, SSIM, TIME, VALUES
 from app.ui.compare.model import CLEAN, INPUT, NoiseChoice
 from app.ui.compare.pictures import Mode
 from app.ui.compare.variants import VariantChoice
@@ -87,13 +87,13 @@ def test_one_that_fails_says_why_and_the_others_go_on(side: Side) -> None:
     ]
     side.begin()
     errors = side.model.errors
-    assert "not a picture like its input" in errors[0]
+    assert "not an image like its input" in errors[0]
     assert "nowhere.xml" in errors[2]
     assert "fp16" in errors[3]
     assert not errors[1]
     assert list(side.model.made) == ["B"]
     assert "3 of 4 variants failed" in side.window.status.text()
-    assert "not a picture like its input" in side.window.setup.rows[0].state
+    assert "not an image like its input" in side.window.setup.rows[0].state
 
 
 def test_an_engine_that_dies_takes_nobody_along(side: Side, qtbot: QtBot) -> None:
@@ -456,8 +456,8 @@ def test_a_variant_that_fails_on_the_folder_is_named(side: Side, qtbot: QtBot) -
     view.start()
     qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
     assert len(run.rows) == 1
-    assert "C small failed on 1 pictures" in view.note.text()
-    assert "not a picture like its input" in view.note.text()
+    assert "C small failed on 1 images" in view.note.text()
+    assert "not an image like its input" in view.note.text()
     item = view.table.item(0, 7)
     assert item is not None
     assert item.text() == "-"
@@ -480,7 +480,7 @@ def test_a_folder_can_be_cancelled_and_an_empty_one_says_so(side: Side, qtbot: Q
     (side.folder / "empty").mkdir()
     view.folder.setText(str(side.folder / "empty"))
     view.start()
-    assert "no pictures" in view.note.text()
+    assert "no images" in view.note.text()
 
 
 def test_escape_closes_and_ends_the_engines(side: Side, qtbot: QtBot) -> None:
@@ -534,7 +534,7 @@ def test_values_that_are_no_numbers_are_told_and_lose(side: Side) -> None:
     side.model.noise = replace(NoiseChoice(), strength=60.0)
     side.begin()
     assert not side.model.errors[2], side.model.errors[2]
-    assert "no numbers" in side.window.setup.rows[2].state
+    assert "NaN or infinite" in side.window.setup.rows[2].state
     assert side.model.measured.best("psnr") == {"B"}
     assert side.cell(4, PSNR) == "-"
     assert side.model.measured.regions["C"]

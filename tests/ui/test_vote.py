@@ -116,7 +116,7 @@ def test_it_can_be_stopped_and_counts_what_was_given(side: Side) -> None:
     assert side.window.isVisible()
     assert side.window.stack.currentIndex() == 0
     assert len(side.window.voting.votes) == 1
-    assert "not told apart" in side.window.voting.table.item(0, 5).text()
+    assert "not significant" in side.window.voting.table.item(0, 5).text()
 
 
 def test_squares_of_the_folder_s_pictures(side: Side) -> None:

@@ -14,11 +14,11 @@ from app.ui.compare.differences import Levels, absolute_pixels, levels, mean_lev
 from app.ui.widgets.background import Background
 from app.ui.widgets.render import Pixels, to_image
 
-AT_ONCE = 1 << 20  # values of a picture that is not worth a thread
+AT_ONCE = 1 << 20  # values of an image that is not worth a thread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class DifferenceRequest:
     """What is to be shown: `mine` - `other`."""
 
     mine: Picture
@@ -26,11 +26,11 @@ class Wish:
     gain: float
     signed: bool
 
-    def of(self, before: Wish) -> bool:
-        """Whether it is of the same pictures."""
+    def of(self, before: DifferenceRequest) -> bool:
+        """Whether it is of the same images."""
         return self.mine is before.mine and self.other is before.other
 
-    def same(self, before: Wish) -> bool:
+    def same(self, before: DifferenceRequest) -> bool:
         return self.of(before) and (self.gain, self.signed) == (before.gain, before.signed)
 
 
@@ -39,34 +39,34 @@ Both = tuple[Levels, Levels]  # of the channels, and their mean
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Made:
-    wish: Wish
+    request: DifferenceRequest
     both: Both
     image: QImage
 
 
 class DifferenceImages(QObject):
-    """The latest difference of each key. Of several wishes that come while one is made only the last is made."""
+    """The latest difference of each key. Of several requests that come while one is made only the last is made."""
 
     changed = Signal()  # an image came that was not there when it was asked for
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._made: dict[str, _Made] = {}
-        self._wishes: dict[str, Wish] = {}
+        self._requests: dict[str, DifferenceRequest] = {}
         self._jobs: dict[str, Background] = {}
 
-    def image(self, key: str, wish: Wish) -> QImage | None:
-        """The image; of the same pictures the one before stands until it is made. None: there is none yet."""
+    def image(self, key: str, request: DifferenceRequest) -> QImage | None:
+        """The image; of the same images the one before stands until it is made. None: there is none yet."""
         made = self._made.get(key)
-        if made is not None and made.wish.same(wish):
-            self._wishes.pop(key, None)
+        if made is not None and made.request.same(request):
+            self._requests.pop(key, None)
             return made.image
-        if wish.mine.size <= AT_ONCE:
-            self._keep(key, wish, *_work(wish, self._before(key, wish))())
+        if request.mine.size <= AT_ONCE:
+            self._keep(key, request, *_work(request, self._before(key, request))())
             return self._made[key].image
-        self._wishes[key] = wish
+        self._requests[key] = request
         self._begin(key)
-        return made.image if made is not None and made.wish.of(wish) else None
+        return made.image if made is not None and made.request.of(request) else None
 
     @property
     def busy(self) -> bool:
@@ -75,46 +75,46 @@ class DifferenceImages(QObject):
 
     def clear(self) -> None:
         """Forget all; what is being made is dropped when it comes."""
-        self._made, self._wishes, self._jobs = {}, {}, {}
+        self._made, self._requests, self._jobs = {}, {}, {}
 
-    def _before(self, key: str, wish: Wish) -> Both | None:
+    def _before(self, key: str, request: DifferenceRequest) -> Both | None:
         made = self._made.get(key)
-        return made.both if made is not None and made.wish.of(wish) else None
+        return made.both if made is not None and made.request.of(request) else None
 
-    def _keep(self, key: str, wish: Wish, both: Both, pixels: Pixels) -> None:
-        self._made[key] = _Made(wish, both, to_image(pixels))
+    def _keep(self, key: str, request: DifferenceRequest, both: Both, pixels: Pixels) -> None:
+        self._made[key] = _Made(request, both, to_image(pixels))
 
     def _begin(self, key: str) -> None:
         if key in self._jobs:
             return
-        wish = self._wishes[key]
+        request = self._requests[key]
         self._jobs[key] = job = Background(self)
-        job.done.connect(partial(self._came, key, job, wish))
-        job.start(_work(wish, self._before(key, wish)))
+        job.done.connect(partial(self._came, key, job, request))
+        job.start(_work(request, self._before(key, request)))
 
-    def _came(self, key: str, job: Background, wish: Wish, answer: object) -> None:
+    def _came(self, key: str, job: Background, request: DifferenceRequest, answer: object) -> None:
         job.deleteLater()
         if self._jobs.get(key) is not job:
             return
         del self._jobs[key]
         assert isinstance(answer, tuple)
-        self._keep(key, wish, *answer)
-        later = self._wishes.get(key)
-        if later is not None and not later.same(wish):
+        self._keep(key, request, *answer)
+        later = self._requests.get(key)
+        if later is not None and not later.same(request):
             self._begin(key)
         else:
-            self._wishes.pop(key, None)
+            self._requests.pop(key, None)
         self.changed.emit()
 
 
-def _work(wish: Wish, both: Both | None) -> Callable[[], tuple[Both, Pixels]]:
+def _work(request: DifferenceRequest, both: Both | None) -> Callable[[], tuple[Both, Pixels]]:
     def make() -> tuple[Both, Pixels]:
         found = both
         if found is None:
-            channels = levels(wish.mine, wish.other)
+            channels = levels(request.mine, request.other)
             found = (channels, mean_levels(channels))
-        if wish.signed:
-            return found, signed_pixels(found[1], wish.gain)
-        return found, absolute_pixels(found[0], wish.gain)
+        if request.signed:
+            return found, signed_pixels(found[1], request.gain)
+        return found, absolute_pixels(found[0], request.gain)
 
     return make

@@ -1,4 +1,4 @@
-"""Amplified differences of two pictures. The gain only changes a table, so that a slider can be dragged over it."""
+"""Amplified differences of two images. The gain only changes a table, so that a slider can be dragged over it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def mean_levels(found: Levels) -> Levels:
 
 
 def absolute_pixels(found: Levels, gain: float) -> Pixels:
-    """|difference| x gain in the channels' own colours."""
+    """|difference| x gain in the channels' own colors."""
     error = np.abs(np.arange(2 * ZERO) - ZERO) * (gain * 255.0 / SCALE) + 0.5
     table = np.clip(error, 0, 255).astype(np.uint8)
     height, width = found.shape[1:]
@@ -47,7 +47,7 @@ def absolute_pixels(found: Levels, gain: float) -> Pixels:
 
 
 def signed_pixels(found: Levels, gain: float, colours: str = "green / red") -> Pixels:
-    """Difference x gain, H x W levels, from -1 to 1 over a colour map."""
+    """Difference x gain, H x W levels, from -1 to 1 over a color map."""
     places = np.clip((np.arange(2 * ZERO) - ZERO) * (gain / SCALE) * 127.0 + 128.5, 1, 255).astype(np.uint8)
     result: Pixels = palette(colours).take(places).take(found)
     return result

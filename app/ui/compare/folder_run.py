@@ -1,4 +1,4 @@
-"""A comparison over the pictures of a folder: one after another, each measured while nothing else waits for it."""
+"""A comparison over the images of a folder: one after another, each measured while nothing else waits for it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from designer.runtime.provenance import Provenance
 if TYPE_CHECKING:
     from analysis_layers.noise import Noise
 
-SHOWN = 12  # pictures that a page holds with their results; figures are there for all
+SHOWN = 12  # images that a page holds with their results; figures are there for all
 KEPT = 256 << 20  # bytes of results that are kept for a vote
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What the variants made of a picture, as colours by key."""
+    """What the variants made of an image, as colors by key."""
 
     name: str
     pixels: dict[str, Pixels]
@@ -52,7 +52,7 @@ def conditions_of(model: SideModel) -> Conditions:
 
 
 class FolderRun(QObject):
-    """Uses the engines of the model while that rests. `rows` grow; `skipped` says which pictures could not be used and why."""
+    """Uses the engines of the model while that rests. `rows` grow; `skipped` says which images could not be used and why."""
 
     started = Signal()
     row_added = Signal(Row)
@@ -68,9 +68,7 @@ class FolderRun(QObject):
         self.conditions: Conditions | None = None  # of the rows
         self.provenance: dict[str, Provenance] = {}  # of the columns
         self.skipped: list[str] = []
-        self.failures: dict[
-            str, tuple[int, str]
-        ] = {}  # of variants by name: on how many pictures, and why the last time
+        self.failures: dict[str, tuple[int, str]] = {}  # of variants by name: on how many images, and why the last time
         self.problem = ""
         self.done = 0
         self.total = 0
@@ -88,7 +86,7 @@ class FolderRun(QObject):
         model.started.connect(self.cancel)  # the engines are wanted elsewhere
 
     def start(self, folder: Path) -> None:
-        """Compare on every picture of the folder, from the first."""
+        """Compare on every image of the folder, from the first."""
         self.cancel()
         self._model.stop()
         self.rows, self.paths, self.skipped, self.kept, self.problem, self.done = [], [], [], [], "", 0

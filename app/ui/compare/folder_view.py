@@ -1,4 +1,4 @@
-"""The table over a folder of pictures, with mean, deviation and a plot; saved as CSV, JSON or a page."""
+"""The table over a folder of images, with mean, deviation and a plot; saved as CSV, JSON or a page."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ BEST = "★ "
 
 
 class FolderView(QWidget):
-    """A row a picture. `picture_wanted` tells the one that was double-clicked."""
+    """A row an image. `picture_wanted` tells the one that was double-clicked."""
 
     picture_wanted = Signal(Path)
 
     def __init__(self, run: FolderRun, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("side.folder")
-        self.setAccessibleName(tr("Folder of pictures"))
+        self.setAccessibleName(tr("Folder of images"))
         self._run = run
         self._plotting = Background(self)
         self._plotting.done.connect(self._on_plotted)
@@ -60,17 +60,17 @@ class FolderView(QWidget):
     def _build(self) -> None:
         self.folder = QLineEdit(str(samples.PHOTOGRAPHS))
         self.folder.setObjectName("side.folder.path")
-        self.folder.setAccessibleName(tr("Folder of pictures"))
+        self.folder.setAccessibleName(tr("Folder of images"))
         self.folder.returnPressed.connect(self.start)
-        browse = _button("side.folder.browse", tr("Browse…"), tr("Choose a folder of pictures"))
+        browse = _button("side.folder.browse", tr("Browse…"), tr("Choose a folder of images"))
         browse.clicked.connect(self._browse)
-        self.start_button = _button("side.folder.start", tr("Run Over Folder"), tr("Compare on every picture in it"))
+        self.start_button = _button("side.folder.start", tr("Run Over Folder"), tr("Compare on every image in it"))
         self.start_button.clicked.connect(self.start)
         self.cancel_button = _button("side.folder.cancel", tr("Cancel"), tr("Stop; the rows that are there stay"))
         self.cancel_button.clicked.connect(self._run.cancel)
         self.progress = QProgressBar()
         self.progress.setObjectName("side.folder.progress")
-        self.progress.setAccessibleName(tr("Pictures that are done"))
+        self.progress.setAccessibleName(tr("Images that are done"))
         self.progress.setFormat("%v / %m")
         self.progress.setFixedWidth(120)
         self.save_buttons = {}
@@ -88,7 +88,7 @@ class FolderView(QWidget):
         self.note.setAccessibleName(tr("State of the folder's comparison"))
         self.table = QTableWidget(0, 1)
         self.table.setObjectName("side.folder.table")
-        self.table.setAccessibleName(tr("Figures of every picture"))
+        self.table.setAccessibleName(tr("Metrics of every image"))
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.verticalHeader().hide()
@@ -96,10 +96,10 @@ class FolderView(QWidget):
         self.table.setShowGrid(False)
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.table.horizontalHeader().setHighlightSections(False)
-        self.table.setToolTip(tr("Double-click a row to look at its picture"))
+        self.table.setToolTip(tr("Double-click a row to look at its image"))
         self.table.cellDoubleClicked.connect(self._on_double)
         self.table.horizontalHeader().hide()
-        self.plot = ImageView("side.folder.plot", tr("Plot of the figures"), tr("The plot stands here after the run."))
+        self.plot = ImageView("side.folder.plot", tr("Plot of the figures"), tr("Run over a folder to see the plot."))
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
         split.addWidget(self.plot)
@@ -111,13 +111,13 @@ class FolderView(QWidget):
         column.addWidget(split, 1)
         column.addWidget(self.note)
 
-    # --- what a person does ------------------------------------------------------------------------------------
+    # --- actions of the user ------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._run.start(Path(self.folder.text()))
 
     def _browse(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, tr("Folder of pictures"), self.folder.text())
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder of images"), self.folder.text())
         if folder:
             self.folder.setText(folder)
 
@@ -129,7 +129,7 @@ class FolderView(QWidget):
     def save(self, path: Path) -> None:
         """Write the comparison in the format of the suffix, in a thread."""
         columns, rows, origin = list(self._run.columns), list(self._run.rows), dict(self._run.provenance)
-        title = tr("{names} over {count} pictures", names=" / ".join(columns[1:]), count=len(rows))
+        title = tr("{names} over {count} images", names=" / ".join(columns[1:]), count=len(rows))
         write_in_thread(
             self,
             lambda: COMPARISONS.writer(path)(path, title, columns, rows, origin),
@@ -205,20 +205,20 @@ class FolderView(QWidget):
         elif run.skipped or run.failures:
             left_out = [tr("Left out: {what}", what="; ".join(run.skipped))] if run.skipped else []
             failed = [
-                tr("{name} failed on {count} pictures: {why}", name=name, count=count, why=why)
+                tr("{name} failed on {count} images: {why}", name=name, count=count, why=why)
                 for name, (count, why) in run.failures.items()
             ]
             self.note.setText("  ".join([*failed, *left_out]))
         elif run.rows and not run.running:
             spread = max((f.psnr for f in deviations(run.rows)[1:]), default=0.0)
             self.note.setText(
-                tr("{count} pictures; deviation of PSNR up to {spread} dB", count=len(run.rows), spread=f"{spread:.2f}")
+                tr("{count} images; deviation of PSNR up to {spread} dB", count=len(run.rows), spread=f"{spread:.2f}")
             )
         else:
             self.note.setText("")
 
     def _draw(self) -> None:
-        """Make the plot in a thread, in the colours of the theme."""
+        """Make the plot in a thread, in the colors of the theme."""
         run = self._run
         if not run.rows or run.running:
             return

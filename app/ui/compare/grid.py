@@ -1,4 +1,4 @@
-"""Pictures beside each other that are looked at together: one zoom, one place, one pointer."""
+"""Images beside each other that are looked at together: one zoom, one place, one pointer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.ui.widgets.image_view import ImageView, View
 from app.ui.widgets.overlays import Overlay
 from designer.texts import tr
 
-SPACE = 4  # pixels between pictures
+SPACE = 4  # pixels between images
 
 
 class PictureGrid(QWidget):
-    """Panes by key, in as many columns as show the pictures largest."""
+    """Panes by key, in as many columns as show the images largest."""
 
     probed = Signal(object)  # (x, y) or None
     view_changed = Signal(View)
@@ -25,7 +25,7 @@ class PictureGrid(QWidget):
     def __init__(self, name: str, empty: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName(tr("Pictures beside each other"))
+        self.setAccessibleName(tr("Images beside each other"))
         self._empty = empty
         self.panes: dict[str, ImageView] = {}
         self._view = View()
@@ -65,11 +65,11 @@ class PictureGrid(QWidget):
             pane.follow(view)
 
     def forget_place(self) -> None:
-        """Begin with whole pictures again."""
+        """Begin with whole images again."""
         self._view = View()
 
     def first(self) -> ImageView | None:
-        """A pane with a picture."""
+        """A pane with an image."""
         return next((p for p in self.panes.values() if p.image is not None), None)
 
     def _follow(self, view: View) -> None:

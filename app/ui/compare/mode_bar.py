@@ -1,4 +1,4 @@
-"""The bar over the pictures: how they are put together, zoom, and the options of the present mode."""
+"""The bar over the images: how they are put together, zoom, and the options of the present mode."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ RATES = (0.5, 3.0)  # changes a second; not more, so that nobody is put at risk
 
 
 class ModeBar(QWidget):
-    """Controls of a `Pictures`."""
+    """Controls of a `Images`."""
 
     mode_changed = Signal(object)
 
     def __init__(self, model: SideModel, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("side.bar")
-        self.setAccessibleName(tr("How the pictures are shown"))
+        self.setAccessibleName(tr("How the images are shown"))
         self._model, self._pictures = model, pictures
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -43,7 +43,7 @@ class ModeBar(QWidget):
         group = QButtonGroup(self)
         for mode, text, tip in (
             (Mode.GRID, tr("Grid"), tr("All beside each other (G)")),
-            (Mode.SPLIT, tr("Split"), tr("Parts of one picture, with lines to drag (S)")),
+            (Mode.SPLIT, tr("Split"), tr("Parts of one image, with lines to drag (S)")),
             (Mode.TURNS, tr("Flicker"), tr("Two in turns in the same place (F; X for the other one)")),
             (Mode.DIFFERENCE, tr("Difference"), tr("What differs, amplified (D)")),
         ):
@@ -54,9 +54,9 @@ class ModeBar(QWidget):
             self.modes[mode] = button
         row.addSpacing(8)
         for name, text, tip, zoom in (
-            ("fit", tr("Fit"), tr("Whole pictures (Ctrl+0)"), 0.0),
-            ("one", "100 %", tr("One picture pixel per screen pixel (Ctrl+1)"), 1.0),
-            ("two", "200 %", tr("Two screen pixels per picture pixel (Ctrl+2)"), 2.0),
+            ("fit", tr("Fit"), tr("Whole images (Ctrl+0)"), 0.0),
+            ("one", "100 %", tr("One image pixel per screen pixel (Ctrl+1)"), 1.0),
+            ("two", "200 %", tr("Two screen pixels per image pixel (Ctrl+2)"), 2.0),
         ):
             row.addWidget(_button(f"side.zoom.{name}", text, tip, lambda _on=False, z=zoom: self.zoom(z)))
         self.zoom_label = QLabel()
@@ -78,11 +78,11 @@ class ModeBar(QWidget):
         model.started.connect(self.refresh)
         self.set_mode(Mode.GRID)
 
-    # --- what a person does ------------------------------------------------------------------------------------
+    # --- actions of the user ------------------------------------------------------------------------------------
 
     def set_mode(self, mode: Mode) -> None:
         self.modes[mode].setChecked(True)
-        for each, button in self.modes.items():  # Fusion's pressed look is faint in dark colours
+        for each, button in self.modes.items():  # Fusion's pressed look is faint in dark colors
             font = button.font()
             font.setBold(each is mode)
             font.setUnderline(each is mode)
@@ -101,19 +101,19 @@ class ModeBar(QWidget):
                 view.fit()
 
     def show_only(self, key: str) -> None:
-        """One picture alone, as a key on the keyboard asks for it."""
+        """One image alone, as a key on the keyboard asks for it."""
         if self._pictures.mode is not Mode.TURNS:
             self.set_mode(Mode.TURNS)
         self._pictures.show_alone(key)
 
     def swap(self) -> None:
-        """The other picture of the pair."""
+        """The other image of the pair."""
         if self._pictures.mode is not Mode.TURNS:
             self.set_mode(Mode.TURNS)
         self._pictures.swap()
 
     def refresh(self) -> None:
-        """Names of pictures that can be chosen."""
+        """Names of images that can be chosen."""
         keys = [*self._model.keys, INPUT, *([CLEAN] if self._model.knows_clean else [])]
         first, second = self._pictures.pair
         for box, present in ((self.first, first), (self.second, second)):
@@ -127,7 +127,7 @@ class ModeBar(QWidget):
     def _grid_page(self) -> QWidget:
         page, row = _page()
         self.with_input = _check("side.with_input", tr("Input"), tr("Show what went in too"), self._on_with)
-        self.with_clean = _check("side.with_clean", tr("Clean"), tr("Show the clean picture too"), self._on_with)
+        self.with_clean = _check("side.with_clean", tr("Clean"), tr("Show the clean image too"), self._on_with)
         self.with_input.setChecked(True)
         self.with_clean.setChecked(True)
         row.addWidget(self.with_input)
@@ -137,8 +137,8 @@ class ModeBar(QWidget):
 
     def _turns_page(self) -> QWidget:
         page, row = _page()
-        self.first = _combo("side.first", tr("First picture"), self._on_pair)
-        self.second = _combo("side.second", tr("Second picture"), self._on_pair)
+        self.first = _combo("side.first", tr("First image"), self._on_pair)
+        self.second = _combo("side.second", tr("Second image"), self._on_pair)
         self.other = _button("side.swap", tr("Swap"), tr("Show the other one (X)"), self.swap)
         self.automatic = _check("side.automatic", tr("By itself"), tr("Take turns"), self._turning)
         self.rate = NumberSlider("side.rate", tr("Changes a second"), *RATES, 0.1)

@@ -1,4 +1,4 @@
-"""The comparison that a window shows: what was chosen, the pictures, the results and their figures."""
+"""The comparison that a window shows: what was chosen, the images, the results and their figures."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 MOST = len(LETTERS)
 REGIONS = 5  # worst regions that one can step through
-INPUT, CLEAN = "input", "clean"  # keys of pictures beside those of the variants, which are "A", "B", ...
+INPUT, CLEAN = "input", "clean"  # keys of images beside those of the variants, which are "A", "B", ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseChoice:
-    """What the comparison adds to the picture. `strength` counts in levels of 255 for gaussian and uniform."""
+    """What the comparison adds to the image. `strength` counts in levels of 255 for gaussian and uniform."""
 
     kind: str = "gaussian"  # empty: nothing is added
     strength: float = 25.0
@@ -66,9 +66,9 @@ class NoiseChoice:
 
 @dataclass(frozen=True)
 class Measured:
-    """Figures by key of the picture, the worst regions (left, top) by variant, and "" for all variants together."""
+    """Figures by key of the image, the worst regions (left, top) by variant, and "" for all variants together."""
 
-    reference: str = ""  # the key of the picture that the others are measured against
+    reference: str = ""  # the key of the image that the others are measured against
     figures: dict[str, Figures] = field(default_factory=dict)
     regions: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class Measured:
 
 
 def provenance_of(variant: Variant, made: Made, noise: NoiseChoice) -> Provenance:
-    """What a variant made of a picture with this noise."""
+    """What a variant made of an image with this noise."""
     return run_provenance(
         variant.document,
         variant.document_sha256,
@@ -99,7 +99,7 @@ class SideModel(QObject):
     """Choices come in, `compare` makes them true. Everything is told by signals; nothing here paints."""
 
     started = Signal()
-    pictures_changed = Signal()  # `pictures` has others
+    pictures_changed = Signal()  # `images` has others
     measured_changed = Signal()
     status_changed = Signal(int)  # the state of one variant
     finished = Signal()
@@ -109,31 +109,31 @@ class SideModel(QObject):
         self.registry = registry
         self.choices: list[VariantChoice] = []
         self.picture: Path | None = None
-        self.clean_file: Path | None = None  # of a picture that is noisy already
+        self.clean_file: Path | None = None  # of an image that is noisy already
         self.noise = NoiseChoice()
         self.variants: list[Variant | None] = []
         self.status: list[str] = []
         self.errors: list[str] = []
-        self.problem = ""  # of the picture
+        self.problem = ""  # of the image
         self.made: dict[str, Made] = {}
-        self.colours: dict[str, Pixels] = {}  # the pictures as they are shown, by key
+        self.colours: dict[str, Pixels] = {}  # the images as they are shown, by key
         self.clean: Picture | None = None
         self.noisy: Picture | None = None
         self.measured = Measured()
         self.busy = False
         self.runner = SideRunner(self)
-        self.runner.told.connect(self._on_told)
+        self.runner.progress.connect(self._on_told)
         self.runner.made.connect(self._on_made)
         self.runner.failed.connect(self._on_failed)
         self.runner.finished.connect(self._on_finished)
         self._preparing: Background | None = None
-        self._drawing: dict[str, Background] = {}  # who puts the last result of a variant into colours
+        self._drawing: dict[str, Background] = {}  # who puts the last result of a variant into colors
         self._ran = False  # every variant had its turn
 
-    # --- what a person asks for --------------------------------------------------------------------------------
+    # --- what a user asks for --------------------------------------------------------------------------------
 
     def compare(self) -> None:
-        """Run all variants on the picture from the start."""
+        """Run all variants on the image from the start."""
         self.stop()
         self.busy = True
         self.made, self.colours, self.measured, self.problem = {}, {}, Measured(), ""
@@ -146,7 +146,7 @@ class SideModel(QObject):
         known = [v for v in self.variants if v is not None]
         if path is None or not known:
             self.problem = "" if known else tr("There is no network that could run.")
-            self.problem = self.problem or tr("Choose a picture.")
+            self.problem = self.problem or tr("Choose an image.")
             self._end()
             return
         self._refuse_other_channels(known[0])
@@ -202,16 +202,16 @@ class SideModel(QObject):
 
     @property
     def knows_clean(self) -> bool:
-        """Whether there is a clean picture: the noise is added here, or its file was chosen."""
+        """Whether there is a clean image: the noise is added here, or its file was chosen."""
         return bool(self.noise.kind) or self.clean_file is not None
 
     @property
     def reference(self) -> str:
-        """What is measured against: the clean picture where there is one, else the first variant."""
+        """What is measured against: the clean image where there is one, else the first variant."""
         return CLEAN if self.knows_clean else next((k for k in self.keys if k in self.made), "")
 
     def pixels(self, key: str) -> Picture | None:
-        """The picture behind a key, 1 x C x H x W."""
+        """The image behind a key, 1 x C x H x W."""
         if key == INPUT:
             return self.noisy
         if key == CLEAN:
@@ -219,7 +219,7 @@ class SideModel(QObject):
         return self.made[key].picture if key in self.made else None
 
     def title(self, key: str) -> str:
-        """What stands on the picture: `A denoiser`."""
+        """Title over the image: `A denoiser`."""
         if key == INPUT:
             return tr("Input ({noise})", noise=self.noise.text) if self.noise.kind else tr("Input")
         if key == CLEAN:
@@ -228,7 +228,7 @@ class SideModel(QObject):
         return f"{key} {self.choices[index].full_title}" if index < len(self.choices) else key
 
     def waits(self, key: str) -> str:
-        """Why there is no picture of this key, in a sentence."""
+        """Why there is no image of this key, in a sentence."""
         index = LETTERS.index(key) if key in LETTERS else -1
         if 0 <= index < len(self.errors) and self.errors[index]:
             return f"{self.title(key)}: {self.errors[index]}"
@@ -236,7 +236,7 @@ class SideModel(QObject):
             return self.problem
         if self.busy:
             return tr("{title}: waits for its turn", title=self.title(key))
-        return tr("The pictures stand here. Compare runs the variants.")
+        return tr("Press Compare to run the variants.")
 
     def provenance(self) -> dict[str, Provenance]:
         """Where the results come from, by the name of their variant."""
@@ -285,7 +285,7 @@ class SideModel(QObject):
             self.status_changed.emit(index)
 
     def _on_made(self, index: int, made: object) -> None:
-        """Put the result into colours in a thread: of a large picture that takes longer than a frame of the window."""
+        """Put the result into colors in a thread: of a large image that takes longer than a frame of the window."""
         if not self.busy or not isinstance(made, Made):
             return
         key = LETTERS[index]
@@ -316,7 +316,7 @@ class SideModel(QObject):
         self.made[key] = made
         self.colours[key], broken = answer
         if isfinite(made.milliseconds):
-            wrong = tr("{share} % of its values are no numbers", share=digits(100 * broken)) if broken else ""
+            wrong = tr("{share} % of its values are NaN or infinite", share=digits(100 * broken)) if broken else ""
             self.status[index] = "; ".join(text for text in (made.note, wrong) if text)
         self.status_changed.emit(index)
         self.pictures_changed.emit()
@@ -362,7 +362,7 @@ class SideModel(QObject):
 
 
 def prepared(path: Path, channels: int, noise: Noise | None) -> tuple[Picture, Picture]:
-    """The clean and the noisy picture (work for a thread)."""
+    """The clean and the noisy image (work for a thread)."""
     from designer.files.settings import PATTERN
     from designer.runtime.images import read_image
     from designer.runtime.patterns import make_pattern
@@ -385,7 +385,7 @@ def _drawn(
 
 
 def coloured(picture: Picture) -> tuple[Pixels, float]:
-    """A picture as it is shown, and the share of values that are no numbers (work for a thread)."""
+    """An image as it is shown, and the share of values that are NaN or infinite (work for a thread)."""
     return picture_pixels(picture[0]), 1 - float(np.mean(np.isfinite(picture)))
 
 

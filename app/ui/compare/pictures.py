@@ -1,4 +1,4 @@
-"""The pictures of a comparison: beside each other, split, taking turns, or their differences."""
+"""The images of a comparison: beside each other, split, taking turns, or their differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.reports.comparison import CROP, Picture
-from app.ui.compare.difference_images import DifferenceImages, Wish
+from app.ui.compare.difference_images import DifferenceImages, DifferenceRequest
 from app.ui.compare.grid import PictureGrid
 from app.ui.compare.model import CLEAN, INPUT, SideModel
 from app.ui.compare.sectors import SectorView
@@ -24,7 +24,7 @@ REGION_SHARE = 3  # a region that is jumped to has this many times its side arou
 
 
 class Mode(StrEnum):
-    """How the pictures are put together."""
+    """How the images are put together."""
 
     GRID = "grid"
     SPLIT = "split"
@@ -33,16 +33,16 @@ class Mode(StrEnum):
 
 
 class Pictures(QWidget):
-    """Shows the pictures of a model. What is looked at is kept when the mode or the pictures change."""
+    """Shows the images of a model. What is looked at is kept when the mode or the images change."""
 
     probed = Signal(object)  # (x, y) or None
     zoom_changed = Signal(float)
-    turned = Signal(str)  # the key of the picture that is shown alone
+    turned = Signal(str)  # the key of the image that is shown alone
 
     def __init__(self, model: SideModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("side.pictures")
-        self.setAccessibleName(tr("Pictures"))
+        self.setAccessibleName(tr("Images"))
         self._model = model
         self.mode = Mode.GRID
         self.with_input = True
@@ -59,10 +59,10 @@ class Pictures(QWidget):
         self.differences.changed.connect(self.refresh)
         self._drawn: dict[str, tuple[Picture, Pixels, QImage]] = {}  # what was drawn, from which array
         self._view = View()
-        empty = tr("The pictures stand here. Compare runs the variants.")
+        empty = tr("Press Compare to run the variants.")
         self.grid = PictureGrid("side.grid", empty)
-        self.split = SectorView("side.split", tr("Split picture"), empty)
-        self.single = ImageView("side.single", tr("Pictures in turns"), empty)
+        self.split = SectorView("side.split", tr("Split image"), empty)
+        self.single = ImageView("side.single", tr("Images in turns"), empty)
         self._stack = QStackedWidget()
         for widget in (self.grid, self.split, self.single):
             self._stack.addWidget(widget)
@@ -81,7 +81,7 @@ class Pictures(QWidget):
     # --- what is shown -----------------------------------------------------------------------------------------
 
     def keys(self) -> list[str]:
-        """The pictures of the present mode that could be shown, in order."""
+        """The images of the present mode that could be shown, in order."""
         model = self._model
         if self.mode is Mode.GRID:
             around = [INPUT] * self.with_input + [CLEAN] * (self.with_clean and model.knows_clean)
@@ -93,7 +93,7 @@ class Pictures(QWidget):
         return model.keys
 
     def difference_to(self) -> str:
-        """The key of the picture that is taken away in differences."""
+        """The key of the image that is taken away in differences."""
         return self.against if self.against and self._model.pixels(self.against) is not None else self._model.reference
 
     def set_mode(self, mode: Mode) -> None:
@@ -120,7 +120,7 @@ class Pictures(QWidget):
         self._mark()
 
     def show_alone(self, key: str) -> None:
-        """One picture in the whole room."""
+        """One image in the whole room."""
         self.alone = key
         self.turned.emit(key)
         if self.mode is Mode.TURNS:
@@ -145,7 +145,7 @@ class Pictures(QWidget):
         return self._turns.isActive()
 
     def shown_view(self) -> ImageView | None:
-        """The picture that zoom and fit are asked of."""
+        """The image that zoom and fit are asked of."""
         if self.mode is Mode.SPLIT:
             return self.split
         return self.single if self.mode is Mode.TURNS else self.grid.first()
@@ -167,7 +167,7 @@ class Pictures(QWidget):
         self.single.follow(self._view)
 
     def _mark(self) -> None:
-        """Titles, the marked region and the pointer, on every picture."""
+        """Titles, the marked region and the pointer, on every image."""
         clean = self._model.noisy
         size = (clean.shape[3], clean.shape[2]) if clean is not None else (0, 0)
         whole = (0, 0, *size)
@@ -207,10 +207,10 @@ class Pictures(QWidget):
         mine, other = self._model.pixels(key), self._model.pixels(self.difference_to())
         assert mine is not None
         assert other is not None
-        return self.differences.image(key, Wish(mine, other, self.gain, self.signed))
+        return self.differences.image(key, DifferenceRequest(mine, other, self.gain, self.signed))
 
     def _draw(self, key: str) -> tuple[Picture, Pixels, QImage]:
-        """The picture in colours; those that did not change are not made again."""
+        """The image in colors; those that did not change are not made again."""
         picture = self._model.pixels(key)
         assert picture is not None
         found = self._drawn.get(key)
@@ -241,7 +241,7 @@ class Pictures(QWidget):
 
 
 def values_at(model: SideModel, key: str, place: tuple[int, int] | None) -> Sequence[float]:
-    """The values of a picture's pixel; none where it has no such pixel."""
+    """The values of an image's pixel; none where it has no such pixel."""
     picture = model.pixels(key)
     if place is None or picture is None or place[1] >= picture.shape[2] or place[0] >= picture.shape[3]:
         return ()

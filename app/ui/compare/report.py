@@ -1,4 +1,4 @@
-"""The comparison that is shown as a page: networks, settings, figures, pictures, the worst region, the folder's table."""
+"""The comparison that is shown as a page: networks, settings, figures, images, the worst region, the folder's table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from designer.runtime.provenance import Provenance
 
 @dataclass(frozen=True)
 class Comparison:
-    """A copy of what a `SideModel` holds, for a thread. Pictures, titles and figures go by the same keys."""
+    """A copy of what a `SideModel` holds, for a thread. Images, titles and figures go by the same keys."""
 
     networks: dict[str, Provenance]
     picture: str
@@ -97,7 +97,7 @@ def write_comparison(path: Path, seen: Comparison) -> None:
 
 
 def _add_pictures(page: Page, seen: Comparison) -> None:
-    """All pictures, the worst region of each, and the differences from the reference."""
+    """All images, the worst region of each, and the differences from the reference."""
     page.heading("Pictures")
     for key, picture in seen.pictures.items():
         page.picture_inside(encoded(picture), seen.titles[key])

@@ -1,4 +1,4 @@
-"""Runs variants one after another, each in an engine process of its own: none slows down or takes along another."""
+"""Runs variants one after another, each in its own engine process, so that none slows down or crashes another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from designer.texts import tr
 
 @dataclass(frozen=True)
 class Made:
-    """What a variant made of the picture; `note` says where weights come from that are of no file.
+    """What a variant made of the image; `note` says where weights come from that are of no file.
 
     `milliseconds` is nan for the first run after opening: it also builds the network, and is followed by one that does not.
     """
@@ -76,7 +76,7 @@ class _Lane(QObject):
         self._calls = [self._opening]
 
     def _lend(self, variant: Variant, picture: Picture, work: _Work) -> None:
-        """Lend the picture to the engine; a thread does it, for a large one takes longer than a frame of the window."""
+        """Lend the image to the engine; a thread does it, for a large one takes longer than a frame of the window."""
         opening = self.client.opened
         job = self._lending = Background(self)
 
@@ -133,7 +133,7 @@ class _Work(NamedTuple):
 
 @dataclass(eq=False)
 class _Pass:
-    """All variants on a picture, one after the other."""
+    """All variants on an image, one after the other."""
 
     variants: Sequence[Variant | None]
     picture: Picture
@@ -143,7 +143,7 @@ class _Pass:
 class SideRunner(QObject):
     """`run` replaces what runs. Results come by `made` or `failed`, then `finished`; after `cancel` none comes."""
 
-    told = Signal(int, str)  # which variant, what it does
+    progress = Signal(int, str)  # which variant, what it does
     made = Signal(int, object)  # which variant, Made
     failed = Signal(int, str)  # which variant, why, in a sentence
     finished = Signal()
@@ -158,7 +158,7 @@ class SideRunner(QObject):
         return self._pass is not None
 
     def run(self, variants: Sequence[Variant | None], picture: Picture) -> None:
-        """Run what is not None on the picture, in order."""
+        """Run what is not None on the image, in order."""
         self.cancel()
         self._pass = _Pass(variants, picture)
         self._next(self._pass)
@@ -193,7 +193,7 @@ class SideRunner(QObject):
         self._start(present, tr("Running …"))
 
     def _start(self, present: _Pass, text: str) -> None:
-        self.told.emit(present.index, text)
+        self.progress.emit(present.index, text)
         variant = present.variants[present.index]
         if variant is not None and present is self._pass:
             work = _Work(partial(self._done, present), partial(self._fail, present), partial(self._advance, present))
@@ -227,4 +227,4 @@ class SideRunner(QObject):
 
     def _advance(self, present: _Pass, event: ProgressEvent) -> None:
         if event.text:
-            self.told.emit(present.index, tr("Running {what} …", what=event.text))
+            self.progress.emit(present.index, tr("Running {what} …", what=event.text))

@@ -1,4 +1,4 @@
-"""Two to four pictures in one, divided by lines that can be dragged: left and right, or quarters."""
+"""Two to four images in one, divided by lines that can be dragged: left and right, or quarters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Area = tuple[int, int, int, int]  # left, top, right, bottom
 
 
 class SectorView(ImageView):
-    """Two pictures stand left and right of a line; of three the last has the lower half, of four each a quarter."""
+    """Two images are left and right of a line; of three the last has the lower half, of four each a quarter."""
 
     sectors_changed = Signal()
 
@@ -36,12 +36,12 @@ class SectorView(ImageView):
         return self._across.amount, self._down.amount
 
     def show_pictures(self, pictures: Sequence[Pixels], titles: Sequence[str]) -> None:
-        """Pictures of one size, H x W colours each."""
+        """Images of one size, H x W colors each."""
         self._pictures, self._titles = list(pictures), list(titles)
         self._compose()
 
     def areas(self) -> list[Area]:
-        """The part of the picture that each of the pictures fills."""
+        """The part of the image that each of the images fills."""
         if not self._pictures:
             return []
         height, width = self._pictures[0].shape
@@ -97,7 +97,7 @@ class SectorView(ImageView):
         return across, self._down in lines and self._down.is_at(place, target)
 
     def _reach(self, target: QRectF) -> QRectF:
-        """The part of the picture that the upright line divides."""
+        """The part of the image that the upright line divides."""
         if len(self._pictures) == 3:
             return QRectF(target.topLeft(), QPointF(target.right(), target.top() + target.height() * self._down.amount))
         return target

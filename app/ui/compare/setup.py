@@ -1,4 +1,4 @@
-"""What is compared with what: two to four variants, one picture, one noise."""
+"""What is compared with what: two to four variants, one image, one noise."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Setup(QScrollArea):
         self.run = QPushButton(theme.icon("play"), tr("Compare"))
         self.run.setObjectName("side.run")
         self.run.setAccessibleName(tr("Compare"))
-        self.run.setToolTip(tr("Run all variants on the picture (F5)"))
+        self.run.setToolTip(tr("Run all variants on the image (F5)"))
         self.run.clicked.connect(self.compare_wanted)
         inside = QWidget()
         main = QVBoxLayout(inside)
@@ -113,7 +113,7 @@ class Setup(QScrollArea):
         """What can be compared without asking for a file: open documents, then samples, then files in use."""
         found: list[Document | Path] = list(self._documents())
         found += [path for path in samples.documents() if path.is_file()]
-        for choice in self._model.choices:  # a file, or a tab that was closed meanwhile
+        for choice in self._model.choices:  # a file, or a tab that was closed in the meantime
             if choice.source not in found:
                 found.append(choice.source)
         return found
@@ -148,7 +148,7 @@ class Setup(QScrollArea):
             self._changed()
         self.show_choices()
 
-    # --- the picture -------------------------------------------------------------------------------------------
+    # --- the image -------------------------------------------------------------------------------------------
 
     def _make_picture(self) -> QFormLayout:
         form = QFormLayout()
@@ -156,17 +156,17 @@ class Setup(QScrollArea):
         form.setVerticalSpacing(4)
         self.picture = QComboBox()
         self.picture.setObjectName("side.picture")
-        self.picture.setAccessibleName(tr("Picture"))
-        self.picture.setToolTip(tr("The picture that every variant gets"))
+        self.picture.setAccessibleName(tr("Image"))
+        self.picture.setToolTip(tr("The image that every variant gets"))
         self.picture.setMinimumContentsLength(8)
         self.picture.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.picture.activated.connect(self._on_picture)
         self.kind = QComboBox()
         self.kind.setObjectName("side.noise")
         self.kind.setAccessibleName(tr("Noise"))
-        self.kind.setToolTip(tr("Added to the picture here, the same for every variant; Noise layers are passed by"))
+        self.kind.setToolTip(tr("Added to the image here, the same for every variant; Noise layers are passed by"))
         for kind in KINDS:
-            self.kind.addItem(kind.replace("_", " ") if kind else tr("none: the picture is noisy already"), kind)
+            self.kind.addItem(kind.replace("_", " ") if kind else tr("none: the image is noisy already"), kind)
         self.kind.activated.connect(self._on_noise)
         self.strength = NumberSlider("side.strength", tr("Strength of the noise"), 0.0, 100.0, 1.0)
         self.strength.released.connect(self._on_noise)
@@ -180,7 +180,7 @@ class Setup(QScrollArea):
         self.seed.editingFinished.connect(self._on_noise)
         self.clean = QComboBox()
         self.clean.setObjectName("side.clean")
-        self.clean.setAccessibleName(tr("Clean picture"))
+        self.clean.setAccessibleName(tr("Clean image"))
         self.clean.setMinimumContentsLength(8)
         self.clean.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.clean.activated.connect(self._on_clean)
@@ -188,7 +188,7 @@ class Setup(QScrollArea):
         strength.addWidget(self.strength, 1)
         strength.addSpacing(4)
         strength.addWidget(self.unit)
-        form.addRow(tr("Picture"), self.picture)
+        form.addRow(tr("Image"), self.picture)
         form.addRow(tr("Noise"), self.kind)
         form.addRow(tr("Strength"), strength)
         form.addRow(tr("Seed"), self.seed)
@@ -196,7 +196,7 @@ class Setup(QScrollArea):
         return form
 
     def show_picture(self) -> None:
-        """The model's picture and noise in the fields."""
+        """The model's image and noise in the fields."""
         box, present = self.picture, self._model.picture
         box.clear()
         paths = [samples.HELD_OUT, *photographs()]
@@ -223,16 +223,16 @@ class Setup(QScrollArea):
     def _on_picture(self, index: int) -> None:
         chosen = self.picture.itemData(index)
         if chosen is None:
-            name, _ = QFileDialog.getOpenFileName(self, tr("Picture to Compare On"), "", open_filter(IMAGES))
+            name, _ = QFileDialog.getOpenFileName(self, tr("Image to Compare On"), "", open_filter(IMAGES))
             chosen = Path(name) if name else self._model.picture
         if chosen is not None:
             self.set_picture(Path(chosen))
 
     def _show_clean(self) -> None:
-        """Where noise is added the picture itself is the clean one."""
+        """Where noise is added the image itself is the clean one."""
         box, file, added = self.clean, self._model.clean_file, bool(self._model.noise.kind)
         box.clear()
-        box.addItem(tr("the picture itself") if added else tr("unknown: the first variant is the measure"))
+        box.addItem(tr("the image itself") if added else tr("unknown: the first variant is the measure"))
         if not added:
             if file is not None:
                 box.addItem(file.name)
@@ -240,17 +240,17 @@ class Setup(QScrollArea):
             box.addItem(tr("Choose a file…"))
         box.setCurrentIndex(int(file is not None and not added))
         box.setEnabled(not added)
-        box.setToolTip(tr("What the results are measured against, where the picture is noisy already"))
+        box.setToolTip(tr("What the results are measured against, where the image is noisy already"))
 
     def _on_clean(self, index: int) -> None:
         if index == self.clean.count() - 1:
-            name, _ = QFileDialog.getOpenFileName(self, tr("Clean Picture"), "", open_filter(IMAGES))
+            name, _ = QFileDialog.getOpenFileName(self, tr("Clean Image"), "", open_filter(IMAGES))
             self.set_clean(Path(name) if name else self._model.clean_file)
         else:
             self.set_clean(self._model.clean_file if index else None)
 
     def set_clean(self, path: Path | None) -> None:
-        """Another clean version of a picture that is noisy already; None: there is none."""
+        """Another clean version of an image that is noisy already; None: there is none."""
         different = path != self._model.clean_file
         self._model.clean_file = path
         self._show_clean()
@@ -258,7 +258,7 @@ class Setup(QScrollArea):
             self._changed()
 
     def set_picture(self, path: Path) -> None:
-        """Another picture, from here or from the table of a folder."""
+        """Another image, from here or from the table of a folder."""
         different = path != self._model.picture
         self._model.picture = path
         if different:
@@ -293,7 +293,7 @@ class Setup(QScrollArea):
         if index >= len(self.rows) or index >= len(model.status):
             return
         if model.errors[index]:
-            self.rows[index].tell(model.errors[index], "error")
+            self.rows[index].show_message(model.errors[index], "error")
         else:
             role = "warning" if LETTERS[index] in model.made and model.status[index] else "info"
-            self.rows[index].tell(model.status[index], role)  # type: ignore[arg-type]
+            self.rows[index].show_message(model.status[index], role)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ FILE = "file"
 
 
 class VariantRow(QFrame):
-    """One variant, told apart by its letter."""
+    """One variant, identified by its letter."""
 
     changed = Signal(VariantChoice)
     file_wanted = Signal()
@@ -91,10 +91,10 @@ class VariantRow(QFrame):
 
     @property
     def state(self) -> str:
-        """What stands under the choices."""
+        """The message under the choices."""
         return self._message.text()
 
-    def tell(self, text: str, role: theme.RoleName) -> None:
+    def show_message(self, text: str, role: theme.RoleName) -> None:
         self._message.tell(text, role)
 
     def show_choice(self, choice: VariantChoice, sources: Sequence[Document | Path], *, removable: bool) -> None:

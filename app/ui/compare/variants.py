@@ -27,7 +27,7 @@ RANDOM = "random"  # as `weights` of a choice: seeded random numbers
 
 @dataclass(frozen=True, slots=True)
 class VariantChoice:
-    """What a person chose for one variant. Empty texts: as the document's settings say."""
+    """The choices for one variant. Empty texts: as the document's settings say."""
 
     source: Document | Path
     weights: str = ""  # a folder or file, or RANDOM

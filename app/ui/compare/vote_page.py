@@ -1,4 +1,4 @@
-"""The vote itself: two pictures without names, three answers. It fills the window, so that nothing gives them away."""
+"""The vote itself: two images without names, three answers. It fills the window, so that nothing gives them away."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from designer.texts import tr
 
 
 class VotePage(QWidget):
-    """Asks one trial after another. `ended` comes after the last one or when the person stops; `votes` are the answers."""
+    """Asks one trial after another. `ended` comes after the last one or when the user stops; `votes` are the answers."""
 
     ended = Signal()
 
@@ -79,7 +79,7 @@ class VotePage(QWidget):
         leave.activated.connect(self.ended)
 
     def begin(self, trials: Sequence[Trial], pictures: Sequence[Mapping[str, Pixels]]) -> None:
-        """Ask `trials`; `pictures` hold the colours of each picture by the variants' keys."""
+        """Ask `trials`; `images` hold the colors of each image by the variants' keys."""
         self.votes = []
         self._trials, self._pictures = trials, pictures
         self.progress.setRange(0, len(trials))
@@ -110,7 +110,7 @@ class VotePage(QWidget):
         trial = self.trial
         assert trial is not None
         self.progress.setValue(len(self.votes))
-        self.grid.show_keys(("1", "2"), {"1": tr("Left picture"), "2": tr("Right picture")})
+        self.grid.show_keys(("1", "2"), {"1": tr("Left image"), "2": tr("Right image")})
         for pane in self.grid.panes.values():
             pane.add_key(Qt.Key.Key_Equal, self._equal)  # elsewhere it zooms
         for name, key in (("1", trial.left), ("2", trial.right)):

@@ -37,7 +37,7 @@ SEEDS = 2**31
 
 
 class VoteView(QWidget):
-    """The tab of the vote. `begun` carries the trials and the pictures that they are about."""
+    """The tab of the vote. `begun` carries the trials and the images that they are about."""
 
     begun = Signal(object, object)
 
@@ -61,11 +61,11 @@ class VoteView(QWidget):
     def _make_form(self) -> QWidget:
         self.pictures = QComboBox()
         self.pictures.setObjectName("side.voting.pictures")
-        self.pictures.setAccessibleName(tr("Pictures to vote on"))
+        self.pictures.setAccessibleName(tr("Images to vote on"))
         self.part = QComboBox()
         self.part.setObjectName("side.voting.part")
-        self.part.setAccessibleName(tr("Part of the pictures"))
-        self.part.addItem(tr("whole pictures"), 0)
+        self.part.setAccessibleName(tr("Part of the images"))
+        self.part.addItem(tr("whole images"), 0)
         self.part.addItem(tr("random squares of {side} pixels", side=SQUARE), SQUARE)
         self.count = QSpinBox()
         self.count.setObjectName("side.voting.count")
@@ -81,7 +81,7 @@ class VoteView(QWidget):
         self.note.setObjectName("side.voting.note")
         self.note.setWordWrap(True)
         form = QFormLayout()
-        form.addRow(tr("Pictures"), self.pictures)
+        form.addRow(tr("Images"), self.pictures)
         form.addRow(tr("Shown"), self.part)
         form.addRow(tr("Votes"), self.count)
         form.addRow(self.start_button)
@@ -142,16 +142,16 @@ class VoteView(QWidget):
         chosen = self.pictures.currentData()
         kept = len(self._run.kept)
         self.pictures.clear()
-        self.pictures.addItem(tr("the picture that is shown"), "one")
-        text = tr("the {count} pictures of the folder", count=kept) if kept else tr("a folder (run over one first)")
+        self.pictures.addItem(tr("the image that is shown"), "one")
+        text = tr("the {count} images of the folder", count=kept) if kept else tr("a folder (run over one first)")
         self.pictures.addItem(text, "folder")
         item = self.pictures.model().item(1)  # type: ignore[attr-defined]
         item.setEnabled(bool(kept))
         self.pictures.setCurrentIndex(1 if chosen == "folder" and kept else 0)
         why = self._missing()
         self.start_button.setEnabled(not why)
-        self.start_button.setToolTip(why or tr("Names and figures are hidden until the end"))
-        self.note.setText(why or tr("Names and figures are hidden until the end. Keys: 1, 2, = and Esc."))
+        self.start_button.setToolTip(why or tr("Names and metrics are hidden until the end"))
+        self.note.setText(why or tr("Names and metrics are hidden until the end. Keys: 1, 2, = and Esc."))
         for button in self.save_buttons.values():
             button.setEnabled(bool(self.votes))
 
@@ -194,7 +194,7 @@ class VoteView(QWidget):
         self.table.setRowCount(len(found))
         for row, pair in enumerate(found):
             first, second = self._names[pair.a], self._names[pair.b]
-            reading = tr("not told apart at 5 %")
+            reading = tr("not significant at 5 %")
             if pair.p < 0.05:
                 better = first if pair.wins_a > pair.wins_b else second
                 reading = tr("{name} is preferred (p < 0.05)", name=better)

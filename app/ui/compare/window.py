@@ -1,4 +1,4 @@
-"""Side by Side: a window of its own, because pictures need room, and its keys are then free of the canvas's."""
+"""Side by Side: a window of its own, because images need room, and its keys are then free of the canvas's."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from PySide6.QtWidgets import (
 import samples
 from app.reports.comparison import LETTERS
 from app.reports.page import PAGES
-from app.ui.compare.figures import FiguresView
 from app.ui.compare.folder_run import FolderRun, conditions_of
 from app.ui.compare.folder_view import FolderView
+from app.ui.compare.metrics_view import MetricsView
 from app.ui.compare.mode_bar import ModeBar
 from app.ui.compare.model import CLEAN, INPUT, MOST, SideModel
 from app.ui.compare.pictures import Mode, Pictures
@@ -51,7 +51,7 @@ FOLDER_SHARE = 0.46  # of the height, for the table and plot of a folder
 
 
 class SideWindow(QWidget):
-    """Holds the parts together. `documents` tells the networks that are open."""
+    """Holds the parts together. `documents` returns the open networks."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class SideWindow(QWidget):
         self.pictures = Pictures(self.model)
         self.bar = ModeBar(self.model, self.pictures)
         self.setup = Setup(self.model, self._documents)
-        self.figures = FiguresView(self.model)
+        self.figures = MetricsView(self.model)
         self.folder_run = FolderRun(self.model, self)
         self.folder = FolderView(self.folder_run)
         self.voting = VoteView(self.model, self.folder_run)
@@ -99,7 +99,7 @@ class SideWindow(QWidget):
         self.report_button = QPushButton(tr("Report…"))
         self.report_button.setObjectName("side.report")
         self.report_button.setAccessibleName(tr("Report"))
-        self.report_button.setToolTip(tr("Write what is shown as a page with its pictures inside (Ctrl+R)"))
+        self.report_button.setToolTip(tr("Write what is shown as a page with its images inside (Ctrl+R)"))
         self.report_button.clicked.connect(self._ask_report)
         foot = QHBoxLayout()
         foot.addWidget(self.status, 1)
@@ -111,9 +111,9 @@ class SideWindow(QWidget):
     def _lay_out(self, foot: QHBoxLayout) -> None:
         self.tabs = QTabWidget()
         self.tabs.setObjectName("side.tabs")
-        self.tabs.setAccessibleName(tr("Figures, folder and vote"))
+        self.tabs.setAccessibleName(tr("Metrics, folder and vote"))
         self.tabs.setDocumentMode(True)
-        self.tabs.addTab(self.figures, tr("Figures"))
+        self.tabs.addTab(self.figures, tr("Metrics"))
         self.tabs.addTab(self.folder, tr("Folder"))
         self.tabs.addTab(self.voting, tr("Blind Vote"))
         self.tabs.currentChanged.connect(self._give_room)
@@ -150,7 +150,7 @@ class SideWindow(QWidget):
         outer.addWidget(self.stack)
 
     def _give_room(self, index: int) -> None:
-        """A table of pictures and a plot need more height than a few figures."""
+        """A table of images and a plot need more height than a few figures."""
         total = sum(self._upright.sizes())
         low = round(total * FOLDER_SHARE) if self.tabs.widget(index) is not self.figures else FIGURES_HEIGHT
         self._upright.setSizes([total - low, low])
@@ -197,10 +197,10 @@ class SideWindow(QWidget):
             shortcut.activated.connect(action)
             self.shortcuts[key] = shortcut
 
-    # --- what a person does ------------------------------------------------------------------------------------
+    # --- actions of the user ------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Compare something at once: the open network with a sample, on the picture of the analysis."""
+        """Compare something at once: the open network with a sample, on the image of the analysis."""
         if not self.model.choices:
             self._choose_first()
         self.setup.show_choices()
@@ -279,7 +279,7 @@ class SideWindow(QWidget):
         if index < len(self.model.choices):
             self.bar.show_only(LETTERS[index])
 
-    # --- what is told ------------------------------------------------------------------------------------------
+    # --- messages ------------------------------------------------------------------------------------------
 
     def _show_status(self) -> None:
         model = self.model
@@ -291,14 +291,14 @@ class SideWindow(QWidget):
             self.progress.setRange(0, len(model.choices))
             self.progress.setValue(done)
             doing = [f"{LETTERS[i]}: {text}" for i, text in enumerate(model.status) if text]
-            self.status.setText(doing[-1] if doing else tr("Preparing the picture …"))
+            self.status.setText(doing[-1] if doing else tr("Preparing the image …"))
             return
         failed = sum(1 for e in model.errors if e)
         if model.problem:
             self.status.setText(model.problem)
         elif failed:
             self.status.setText(
-                tr("{count} of {all} variants failed; the reason stands at each", count=failed, all=len(model.choices))
+                tr("{count} of {all} variants failed; see the reason at each", count=failed, all=len(model.choices))
             )
         else:
             self.status.setText(self._what())

@@ -1,4 +1,4 @@
-"""Several pictures as one animated file."""
+"""Several images as one animated file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> N
         raise DiagnosticError(
             Diagnostic(
                 "cannot-write-picture",
-                tr("there is no picture to be written"),
+                tr("there is no image to be written"),
                 file=str(path),
                 remedy=tr("run the analysis first"),
             )
@@ -45,7 +45,7 @@ def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> N
             Diagnostic(
                 "cannot-write-picture",
                 tr(
-                    "{count} pictures of {width} x {height} are too many for one file",
+                    "{count} images of {width} x {height} are too many for one file",
                     count=len(frames),
                     width=width,
                     height=height,
@@ -75,7 +75,7 @@ ANIMATIONS: FormatTable[None, Callable[[Sequence[Image], int], bytes]] = FormatT
 
 
 def _rgb(frame: QImage, width: int, height: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """H x W x 3; a smaller frame stands in the upper left corner."""
+    """H x W x 3; smaller frames are in the upper left corner."""
     image = frame.convertToFormat(QImage.Format.Format_RGB888)
     rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
     result = np.zeros((height, width, 3), np.uint8)

@@ -83,7 +83,7 @@ class ChannelGrid(QAbstractScrollArea):
         self.viewport().update()
 
     def set_order(self, order: Sequence[int]) -> None:
-        """Which channel stands where: all of them, each once."""
+        """A permutation of all channels."""
         self._order = order
         self._place = {channel: place for place, channel in enumerate(order)}
         self.viewport().update()
@@ -150,11 +150,11 @@ class ChannelGrid(QAbstractScrollArea):
 
     @property
     def order(self) -> Sequence[int]:
-        """The channels as they stand."""
+        """The channels in their order."""
         return self._order
 
     def neighbour(self, channel: int, step: int) -> int:
-        """The channel that stands before or behind, round the whole grid."""
+        """The previous or next channel, wrapping around."""
         return self._order[(self._place[channel] + step) % self.channels]
 
     def seen(self) -> QImage:
@@ -200,7 +200,7 @@ class ChannelGrid(QAbstractScrollArea):
         return max(0, int((y - MARGIN) // self._pitch()[1])) if self._data is not None else 0
 
     def tile_rect(self, channel: int) -> QRectF:
-        """The picture of a channel in viewport coordinates, without its caption."""
+        """The image of a channel in viewport coordinates, without its caption."""
         width, height = self._tile_size()
         across, down = self._pitch()
         row, column = divmod(self._place[channel], self._columns())
@@ -208,7 +208,7 @@ class ChannelGrid(QAbstractScrollArea):
         return QRectF(MARGIN + column * across, top, width, height)
 
     def channel_at(self, place: QPointF) -> int | None:
-        """The channel whose picture or caption is there."""
+        """The channel whose image or caption is there."""
         if self._data is None:
             return None
         across, down = self._pitch()
@@ -243,7 +243,7 @@ class ChannelGrid(QAbstractScrollArea):
             bar.setSingleStep(max(16, int(pitch / 4)))
         self.viewport().update()
 
-    # --- pictures ----------------------------------------------------------------------------------------------
+    # --- images ----------------------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())

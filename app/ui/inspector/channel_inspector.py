@@ -1,4 +1,4 @@
-"""Channel Inspector: any tensor of a layer, channel by channel, in colours for its values, while sliders move."""
+"""Channel Inspector: any tensor of a layer, channel by channel, in colors for its values, while sliders move."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.ui.engine.provenance import provenance_of
 from app.ui.engine.result import Phase
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_statistics import TensorStatistics
-from app.ui.inspector.colour_bar import InspectorBar
+from app.ui.inspector.color_bar import ColorBar
 from app.ui.inspector.enlarged import EnlargedPage
 from app.ui.inspector.export import Exporter
 from app.ui.inspector.histogram_strip import HistogramStrip
@@ -81,7 +81,7 @@ class ChannelInspectorPanel(QWidget):
         self.subjects.item_chosen.connect(self._choose_item)
         self.subjects.order_chosen.connect(self._sort)
         self.subjects.follow.toggled.connect(lambda: self._follow(self._context.selection))
-        self.bar = InspectorBar()
+        self.bar = ColorBar()
         self.bar.look_changed.connect(self._set_look)
         self.ranges = Ranges(self.bar, lambda: self.subject.title, self._values, self)
         self.statistics = TensorStatistics(self)
@@ -111,7 +111,7 @@ class ChannelInspectorPanel(QWidget):
         self._histogram = HistogramStrip()
         self.legend = Legend()
         self.exporter = Exporter(self.shown, lambda: self._look, self.subjects.export, self._origin, self)
-        self.exporter.message.connect(self.probe.tell)
+        self.exporter.message.connect(self.probe.show_message)
         self.subjects.export_requested.connect(self.exporter.export)
         self._lay_out()
 
@@ -121,7 +121,7 @@ class ChannelInspectorPanel(QWidget):
         middle.setChildrenCollapsible(False)
         middle.addWidget(self._stack)
         middle.addWidget(self.probe.pane)
-        middle.setSizes([700, 300])  # shares, until the person moves the line between them
+        middle.setSizes([700, 300])  # shares, until the user moves the line between them
         line = QHBoxLayout()
         line.addWidget(self._histogram)
         line.addLayout(self.probe.lines(theme.mono_font()), 1)
@@ -317,7 +317,7 @@ class ChannelInspectorPanel(QWidget):
         filters = self.page is not None and self.page.filters is not None
         return tr("filter {number}", number=channel) if filters else str(channel)
 
-    # --- colours -----------------------------------------------------------------------------------------------
+    # --- colors -----------------------------------------------------------------------------------------------
 
     def _set_look(self, look: Look) -> None:
         self._look = look
@@ -373,7 +373,7 @@ class ChannelInspectorPanel(QWidget):
         page = self.page
         if page is None or page.form is Form.VALUES:
             self._histogram.show_statistics(None)
-            self.probe.say(self._summary())
+            self.probe.show_summary(self._summary())
             return
         if self.shown.channel is None:
             self.grid.viewport().update()
@@ -384,10 +384,10 @@ class ChannelInspectorPanel(QWidget):
             self.statistics.complete or place is not None or self.shown.channel is not None
         ):
             self._histogram.show_statistics(self.statistics.of(channel))
-        self.probe.say(self._summary())
+        self.probe.show_summary(self._summary())
 
     def _summary(self) -> str:
-        """What is told while the cursor is nowhere."""
+        """Shown while the cursor is on no pixel."""
         if self.page is None or self._tensor is None:
             return ""
         if self.shown.channel is not None:

@@ -1,4 +1,4 @@
-"""One channel alone, with the way back to the others."""
+"""One channel, enlarged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.ui.inspector.colour_bar import tool_button
+from app.ui.inspector.color_bar import tool_button
 from app.ui.inspector.look import Fit, Look, pixels
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import ImageView
@@ -17,7 +17,7 @@ from designer.texts import tr
 
 
 class EnlargedPage(QWidget):
-    """Buttons above, the channel below. `walked` tells -1 or 1."""
+    """`walked` carries -1 or 1."""
 
     left = Signal()  # back to the grid
     walked = Signal(int)

@@ -30,13 +30,13 @@ from designer.texts import tr
 
 RECORDED = 1 << 28  # bytes of recorded runs; the oldest go first
 LARGEST = 1 << 26  # values of all channels that are animated at their full size
-WIDEST = 1600  # pixels of a recorded picture
+WIDEST = 1600  # pixels of a recorded image
 FRAME = 125  # ms of a frame
 SMALLEST = 128  # pixels of the longer side of a channel in an animation
 
 
 class Exporter(QObject):
-    """Writes what the inspector shows. While `button` records, every run leaves a picture until they are saved."""
+    """Writes what the inspector shows. While `button` records, every run leaves an image until they are saved."""
 
     message = Signal(str)  # how it went
 
@@ -66,7 +66,7 @@ class Exporter(QObject):
             return
         if way == "copy":
             QGuiApplication.clipboard().setImage(self._shown.picture().copy())
-            self.message.emit(tr("The picture is on the clipboard."))
+            self.message.emit(tr("The image is on the clipboard."))
         elif way == "record":
             self._frames.clear()
             self.record()
@@ -101,7 +101,7 @@ class Exporter(QObject):
             )
 
     def _start(self, work: Callable[[], object], done: str) -> None:
-        """Do it in a thread, and tell when it is done."""
+        """Do it in a thread, then emit `message`."""
         if self.background.running:
             self.message.emit(tr("Another file is being written: try again when it is there."))
             return
@@ -132,7 +132,7 @@ class Exporter(QObject):
         return make
 
     def record(self) -> None:
-        """Keep a picture of the present run, if the person wants them kept."""
+        """Keep an image of the present run, if the user wants them kept."""
         shown = self._shown
         if shown.page is None or not self._button.recording or not self._window.isVisible():
             return

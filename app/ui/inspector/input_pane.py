@@ -1,4 +1,4 @@
-"""The input picture beside the channels: the probed place and what the pixel depends on are drawn on it."""
+"""The input image next to the channels, with the probed pixel and its receptive field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from designer.texts import tr
 
 
 class InputPane(QWidget):
-    """`probed` tells the pixel under the cursor, `pinned` the one that was clicked, both with the picture's size."""
+    """`probed` carries the pixel under the cursor and `pinned` the one that was clicked, both with the image's size."""
 
     probed = Signal(object)  # ((x, y), (width, height)), or None
     pinned = Signal(object)
@@ -30,9 +30,9 @@ class InputPane(QWidget):
         self._place: Any = None
         self.title = ElidedLabel()
         self.title.setObjectName("channel_inspector.input_title")
-        self.view = ImageView("channel_inspector.input", tr("Input"), tr("The input picture stands here after a run."))
+        self.view = ImageView("channel_inspector.input", tr("Input"), tr("Launch Analysis to see the input image."))
         self.view.probed.connect(self._probe)
-        self.view.clicked.connect(lambda: self.pinned.emit(self._told(self._place)))
+        self.view.clicked.connect(lambda: self.pinned.emit(self._located(self._place)))
         self.words = ElidedLabel()
         self.words.setObjectName("channel_inspector.field")
         self.words.setAccessibleName(tr("Receptive field"))
@@ -50,7 +50,7 @@ class InputPane(QWidget):
         return (image.width(), image.height()) if image is not None else None
 
     def show_input(self, layer: str, array: Array | None, item: int = 0) -> None:
-        """The tensor of an input layer, as a picture."""
+        """The tensor of an input layer, as an image."""
         self.title.setText(layer)
         if array is self._array and array is not None:
             return
@@ -59,7 +59,7 @@ class InputPane(QWidget):
         self.view.show_image(to_image(picture_pixels(channels)) if channels is not None else None)
 
     def mark(self, pin: tuple[int, int] | None, hover: tuple[int, int] | None) -> None:
-        """Pixels of the picture: the pinned one, and the one under the cursor elsewhere."""
+        """Pixels of the image: the pinned one, and the one under the cursor elsewhere."""
         self._marks = []
         if hover is not None and hover != pin:
             self._marks.append(Cross(*hover, role="muted"))
@@ -74,9 +74,9 @@ class InputPane(QWidget):
         self.view.set_overlays(marks)
         self.words.setText(self._field.text)
 
-    def _told(self, place: Any) -> Any:
+    def _located(self, place: Any) -> Any:
         return (place, self.size_of_picture) if place is not None and self.size_of_picture is not None else None
 
     def _probe(self, place: Any) -> None:
         self._place = place
-        self.probed.emit(self._told(place))
+        self.probed.emit(self._located(place))

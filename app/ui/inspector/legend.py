@@ -1,4 +1,4 @@
-"""What the colours mean: the map with the values at its ends and in its middle."""
+"""What the colors mean: the map with the values at its ends and in its middle."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ GAP = 6  # pixels between two texts
 
 
 class Legend(QWidget):
-    """A bar of the map's colours; under it values, or shares of each channel's own range."""
+    """A bar of the map's colors; under it values, or shares of each channel's own range."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("channel_inspector.legend")
-        self.setAccessibleName(tr("Legend of the colours"))
+        self.setAccessibleName(tr("Legend of the colors"))
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._look = Look()
         self._unit = ""
@@ -36,7 +36,7 @@ class Legend(QWidget):
         self.update()
 
     def texts(self) -> list[str]:
-        """What stands under the left end, the middle and the right end."""
+        """The texts under the left end, the middle and the right end."""
         if self._look.each:
             return [tr("low"), tr("of each channel"), tr("high")]
         found = [number(value_at(place, self._look)) for place in (-1.0, 0.0, 1.0)]
@@ -59,7 +59,7 @@ class Legend(QWidget):
             painter.drawText(text, place, words)
 
     def middle(self) -> str:
-        """What stands in the middle, as much of it as has room between the ends."""
+        """The text in the middle, elided between the ends."""
         left, plain, right = self.texts()
         whole = plain if self._look.each or not self._unit else f"{plain}  {self._unit}"
         width = self.fontMetrics().horizontalAdvance

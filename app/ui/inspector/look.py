@@ -1,4 +1,4 @@
-"""How values become colours: the map, magnify and shift, logarithmic steps, one scale for all channels or one for each."""
+"""How values become colors: the map, magnify and shift, logarithmic steps, one scale for all channels or one for each."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def fit(values: Floats, palette: str) -> Fit:
 
 
 def pixels(plane: Floats, look: Look, own: Fit | None = None) -> Pixels:
-    """One channel's colours; `own` is the channel's fit where the look asks for one scale for each.
+    """One channel's colors; `own` is the channel's fit where the look asks for one scale for each.
 
     What is not finite is checkered: no map has that.
     """
@@ -69,7 +69,7 @@ def pixels(plane: Floats, look: Look, own: Fit | None = None) -> Pixels:
 
 
 def value_at(place: float, look: Look) -> float:
-    """The value that has the colour at `place`, -1..1 along the map; with `each` in shares of the channel's range."""
+    """The value that has the color at `place`, -1..1 along the map; with `each` in shares of the channel's range."""
     if look.log:
         place = float(np.sign(place)) * expm1(abs(place) * log1p(10.0**DECADES)) / 10.0**DECADES
     return place / look.gain - look.shift

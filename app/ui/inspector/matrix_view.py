@@ -64,7 +64,7 @@ class MatrixView(QWidget):
             self.update()
 
     def area(self) -> QRectF:
-        """Where the map is: beside its axes."""
+        """The area of the map, without its axes."""
         metrics = self.fontMetrics()
         digits = metrics.horizontalAdvance(str(max(1, len(self._data) - 1 if self._data is not None else 1)))
         left, bottom = digits + metrics.height() + 12, 2 * metrics.height() + 8

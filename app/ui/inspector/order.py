@@ -1,4 +1,4 @@
-"""In which order channels stand: by number, by what their values are like, or those beside each other that look alike."""
+"""Order of channels: by number, by a statistic, or by similarity."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Sorter(QObject):
         self._background.done.connect(self._done)
         self._background.failed.connect(lambda found: self._next())
         self._wish: tuple[Floats, Order] | None = None
-        self._number = 0  # of the last wish: answers to others are of no use
+        self._number = 0  # of the last request: other results are dropped
 
     def sort(self, data: Floats, order: Order) -> None:
         self._number += 1
@@ -100,7 +100,7 @@ class Sorter(QObject):
     def _next(self) -> None:
         if self._wish is not None:
             (data, order), self._wish = self._wish, None
-            self._background.wait()  # it has told its result, and is about to end
+            self._background.wait()  # it has emitted its result and is about to end
             number = self._number
             self._background.start(lambda: (number, order_of(data, order)))
 

@@ -15,7 +15,7 @@ from app.ui.widgets.render import Floats
 from designer.texts import tr
 
 SMALLEST = 12  # pixels of a part that is cut out
-IN_A_ROW = 4  # kernels of a filter that stand beside each other before there are rows
+IN_A_ROW = 4  # kernels of a filter in one row before there are several rows
 
 
 class Form(StrEnum):
@@ -26,7 +26,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """How the kernels of one filter are laid out in its picture: `columns` of height x width, a pixel between them."""
+    """How the kernels of one filter are laid out in its image: `columns` of height x width, a pixel between them."""
 
     count: int
     columns: int
@@ -34,7 +34,7 @@ class Filters:
     width: int
 
     def at(self, x: int, y: int) -> tuple[int, int, int] | None:
-        """(input channel, x and y in its kernel) of a pixel of the picture; None between kernels."""
+        """(input channel, x and y in its kernel) of a pixel of the image; None between kernels."""
         column, kx = divmod(x, self.width + 1)
         row, ky = divmod(y, self.height + 1)
         number = row * self.columns + column
@@ -43,7 +43,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`data` is what is drawn, C x H x W; `values` the same numbers, C first, without gaps: figures are taken of them."""
+    """`data` is what is drawn, C x H x W; `values` the same values, C first, without gaps, for statistics."""
 
     form: Form
     data: Floats
@@ -74,7 +74,7 @@ def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0, *, cut: bool = Fals
         return _values(one.reshape(1, -1), items)
     if array.ndim == 3:
         return Page(Form.MATRIX, one[None], one[None], items, axes=(tr("position"), tr("feature")))
-    if kind is Kind.OUTPUT and prod(one.shape[:-1]) == 1:  # figures, such as those of analysis layers
+    if kind is Kind.OUTPUT and prod(one.shape[:-1]) == 1:  # single values, such as those of analysis layers
         return _values(one.reshape(1, -1), items)
     channels = one.reshape(-1, *one.shape[-2:])
     if cut:
@@ -105,7 +105,7 @@ def _values(row: Floats, items: int = 1) -> Page:
 
 
 def _weights(array: Floats) -> Page:
-    """Kernels as pictures, matrices and 1 x 1 kernels as a map, vectors as bars."""
+    """Kernels as images, matrices and 1 x 1 kernels as a map, vectors as bars."""
     if array.ndim <= 1:
         return _values(array.reshape(1, -1))
     if array.ndim < 4 or prod(array.shape[2:]) == 1:

@@ -14,7 +14,7 @@ from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.engine.requests import outermost
 from app.ui.engine.same_place import Place, readings, scaled
 from app.ui.inspector.channel_statistics import TensorStatistics
-from app.ui.inspector.colour_bar import tool_button
+from app.ui.inspector.color_bar import tool_button
 from app.ui.inspector.input_pane import InputPane
 from app.ui.inspector.inspection import Inspection
 from app.ui.inspector.pages import Form, Page
@@ -25,11 +25,11 @@ from app.ui.widgets.overlays import Cross
 from designer.texts import tr
 from designer.units import number
 
-TOLD = 6000  # ms that a message stands where values are told else
+MESSAGE_TIME = 6000  # ms that a message is shown in place of values
 
 
 class InspectorProbe(QObject):
-    """Two lines of text and the input picture. `pin` is a place of the layer's output, whatever is shown of the layer."""
+    """Two lines of text and the input image. `pin` is a pixel of the layer's output, whichever tensor is shown."""
 
     changed = Signal()  # another channel is under the cursor
 
@@ -42,12 +42,12 @@ class InspectorProbe(QObject):
         self._subject = shown.subject
         self._statistics = statistics
         self._summary = ""
-        self._told = ""
-        self._telling = QTimer(self, singleShot=True, interval=TOLD, timeout=self._told_enough)
+        self._message = ""
+        self._message_timer = QTimer(self, singleShot=True, interval=MESSAGE_TIME, timeout=self._clear_message)
         self.hover: Place | None = None
         self.pin: Place | None = None
         self._pin_size = (1, 1)  # width and height of the tensor that was pinned
-        self._before: tuple[Place | None, tuple[int, int], bool] = (None, (1, 1), False)  # the last click on a picture
+        self._before: tuple[Place | None, tuple[int, int], bool] = (None, (1, 1), False)  # the last click on an image
         self._marked = marked_of(analysis)
         self.field = ReceptiveField(analysis, self)
         self.pane = InputPane(self.field)
@@ -63,7 +63,7 @@ class InspectorProbe(QObject):
         self.same.setAccessibleName(tr("Values of other tensors at the same place"))
         for label in (self.status, self.same):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.show_input = tool_button("show_input", "", tr("Show the input picture beside the channels"), check=True)
+        self.show_input = tool_button("show_input", "", tr("Show the input image next to the channels"), check=True)
         theme.set_icon(self.show_input, "image-outline")
         self.show_input.toggled.connect(self._show_pane)
         self.unpin_button = tool_button("unpin", tr("Unpin"), tr("Take the pinned mark away"), action=self.unpin)
@@ -86,7 +86,7 @@ class InspectorProbe(QObject):
             column.addWidget(label)
         return column
 
-    # --- what the panel tells ------------------------------------------------------------------------------------
+    # --- what the panel shows ------------------------------------------------------------------------------------
 
     def show_page(self) -> None:
         """Another page is shown."""
@@ -104,7 +104,7 @@ class InspectorProbe(QObject):
         self._show()
 
     def show_result(self) -> None:
-        """Another run: the input picture and all values may have changed."""
+        """Another run: the input image and all values may have changed."""
         result = self._analysis.result
         self.pane.setVisible(self.show_input.isChecked() and self._subject.kind is not Kind.WEIGHTS)
         layer = self._input()
@@ -113,19 +113,19 @@ class InspectorProbe(QObject):
             self.pane.show_input(layer, array, self._shown.item)
         self._show()
 
-    def say(self, summary: str) -> None:
-        """What is told while the cursor is nowhere."""
+    def show_summary(self, summary: str) -> None:
+        """Shown while the cursor is on no pixel."""
         self._summary = summary
         self._show_texts()
 
-    def tell(self, text: str) -> None:
-        """Tell how something went, until the cursor moves or a while has passed."""
-        self._told = text
-        self._telling.start()
+    def show_message(self, text: str) -> None:
+        """Show the result of an action until the cursor moves or MESSAGE_TIME has passed."""
+        self._message = text
+        self._message_timer.start()
         self._show_texts()
 
-    def _told_enough(self) -> None:
-        self._told = ""
+    def _clear_message(self) -> None:
+        self._message = ""
         self._show_texts()
 
     def leave(self) -> None:
@@ -177,8 +177,8 @@ class InspectorProbe(QObject):
         self._subject.choose_at(self.pinned_at())
         self._show()
 
-    def _pin_input(self, told: Any) -> None:
-        place = self._of_input(told)
+    def _pin_input(self, pixel: Any) -> None:
+        place = self._of_input(pixel)
         if place is not None and self._shown.page is not None:
             self._click((self._shown.current_channel, *place))
 
@@ -202,20 +202,20 @@ class InspectorProbe(QObject):
         value = number(float(self._shown.page.values.reshape(-1)[index]))
         self.status.setText(tr("feature {name}   {value}", name=name, value=value))
 
-    def _hover_input(self, told: Any) -> None:
-        place = self._of_input(told)
+    def _hover_input(self, pixel: Any) -> None:
+        place = self._of_input(pixel)
         channel = self._shown.current_channel
         self._set_hover((channel, *place) if place is not None else None)
 
-    def _of_input(self, told: Any) -> tuple[int, int] | None:
-        """A pixel of the input picture in what is shown."""
+    def _of_input(self, pixel: Any) -> tuple[int, int] | None:
+        """A pixel of the input image in what is shown."""
         size = self._size()
-        return scaled(told[0], told[1], size) if told is not None and size is not None else None
+        return scaled(pixel[0], pixel[1], size) if pixel is not None and size is not None else None
 
     def _set_hover(self, place: Place | None) -> None:
         if place != self.hover:
             self.hover = place
-            self._told = ""
+            self._message = ""
             self._show()
             self.changed.emit()
 
@@ -271,8 +271,8 @@ class InspectorProbe(QObject):
         self._show_texts()
 
     def _show_texts(self) -> None:
-        if self._told:
-            self.status.setText(self._told)
+        if self._message:
+            self.status.setText(self._message)
             return
         page, place = self._shown.page, self.hover
         if place is None and self.pin is not None and self._pin_here() is not None:

@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 class Subject(QObject):
-    """`value` is the tensor, None while there is none; `message` then says why. `changed` tells of either."""
+    """`value` is the tensor, None while there is none; `message` then says why. `changed` follows both."""
 
     changed = Signal()
 
@@ -51,7 +51,7 @@ class Subject(QObject):
         self._active = False
         self._call = LatestCall[WeightsReply | GradientReply](self)
         self._question: tuple[object, ...] = ()  # what was asked last, and what its answer depends on
-        self._crashed = False  # `message` is of an engine that is no more
+        self._crashed = False  # `message` is of an engine that has ended
         self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self._ask)
         analysis.result_changed.connect(self._on_result)
 
@@ -126,19 +126,17 @@ class Subject(QObject):
         return []
 
     def reason(self) -> str:
-        """Why nothing is shown, and what will stand there."""
+        """Why nothing is shown, and how to change that."""
         phase, context, layer = self._analysis.phase, self._analysis.context, self.layer
         if context.has_document and layer in context.root.training:
             return tr("'{layer}' is part of the training branch: inference leaves it out.", layer=layer)
         if phase in PROBLEMS and self._analysis.message:
             return self._analysis.message
         if phase not in (Phase.READY, Phase.RUNNING):
-            return tr("The channels of a layer stand here. Launch Analysis runs the network.")
+            return tr("Launch Analysis to see the channels of a layer.")
         if self.source:
             return self.message or tr("Waiting for '{layer}' …", layer=self.source)
-        return tr(
-            "The channels of a layer stand here. Double-click a layer in the Network Overview, or choose one above."
-        )
+        return tr("Double-click a layer in the Network Overview, or choose one above, to see its channels.")
 
     def forget(self) -> None:
         self.value, self.message, self.note = None, "", ""

@@ -8,7 +8,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QCompleter, QHBoxLayout, QLabel, QSpinBox, QWidget
 
 from app.ui.document.document import Document
-from app.ui.inspector.colour_bar import tool_button
+from app.ui.inspector.color_bar import tool_button
 from app.ui.inspector.order import Order
 from app.ui.inspector.subject import Kind
 from app.ui.widgets import theme
@@ -18,7 +18,7 @@ from designer.texts import tr
 
 
 class SubjectBar(QWidget):
-    """Emits what the person chooses; shows what it is told."""
+    """Emits the choices of the user."""
 
     source_chosen = Signal(str)  # layer or layer:port
     kind_chosen = Signal(object)  # Kind
@@ -122,7 +122,7 @@ class SubjectBar(QWidget):
         self.kind.setCurrentIndex(self.kind.findData(kind))
 
     def show_tensors(self, tensors: Iterable[tuple[str, str]], shown: str) -> None:
-        """(name, title) of the tensors that can be chosen; with none there is no choice to see."""
+        """(name, title) of the tensors that can be chosen; empty hides the choice."""
         tensors = list(tensors)
         if tensors != [(self.tensor.itemData(i), self.tensor.itemText(i)) for i in range(self.tensor.count())]:
             self.tensor.clear()

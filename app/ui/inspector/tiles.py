@@ -1,4 +1,4 @@
-"""The small pictures of a grid: computed when they are wanted, a few at a time, and kept."""
+"""Cached thumbnails of a grid, computed on demand, a few at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = TypeVar("Value", np.float32, np.bool_)
 
 
 class Tiles:
-    """Pictures of C x H x W, at most `side` pixels wide and high. Until one is there, the one before stands in."""
+    """Images of C x H x W, at most `side` pixels wide and high. Until one is computed, the previous one is shown."""
 
     def __init__(self) -> None:
         self._data: Floats | None = None
@@ -92,7 +92,7 @@ class Tiles:
         for channel in channels:
             if channel not in self._small:
                 self._small[channel] = _fitted(block_mean(self._data[channel], block), self._side)
-        gaps = self._gaps if block == 1 else None  # of several values in one pixel some are no gap
+        gaps = self._gaps if block == 1 else None  # a pixel of several values is not a gap
         if gaps is not None:
             gaps = _fitted(gaps, self._side)
         for channel in channels:

@@ -1,4 +1,4 @@
-"""Which range of values the colours of the Channel Inspector show: fitted, as the person set it, or locked."""
+"""Which range of values the colors of the Channel Inspector show: fitted, as the user set it, or locked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
-from app.ui.inspector.colour_bar import InspectorBar
+from app.ui.inspector.color_bar import ColorBar
 from app.ui.inspector.look import SEQUENTIAL, fit
 from app.ui.widgets.render import Floats
 
@@ -17,13 +17,13 @@ class Ranges(QObject):
     """`key` names the tensor that is shown, `values` brings it (None: nothing is shown)."""
 
     def __init__(
-        self, bar: InspectorBar, key: Callable[[], str], values: Callable[[], Floats | None], parent: QObject
+        self, bar: ColorBar, key: Callable[[], str], values: Callable[[], Floats | None], parent: QObject
     ) -> None:
         super().__init__(parent)
         self._bar = bar
         self._tensor = key
         self._values = values
-        self._own: dict[Key, tuple[float, float]] = {}  # magnify and shift that the person set
+        self._own: dict[Key, tuple[float, float]] = {}  # magnify and shift that the user set
         self._other = False
         bar.auto_requested.connect(self._fit)
         bar.auto_requested.connect(self._keep)
@@ -34,7 +34,7 @@ class Ranges(QObject):
         self._own.clear()
 
     def other_picture(self) -> None:
-        """The values that come next are of another picture: they want another range."""
+        """The next values are of another image, which needs another range."""
         self._other = True
 
     def rename(self, before: str, after: str) -> None:
@@ -53,7 +53,7 @@ class Ranges(QObject):
         return self._tensor(), look.palette in SEQUENTIAL, look.each
 
     def _restore(self) -> None:
-        """As the person left it, else so that the values can be seen; a locked range stays."""
+        """The range that the user set, else a fitted one; a locked range stays."""
         if self._bar.locked:
             return
         if self._key() in self._own:
@@ -65,7 +65,7 @@ class Ranges(QObject):
         self._own[self._key()] = (self._bar.look.gain, self._bar.look.shift)
 
     def _fit(self) -> None:
-        """Nearly all values lie inside the colours."""
+        """Nearly all values lie inside the colors."""
         look, values = self._bar.look, self._values()
         if look.each:
             self._bar.set_look(1.0, 0.0)

@@ -1,4 +1,4 @@
-"""How the channels are coloured: map, magnify, shift, scale and size."""
+"""How the channels are colored: map, magnify, shift, scale and size."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LIMITS = (1e-9, 1e12)
 LINE = 734  # pixels that the bar may ask for: in English it fits, longer languages take a second line
 
 
-class InspectorBar(QWidget):
+class ColorBar(QWidget):
     """Palette, magnify, shift, scale and size of the tiles."""
 
     look_changed = Signal(Look)
     side_changed = Signal(int)
     auto_requested = Signal()
-    look_touched = Signal()  # the person has set magnify or shift
+    look_touched = Signal()  # the user has set magnify or shift
     scale_changed = Signal()  # another map or scale: a fitted range is another one then
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -38,26 +38,26 @@ class InspectorBar(QWidget):
         }
         self.palette_box = QComboBox()
         self.palette_box.setObjectName("channel_inspector.palette")
-        self.palette_box.setAccessibleName(tr("Colours"))
-        self.palette_box.setToolTip(tr("Colours: with black at zero, or running from low to high values"))
+        self.palette_box.setAccessibleName(tr("Colors"))
+        self.palette_box.setToolTip(tr("Colors: with black at zero, or running from low to high values"))
         for name in PALETTES:
             self.palette_box.addItem(titles.get(name, name), name)
         self.palette_box.currentIndexChanged.connect(self._rescale)
         self.gain = NumberSlider("channel_inspector.gain", tr("Magnify"), *GAINS, 0.001, logarithmic=True)
         self.gain.set_value(1.0)
-        self.gain.setToolTip(tr("Values are multiplied by this before they become colours"))
+        self.gain.setToolTip(tr("Values are multiplied by this before they become colors"))
         self.gain.changed.connect(self._touch)
         self.shift = NumberSlider("channel_inspector.shift", tr("Shift"), -2.0, 2.0, 0.01)
         self.shift.set_value(0.0)
         self.shift.setToolTip(tr("Is added to the values before they are magnified"))
         self.shift.changed.connect(self._touch)
-        auto = tool_button("auto", tr("Fit"), tr("Magnify and shift so that the values fill the colours"))
+        auto = tool_button("auto", tr("Fit"), tr("Magnify and shift so that the values fill the colors"))
         auto.clicked.connect(self.auto_requested)
         reset = tool_button("reset", tr("Reset"), tr("Magnify 1, shift 0"))
         reset.clicked.connect(self._reset)
-        self.lock = tool_button("lock", "", tr("Lock the range: keep it for other pictures and layers"), check=True)
+        self.lock = tool_button("lock", "", tr("Lock the range: keep it for other images and layers"), check=True)
         theme.set_icon(self.lock, "lock-outline")
-        self.log = tool_button("log", tr("Log"), tr("Logarithmic colours, three decades on either side of zero"), True)
+        self.log = tool_button("log", tr("Log"), tr("Logarithmic colors, three decades on either side of zero"), True)
         self.log.toggled.connect(self._tell)
         self.each = tool_button(
             "each", tr("Each"), tr("Each channel on a scale of its own; else all share one"), check=True
@@ -102,7 +102,7 @@ class InspectorBar(QWidget):
         self.set_look(fit.gain, fit.shift)
 
     def set_side(self, side: int) -> None:
-        """Show another size without telling anyone: the grid has it already."""
+        """Show a size that the grid already has."""
         with QSignalBlocker(self.side):
             self.side.setValue(side)
 

@@ -28,15 +28,15 @@ BEST = "★ "
 PICTURE, PSNR, SSIM, TIME, REGION, VALUES = range(6)
 
 
-class FiguresView(QWidget):
-    """A table with a row a picture. `region_wanted` tells the square to mark: (left, top) or None, and its label."""
+class MetricsView(QWidget):
+    """A table with a row an image. `region_wanted` tells the square to mark: (left, top) or None, and its label."""
 
     region_wanted = Signal(object, str)
 
     def __init__(self, model: SideModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("side.figures")
-        self.setAccessibleName(tr("Figures"))
+        self.setAccessibleName(tr("Metrics"))
         self._model = model
         self._keys: list[str] = []
         self._place: tuple[int, int] | None = None
@@ -52,7 +52,7 @@ class FiguresView(QWidget):
     def _make_table(self) -> None:
         self.table = QTableWidget(0, 6)
         self.table.setObjectName("side.figures.table")
-        self.table.setAccessibleName(tr("Figures of the variants"))
+        self.table.setAccessibleName(tr("Metrics of the variants"))
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -111,7 +111,7 @@ class FiguresView(QWidget):
         against = model.title(measured.reference) if measured.reference else ""
         place = self._place
         at = tr("Value at {x}, {y}", x=place[0], y=place[1]) if place is not None else tr("Value at pointer")
-        titles = (tr("Picture"), tr("PSNR (dB)"), "SSIM", tr("Time (ms)"), tr("Worst region (dB)"), at)
+        titles = (tr("Image"), tr("PSNR (dB)"), "SSIM", tr("Time (ms)"), tr("Worst region (dB)"), at)
         table = self.table
         self._keys = keys
         table.setRowCount(len(keys))
