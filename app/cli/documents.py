@@ -49,5 +49,5 @@ def diff(
     if as_json:
         out.print_json(json.dumps(asdict(found)))
     else:
-        out.print(found.text() or "no difference", markup=False, highlight=False, end="" if found else "\n")
+        out.print(found.text() or "no differences", markup=False, highlight=False, end="" if found else "\n")
     raise typer.Exit(1 if found else 0)

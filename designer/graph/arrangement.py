@@ -1,4 +1,4 @@
-"""Edits of positions: laying out, aligning, distributing and making room."""
+"""Edits that change positions: automatic layout, alignment, distribution and making room."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from designer.graph import routes
 from designer.graph.commands import move_layers
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.layout import Box, arrange
+from designer.graph.layout import LayerBox, arrange
 from designer.graph.model import GRID, ROUTES, Frame
 from designer.texts import tr
 
-FRAME_TOP = 3 * GRID  # room for the title of a frame
+FRAME_TOP = 3 * GRID  # space above the layers for the title of a frame
 FRAME_EDGE = 2 * GRID
-NODE_WIDTH = 15 * GRID  # about that of a layer's box, where it was not measured
-GAP = 3 * GRID  # between a layer and what it reads
+NODE_WIDTH = 15 * GRID  # assumed width of a layer whose box was not measured
+GAP = 3 * GRID  # between a layer and its producers
 Position = tuple[int, int]  # canvas units, on the grid
 
 
@@ -27,11 +27,11 @@ def on_grid(x: float, y: float) -> Position:
 
 
 def lay_out(
-    graph: Graph, boxes: Mapping[str, Box], names: Collection[str], held: Mapping[str, Collection[str]]
+    graph: Graph, boxes: Mapping[str, LayerBox], names: Collection[str], held: Mapping[str, Collection[str]]
 ) -> Edit:
-    """Lay out `names`. Frames are fitted again around the layers that they hold: {frame: layers}.
+    """Lay out the layers `names` automatically and refit each frame of `held` ({frame: layers}) around its layers.
 
-    `boxes` has the sizes of the layers of `names` and of those that frames hold.
+    `boxes` must contain the layers of `names` and those of `held`.
     """
     places = arrange(graph, boxes, names)
     edit = _straightened(graph, move_layers(graph, places), names)
@@ -44,7 +44,7 @@ def lay_out(
 
 
 def _straightened(graph: Graph, edit: Edit, names: Collection[str]) -> Edit:
-    """The edit without the points of links among the layers that were laid out: they led around what was there."""
+    """Remove the waypoints of links between the layers laid out: they avoided layers that are elsewhere now."""
     layers = dict(edit.layers)
     for name in names:
         if ROUTES in graph[name].attributes:
@@ -53,12 +53,12 @@ def _straightened(graph: Graph, edit: Edit, names: Collection[str]) -> Edit:
     return replace(edit, layers={n: pair for n, pair in layers.items() if pair[0] != pair[1]})
 
 
-def around(places: Mapping[str, Position], boxes: Mapping[str, Box]) -> tuple[int, int, int, int]:
-    """The rect of a frame that holds layers at `places`."""
-    left = min(x for x, _ in places.values()) - FRAME_EDGE
-    top = min(y for _, y in places.values()) - FRAME_TOP
-    right = max(x + boxes[n].width for n, (x, _) in places.items()) + FRAME_EDGE
-    bottom = max(y + boxes[n].height for n, (_, y) in places.items()) + GRID
+def around(positions: Mapping[str, Position], boxes: Mapping[str, LayerBox]) -> tuple[int, int, int, int]:
+    """The rect (x, y, width, height) of a frame around layers at `positions`."""
+    left = min(x for x, _ in positions.values()) - FRAME_EDGE
+    top = min(y for _, y in positions.values()) - FRAME_TOP
+    right = max(x + boxes[n].width for n, (x, _) in positions.items()) + FRAME_EDGE
+    bottom = max(y + boxes[n].height for n, (_, y) in positions.items()) + GRID
     return (left, top, _up(right - left), _up(bottom - top))
 
 
@@ -67,21 +67,21 @@ def _up(length: float) -> int:
 
 
 class Side(Enum):
-    """What layers are aligned at, as (axis, share of their size)."""
+    """A side or center line to align at, as (axis, fraction of the layer's size)."""
 
     LEFT = (0, 0.0)
-    CENTRE = (0, 0.5)
+    CENTER = (0, 0.5)
     RIGHT = (0, 1.0)
     TOP = (1, 0.0)
     MIDDLE = (1, 0.5)
     BOTTOM = (1, 1.0)
 
 
-Sizes = Mapping[str, tuple[float, float]]  # width and height of the boxes of layers
+Sizes = Mapping[str, tuple[float, float]]  # width and height of each layer's box, in canvas units
 
 
 def align(graph: Graph, sizes: Sizes, names: Sequence[str], side: Side) -> Edit:
-    """Put one side of layers on a line: the outermost side of them, or the middle between the outermost."""
+    """Align layers at the outermost of their sides, or at the center of their bounding box."""
     axis, share = side.value
     starts = {n: float(graph[n].position[axis]) for n in names}
     low = min(starts.values())
@@ -92,7 +92,7 @@ def align(graph: Graph, sizes: Sizes, names: Sequence[str], side: Side) -> Edit:
 
 
 def distribute(graph: Graph, sizes: Sizes, names: Sequence[str], *, vertical: bool) -> Edit:
-    """Space layers equally between the two outermost ones, which stay."""
+    """Space layers equally between the two outermost ones, which keep their positions."""
     axis = int(vertical)
     order = sorted(names, key=lambda n: (graph[n].position[axis], n))
     first, last = graph[order[0]].position[axis], graph[order[-1]].position[axis] + sizes[order[-1]][axis]
@@ -112,7 +112,7 @@ def _moved(position: Position, axis: int, to: float) -> Position:
 
 
 def make_room(graph: Graph, names: Collection[str], run: float, held: Mapping[str, Collection[str]]) -> Edit:
-    """Move layers at least `run` to the right. Frames whose layers all move follow; others become wider."""
+    """Move layers right by at least `run`. A frame whose layers all move follows; other frames grow."""
     step = _up(run)
     edit = move_layers(graph, {n: (graph[n].position[0] + step, graph[n].position[1]) for n in names})
     frames: dict[str, tuple[Frame | None, Frame | None]] = {}

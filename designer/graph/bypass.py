@@ -1,4 +1,4 @@
-"""Bypassed layers: they keep their links, parameters and weights, but hand on the first input that fits their output."""
+"""Bypassed layers keep their links, parameters and weights but pass through the first input that fits their output."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from designer.texts import tr
 
 
 def bypass(graph: Graph, inference: Inference, names: Sequence[str], *, ends: Collection[str] = ()) -> Edit:
-    """Bypass layers, or end the bypass where all of them are bypassed.
+    """Bypass layers, or end the bypass if all of them are bypassed.
 
-    Refuses a layer of `ends`, which feed or show the network, and one none of whose inputs has the shape of its output.
+    Raises DiagnosticError for a layer of `ends` (inputs and outputs of the network) and for a layer without an input of
+    its output's type.
     """
     on = not all(graph[n].bypassed for n in names)
     for name in names if on else ():
@@ -36,14 +37,14 @@ def _bypassed(layer: Layer, on: bool) -> Layer:
 
 
 def _refusal(inference: Inference, name: str, ends: Collection[str]) -> tuple[str, str]:
-    """Why a layer cannot be bypassed, and the remedy; empty where it can."""
+    """Why a layer cannot be bypassed, and the remedy; both empty if it can."""
     if name in ends or inference.graph[name].type in (INPUT, OUTPUT):
-        return "it feeds or shows the network", "bypass a layer between inputs and outputs"
+        return "it is an input or output of the network", "bypass a layer between inputs and outputs"
     state = inference.states[name]
     if state.outputs is None:
-        return "the shape of its output is not known", "connect its inputs first"
+        return "its output shape is unknown", "connect its inputs first"
     if len(state.outputs) != 1:
         return f"it has {len(state.outputs)} outputs", "bypass the layers that read it"
     if inference.passed_input(name) is None:
-        return "no input has the shape of its output", "delete it with Ctrl+Delete to heal its links"
+        return "no input has its output shape", "delete it with Ctrl+Delete, which reconnects its consumers"
     return "", ""

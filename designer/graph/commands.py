@@ -1,6 +1,6 @@
-"""Edits of layers, links and parameters: each function makes an `Edit` of a graph and changes nothing.
+"""Edits of layers, links and parameters. Each function returns an `Edit` and leaves the graph unchanged.
 
-A request that breaks a rule raises DiagnosticError with the rule and the remedy.
+A request that breaks a rule raises DiagnosticError, which names the rule and the remedy.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from designer.graph.model import (
 )
 from designer.texts import tr
 
-MAX_INPUTS = 1024  # of one layer; only variadic ports come near
+MAX_INPUTS = 1024  # of one layer; only variadic ports come close
 Layers = dict[str, tuple[Layer | None, Layer | None]]
 Key = tuple[str, int]  # a link: the consumer and the index of its input
 
 
 def add_layer(graph: Graph, layer: Layer) -> Edit:
-    """Add `layer`; its name must be legal and free."""
+    """Add `layer`. Its name must be legal and unused."""
     _check_free(graph, layer.name)
     _check_texts(layer)
     return Edit(tr("Add {name}", name=layer.name), {layer.name: (None, layer)})
 
 
 def remove_layers(graph: Graph, names: Iterable[str], *, heal: bool = False) -> Edit:
-    """Remove layers and the links to them. `heal` connects each consumer to what the removed layer's first input read."""
+    """Remove layers and their links. `heal` reconnects each consumer to the source of the removed layer's first input."""
     gone = [n for n in dict.fromkeys(names) if n in graph]
     removed = set(gone)
     edits: Layers = {n: (graph[n], None) for n in gone}
@@ -61,7 +61,7 @@ def delete(
     variadic: Callable[[str, int], bool],
     heal: bool = False,
 ) -> Edit:
-    """Delete layers and links together. Where an input is `variadic`, later links move up."""
+    """Delete layers and links together. At `variadic` inputs the later links move up."""
     edit = remove_layers(graph, layers, heal=heal)
     gone = set(layers)
     edits = dict(edit.layers)
@@ -74,7 +74,7 @@ def delete(
 
 
 def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
-    """Let input `index` of `consumer` read `source`; replaces what was connected there. Refuses a cycle."""
+    """Connect `source` to input `index` of `consumer`, replacing its link. Raises DiagnosticError for a cycle."""
     _check_exists(graph, source.layer)
     layer = _check_exists(graph, consumer)
     if not 0 <= index < MAX_INPUTS:
@@ -83,16 +83,16 @@ def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
                 "no-such-port",
                 tr("'{consumer}' has no input {index}", consumer=consumer, index=index),
                 layer=consumer,
-                remedy=tr("a layer has inputs 0 to {MAX_INPUTS} at most", MAX_INPUTS=MAX_INPUTS - 1),
+                remedy=tr("use an input from 0 to {MAX_INPUTS}", MAX_INPUTS=MAX_INPUTS - 1),
             )
         )
     if graph.reaches(consumer, source.layer):
         raise DiagnosticError(
             Diagnostic(
                 "cycle",
-                tr("connecting '{layer}' to '{consumer}' would close a loop", layer=source.layer, consumer=consumer),
+                tr("connecting '{layer}' to '{consumer}' would create a loop", layer=source.layer, consumer=consumer),
                 layer=consumer,
-                remedy=tr("a network runs in one direction; connect to a layer that does not feed the producer"),
+                remedy=tr("a network must not contain loops; connect to a layer that does not feed the producer"),
             )
         )
     return Edit(
@@ -121,7 +121,7 @@ def _without_input(layer: Layer, index: int, *, close_gap: bool) -> Layer:
 
 
 def move_link(graph: Graph, old: Key, source: Source, consumer: str, index: int, *, close_gap: bool = False) -> Edit:
-    """Let the link that ends at `old` run from `source` to input `index` of `consumer` instead.
+    """Move the link that ends at `old`: it runs from `source` to input `index` of `consumer`.
 
     With `close_gap` (variadic ports) the links after `old` move up.
     """
@@ -137,7 +137,7 @@ def move_link(graph: Graph, old: Key, source: Source, consumer: str, index: int,
 
 
 def add_connected(graph: Graph, layer: Layer, source: Source | None, consumer: Key | None) -> Edit:
-    """Add a layer that reads `source`, or that `consumer` reads."""
+    """Add a layer connected to `source`, or to the input `consumer`."""
     if source is not None:
         return add_layer(graph, layer.with_input(0, source))
     edit = add_layer(graph, layer)
@@ -148,7 +148,7 @@ def add_connected(graph: Graph, layer: Layer, source: Source | None, consumer: K
 
 
 def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edit:
-    """Put `layer` into the link that ends at input `index` of `consumer`. A layer of the graph must have no links yet."""
+    """Insert `layer` into the link to input `index` of `consumer`. A layer already in the graph must have no links."""
     target = _check_exists(graph, consumer)
     source = target.inputs[index] if 0 <= index < len(target.inputs) else None
     if source is None:
@@ -168,7 +168,7 @@ def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edi
 
 
 def rename_layer(graph: Graph, old: str, new: str) -> Edit:
-    """Give a layer another name; all links follow."""
+    """Rename a layer; its links follow."""
     layer = _check_exists(graph, old)
     if old == new:
         return Edit(tr("Rename"))
@@ -182,7 +182,7 @@ def rename_layer(graph: Graph, old: str, new: str) -> Edit:
 
 
 def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
-    """Put layers at positions (canvas units). Points of links between layers that move alike go with them."""
+    """Move layers to positions in canvas units. Waypoints of links between layers moved by the same offset follow."""
     edits: Layers = {}
     runs: dict[str, routes.Point] = {}
     for name, position in positions.items():
@@ -200,7 +200,7 @@ def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
 
 
 def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str | None]], *, merge_key: str = "") -> Edit:
-    """Set parameters, as canonical text, of one or many layers: {layer: {parameter: text}}; None removes the parameter."""
+    """Set parameters of layers, {layer: {parameter: canonical text}}; None removes a parameter."""
     edits: Layers = {}
     for name, params in texts.items():
         layer = _check_exists(graph, name)
@@ -214,7 +214,7 @@ def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str | None]], *, m
 
 
 def set_activation(graph: Graph, names: Iterable[str], spec: ActivationSpec | None, *, merge_key: str = "") -> Edit:
-    """Attach an activation to layers, or take it away."""
+    """Attach an activation to layers; None removes it."""
     edits: Layers = {}
     for name in names:
         layer = _check_exists(graph, name)
@@ -225,7 +225,7 @@ def set_activation(graph: Graph, names: Iterable[str], spec: ActivationSpec | No
 
 
 def set_activation_param(graph: Graph, names: Sequence[str], name: str, text: str) -> Edit:
-    """Set a parameter of the activations that are attached to layers."""
+    """Set a parameter of the activations attached to layers."""
     edits: Layers = {}
     for layer in (_check_exists(graph, n) for n in names):
         if layer.activation is not None:
@@ -240,7 +240,7 @@ def set_activation_param(graph: Graph, names: Sequence[str], name: str, text: st
 def reset_params(
     graph: Graph, params: Mapping[str, Mapping[str, str]], activations: Mapping[str, Mapping[str, str]]
 ) -> Edit:
-    """Replace all parameters of layers, and of the activations attached to layers, by their defaults: {layer: texts}."""
+    """Replace all parameters of layers and of their attached activations by these defaults, {layer: texts}."""
     edits: Layers = {}
     for name in dict.fromkeys((*params, *activations)):
         layer = after = _check_exists(graph, name)
@@ -255,7 +255,7 @@ def reset_params(
 
 
 def set_settings(before: Mapping[str, object], after: Mapping[str, object]) -> Edit:
-    """Set fields of the document's settings. Numbers that are typed one after the other merge into one step."""
+    """Set fields of the document's settings. Consecutive edits of the same numbers merge into one undo step."""
     changed = {key: (before[key], value) for key, value in after.items() if before[key] != value}
     numbers = all(isinstance(value, int) for pair in changed.values() for value in pair)
     names = " and ".join(sorted(key.replace("_", " ") for key in changed))
@@ -263,13 +263,13 @@ def set_settings(before: Mapping[str, object], after: Mapping[str, object]) -> E
 
 
 def set_property(graph: Graph, key: str, text: str | None) -> Edit:
-    """Set a property of the document, such as `name`, or (None) remove it."""
+    """Set a property of the document, such as `name`; None removes it."""
     check_text(text or "", key, None)
     return Edit(tr("Change {key}", key=key), properties={key: (graph.properties.get(key), text)})
 
 
 def collapse_layers(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit:
-    """Show only the titles of layers, or everything again."""
+    """Collapse layers to their titles, or expand them."""
     edits: Layers = {}
     for name in names:
         layer = _check_exists(graph, name)
@@ -282,7 +282,7 @@ def collapse_layers(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit
 def paste(
     graph: Graph, layers: Iterable[Layer], offset: tuple[int, int] = (32, 32), *, keep_links: bool = False
 ) -> Edit:
-    """Add copies of `layers` under free names. Links among them follow; links from outside stay only with `keep_links`."""
+    """Add copies of `layers` under unused names. Links between them are copied, links from other layers only with `keep_links`."""
     copies = list(layers)
     taken = set(graph.layers)
     names: dict[str, str] = {}
@@ -304,18 +304,18 @@ def paste(
 
 
 def _plain(graph: Graph, layer: Layer) -> Layer:
-    """The layer without declarations of foreign prefixes that the document's root makes anyway."""
+    """The layer without the declarations of XML prefixes that the document's root already has."""
     said = {k for k, v in layer.attributes.items() if k.startswith("xmlns:") and graph.attributes.get(k) == v}
     return replace(layer, attributes={k: v for k, v in layer.attributes.items() if k not in said}) if said else layer
 
 
 def _base(layer: Layer) -> str:
-    """What the name of a copy begins with: the name without its number, short enough for another number."""
+    """The stem of a copy's name: the name without its number, short enough to append another."""
     return (layer.name.rstrip("0123456789").rstrip("_") or layer.type)[: MAX_NAME - 8].rstrip()
 
 
 def _numbered(base: str, taken: set[str], numbers: dict[str, int]) -> str:
-    """As `unique_name`, for many: `numbers` remembers how far each base has come."""
+    """`unique_name` for many names; `numbers` keeps the next number of each base."""
     number = numbers.get(base, 0)
     while f"{base}_{number}" in taken:
         number += 1
@@ -345,7 +345,7 @@ def _kept(source: Source | None, removed: set[str]) -> Source | None:
 
 
 def counted(count: int, noun: str) -> str:
-    """`2 links`, or the noun alone for one."""
+    """`2 links`, or `link` for one."""
     return noun if count == 1 else f"{count} {noun}s"
 
 
@@ -376,7 +376,7 @@ def check_text(text: str, what: str, layer: str | None) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "unwritable-text",
-                tr("'{what}' cannot hold the character {bad}, which no document can store", what=what, bad=bad),
+                tr("'{what}' cannot hold the character {bad}, which XML cannot store", what=what, bad=bad),
                 layer=layer,
                 parameter=what if layer is not None else None,
                 remedy=tr("remove the character"),

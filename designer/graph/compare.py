@@ -1,4 +1,4 @@
-"""What is different between two networks: layers, parameters, links, places, templates, frames and properties."""
+"""Differences between two networks: layers, parameters, links, positions, templates, frames and properties."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """One value that is different; None: it was not there, or is not there any more.
+class ValueDifference:
+    """One value that differs. None means absent.
 
-    `name` is a parameter, "type", "activation", "activation.<parameter>", "input <number>", or what a foreign part is called.
+    `name` is a parameter, "type", "activation", "activation.<parameter>", "input <number>", or the name of a preserved
+    foreign element.
     """
 
     name: str
@@ -34,44 +35,44 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What leads from one network to another. Layers are called by their names after, those that are gone by the one before.
+class NetworkComparison:
+    """The differences between two networks. Layers have their names in the second one, removed layers those in the first.
 
-    A layer may be in `renamed` (before -> after), `changed`, `rewired` and `moved` at once. `templates` holds a comparison of
-    the insides for each template that is in both.
+    A layer can be in `renamed` (before -> after), `changed`, `rewired` and `moved` at once. `templates` compares the
+    contents of each template that exists in both.
     """
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
-    changed: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
-    rewired: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
+    changed: Mapping[str, tuple[ValueDifference, ...]] = field(default_factory=dict)
+    rewired: Mapping[str, tuple[ValueDifference, ...]] = field(default_factory=dict)
     moved: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
-    properties: tuple[Difference, ...] = ()
-    frames: tuple[Difference, ...] = ()
+    properties: tuple[ValueDifference, ...] = ()
+    frames: tuple[ValueDifference, ...] = ()
     templates_added: tuple[str, ...] = ()
     templates_removed: tuple[str, ...] = ()
-    templates: Mapping[str, Comparison] = field(default_factory=dict)
-    types: Mapping[str, str] = field(default_factory=dict)  # of the layers in `added` and `removed`
+    templates: Mapping[str, NetworkComparison] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)  # layer types, of `added` and `removed`
 
     def __bool__(self) -> bool:
-        """Whether anything is different."""
+        """Whether anything differs."""
         return bool(self.moved or self.templates) or self.means
 
     @property
     def means(self) -> bool:
-        """Whether more is different than where layers stand."""
+        """Whether anything but positions differs."""
         own = (self.added, self.removed, self.renamed, self.changed, self.rewired, self.properties, self.frames)
         inside = any(template.means for template in self.templates.values())
         return any(own) or bool(self.templates_added or self.templates_removed or inside)
 
-    def without_moves(self) -> Comparison:
-        """The same without what only stands elsewhere, inside of templates too."""
+    def without_moves(self) -> NetworkComparison:
+        """The same comparison without differences in position, also inside templates."""
         inside = {name: template.without_moves() for name, template in self.templates.items() if template.means}
         return replace(self, moved={}, templates=inside)
 
     def summary(self) -> str:
-        """One line of counts."""
+        """The counts of differences in one line."""
         counts = (
             ("added", len(self.added)),
             ("removed", len(self.removed)),
@@ -86,10 +87,10 @@ class Comparison:
             if number:
                 plural = "properties" if what == "property" else f"{what}s"
                 texts.append(f"{number} {what if number == 1 else plural}")
-        return "; ".join(texts) or "no difference"
+        return "; ".join(texts) or "no differences"
 
     def text(self) -> str:
-        """Everything, one difference a line, as a person would read it aloud. Empty when nothing is different."""
+        """All differences, one per line. Empty if there are none."""
         return "".join(f"{line}\n" for line in self.lines())
 
     def lines(self) -> list[str]:
@@ -111,18 +112,17 @@ class Comparison:
         return found
 
 
-def compare(before: Graph, after: Graph) -> Comparison:
-    """What leads from `before` to `after`.
+def compare(before: Graph, after: Graph) -> NetworkComparison:
+    """Compare two networks.
 
-    A layer counts as renamed where that is plain: one that is gone and a new one are alike in all but the name, and no other
-    pair of them is.
+    A removed and an added layer count as one renamed layer if they are equal except for the name and no other pair is.
     """
     renamed = _renamed(before, after)
     gone = [n for n in before.layers if n not in after and n not in renamed]
     fresh = set(renamed.values())
     new = [n for n in after.layers if n not in before and n not in fresh]
-    changed: dict[str, tuple[Difference, ...]] = {}
-    rewired: dict[str, tuple[Difference, ...]] = {}
+    changed: dict[str, tuple[ValueDifference, ...]] = {}
+    rewired: dict[str, tuple[ValueDifference, ...]] = {}
     moved: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
     for old in before:
         layer = after.get(renamed.get(old.name, old.name))
@@ -141,7 +141,7 @@ def compare(before: Graph, after: Graph) -> Comparison:
         for name in sorted(before.templates.keys() & after.templates.keys())
         if (inside := _inside(before, after, name))
     }
-    return Comparison(
+    return NetworkComparison(
         tuple(sorted(new)),
         tuple(sorted(gone)),
         dict(sorted(renamed.items())),
@@ -162,7 +162,7 @@ def compare(before: Graph, after: Graph) -> Comparison:
 
 
 def shown(text: str | None) -> str:
-    """A value for people: one line, not too long, and visible when it is empty."""
+    """A value for display: one line, shortened, and visible if empty."""
     if not text:
         return "(empty)"
     line = text.replace("\n", "⏎")
@@ -170,7 +170,7 @@ def shown(text: str | None) -> str:
 
 
 def _renamed(before: Graph, after: Graph) -> dict[str, str]:
-    """Before -> after: layers alike that stand in the same place, then those that read the same, until none is found."""
+    """Renamed layers (before -> after): equal layers at the same position, then those with equal inputs, repeatedly."""
     gone = {layer.name: layer for layer in before if layer.name not in after}
     new = {layer.name: layer for layer in after if layer.name not in before}
     found: dict[str, str] = {}
@@ -185,7 +185,7 @@ def _renamed(before: Graph, after: Graph) -> dict[str, str]:
         if layer.name not in come:
             news.put(layer.name, (_meaning(layer), layer.inputs))
     waiting = [name for name in gone if name not in found]
-    while waiting:  # what reads a layer that was found reads the same as another one now, perhaps
+    while waiting:  # each match can make the inputs of its consumers equal
         for name in waiting:
             olds.put(name, (_meaning(gone[name]), _mapped(gone[name].inputs, found)))
         paired = [old for key in olds.fresh() if (old := _pair(olds, news, key, found)) is not None]
@@ -195,7 +195,7 @@ def _renamed(before: Graph, after: Graph) -> dict[str, str]:
 
 
 class _Keyed:
-    """Names by key, and the keys that were put since they were asked for last."""
+    """Names by key, and the keys added since `fresh` was called last."""
 
     def __init__(self) -> None:
         self.names: dict[Hashable, set[str]] = defaultdict(set)
@@ -211,13 +211,13 @@ class _Keyed:
         self._fresh[key] = None
 
     def fresh(self) -> list[Hashable]:
-        """Keys whose names are others than they were."""
+        """Keys whose names have changed."""
         keys, self._fresh = list(self._fresh), {}
         return keys
 
 
 def _pair(olds: _Keyed, news: _Keyed, key: Hashable, found: dict[str, str]) -> str | None:
-    """Note the pair of a key that one layer on either side has, and no other; the old name, None where there is none."""
+    """Record the pair of layers if exactly one on each side has `key`. Returns the old name, or None."""
     if key not in news.names or len(olds.names[key]) != 1 or len(news.names[key]) != 1:
         return None
     old = olds.names[key].pop()
@@ -239,14 +239,14 @@ def _mapped(inputs: Iterable[Source | None], renamed: Mapping[str, str]) -> tupl
     return tuple(s if s is None else Source(renamed.get(s.layer, s.layer), s.port) for s in inputs)
 
 
-def _values(before: Layer, after: Layer) -> tuple[Difference, ...]:
-    """Type, parameters, activation, foreign parts."""
-    found = [] if before.type == after.type else [Difference("type", before.type, after.type)]
+def _values(before: Layer, after: Layer) -> tuple[ValueDifference, ...]:
+    """Differences in type, parameters, activation and foreign elements."""
+    found = [] if before.type == after.type else [ValueDifference("type", before.type, after.type)]
     found += _texts(before.params, after.params)
     one, other = before.activation, after.activation
     if one != other:
         if (one.type if one else None) != (other.type if other else None):
-            found.append(Difference("activation", one.type if one else None, other.type if other else None))
+            found.append(ValueDifference("activation", one.type if one else None, other.type if other else None))
         else:
             none = ActivationSpec("")
             found += _texts((one or none).params, (other or none).params, "activation.")
@@ -258,8 +258,8 @@ def _values(before: Layer, after: Layer) -> tuple[Difference, ...]:
 
 def _links(
     before: tuple[Source | None, ...], after: tuple[Source | None, ...], renamed: Mapping[str, str]
-) -> tuple[Difference, ...]:
-    """Inputs that come from elsewhere; a producer that only has another name is the same one."""
+) -> tuple[ValueDifference, ...]:
+    """Inputs with another source; a renamed producer is the same source."""
     found = []
     mapped = _mapped(before, renamed)
     for index in range(max(len(mapped), len(after))):
@@ -267,13 +267,15 @@ def _links(
         other = after[index] if index < len(after) else None
         if one != other:
             old = before[index] if index < len(before) else None
-            found.append(Difference(f"input {index + 1}", str(old) if old else None, str(other) if other else None))
+            found.append(
+                ValueDifference(f"input {index + 1}", str(old) if old else None, str(other) if other else None)
+            )
     return tuple(found)
 
 
-def _texts(before: Mapping[str, str], after: Mapping[str, str], prefix: str = "") -> tuple[Difference, ...]:
+def _texts(before: Mapping[str, str], after: Mapping[str, str], prefix: str = "") -> tuple[ValueDifference, ...]:
     return tuple(
-        Difference(prefix + key, before.get(key), after.get(key))
+        ValueDifference(prefix + key, before.get(key), after.get(key))
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key)
     )
@@ -281,22 +283,22 @@ def _texts(before: Mapping[str, str], after: Mapping[str, str], prefix: str = ""
 
 def _pieces(
     what: str, before: Layer | ActivationSpec | None, after: Layer | ActivationSpec | None
-) -> tuple[Difference, ...]:
+) -> tuple[ValueDifference, ...]:
     old = [item.xml for item in before.children] if before is not None else []
     new = [item.xml for item in after.children] if after is not None else []
     return _lists(what, old, new)
 
 
-def _lists(what: str, old: Sequence[str], new: Sequence[str]) -> tuple[Difference, ...]:
-    gone = [Difference(what, text, None) for text in old if text not in new]
-    fresh = [Difference(what, None, text) for text in new if text not in old]
+def _lists(what: str, old: Sequence[str], new: Sequence[str]) -> tuple[ValueDifference, ...]:
+    gone = [ValueDifference(what, text, None) for text in old if text not in new]
+    fresh = [ValueDifference(what, None, text) for text in new if text not in old]
     if not gone and not fresh and list(old) != list(new):
-        return (Difference(what, "\n".join(old), "\n".join(new)),)
+        return (ValueDifference(what, "\n".join(old), "\n".join(new)),)
     return (*gone, *fresh)
 
 
-def _frames(before: Graph, after: Graph) -> tuple[Difference, ...]:
-    found: list[Difference] = []
+def _frames(before: Graph, after: Graph) -> tuple[ValueDifference, ...]:
+    found: list[ValueDifference] = []
     for key in sorted(before.frames.keys() | after.frames.keys()):
         one, other = before.frames.get(key), after.frames.get(key)
         if one == other:
@@ -304,13 +306,13 @@ def _frames(before: Graph, after: Graph) -> tuple[Difference, ...]:
         if one is None or other is None:
             frame = one or other
             title = (frame.title if frame is not None else "") or key
-            found.append(Difference(title, "frame" if one else None, "frame" if other else None))
+            found.append(ValueDifference(title, "frame" if one else None, "frame" if other else None))
             continue
         name = one.title or key
         texts = (("title", one.title, other.title), ("text", one.text, other.text), ("color", one.color, other.color))
-        found += [Difference(f"{name}, {part}", old, new) for part, old, new in texts if old != new]
+        found += [ValueDifference(f"{name}, {part}", old, new) for part, old, new in texts if old != new]
         if one.rect != other.rect:
-            found.append(Difference(f"{name}, place", _rect(one), _rect(other)))
+            found.append(ValueDifference(f"{name}, place", _rect(one), _rect(other)))
     return tuple(found)
 
 
@@ -319,8 +321,8 @@ def _rect(frame: Frame) -> str:
     return f"{x},{y} {width}x{height}"
 
 
-def _inside(before: Graph, after: Graph, name: str) -> Comparison | None:
-    """The difference between the insides of a template; None when there is none."""
+def _inside(before: Graph, after: Graph, name: str) -> NetworkComparison | None:
+    """The comparison of a template's contents; None if they are equal."""
     one, other = before.templates[name], after.templates[name]
     if one == other:
         return None
@@ -331,9 +333,9 @@ def _inside(before: Graph, after: Graph, name: str) -> Comparison | None:
 
 
 def edit_between(before: Graph, after: Graph, title: str, renamed: Mapping[str, str] | None = None) -> Edit | None:
-    """The step that makes `after` of `before`; None where they differ in what no step can change (kept foreign parts).
+    """The edit that turns `before` into `after`; None if they differ in foreign elements, which no edit can change.
 
-    Renamed layers are recognised by what they are, unless `renamed` says which they are.
+    Renamed layers are matched by their contents unless `renamed` (before -> after) is given.
     """
     if (before.attributes, before.foreign) != (after.attributes, after.foreign):
         return None

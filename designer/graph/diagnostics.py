@@ -1,4 +1,4 @@
-"""Findings about a network or a file, as values: what is wrong, where, and what to do."""
+"""Diagnostics of a network or a file: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding.
+    """One problem or hint.
 
-    `code` is a stable kebab-case name ("shape-mismatch"); `message` one sentence naming the thing and the rule;
-    `remedy` the thing to do; `layer`, `port` and `parameter` say where in the network, `file` and `line` where on disk.
-    For a fault inside a template `layer` is the instance, and `template` and `inner` the template and its layer.
+    `code` is a stable kebab-case identifier ("shape-mismatch"), `message` one sentence that names the thing and the rule,
+    and `remedy` what to do. `layer`, `port` and `parameter` locate it in the network, `file` and `line` on disk.
+    For an error inside a template `layer` is the instance, and `template` and `inner` are the template and its layer.
     """
 
     code: str
@@ -35,7 +35,7 @@ class Diagnostic:
     inner: str | None = None
 
     def as_dict(self) -> dict[str, str | int | None]:
-        """Plain data for JSON; `severity` as text."""
+        """The fields as JSON values; `severity` as text."""
         return asdict(self) | {"severity": self.severity.value}
 
     def __str__(self) -> str:
@@ -53,14 +53,14 @@ class Diagnostic:
 
 
 class DiagnosticError(Exception):
-    """Raised where work cannot go on; carries the findings, so that they can be shown as they are."""
+    """Raised when an operation cannot continue; carries the diagnostics to show."""
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
         found = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
-        super().__init__("; ".join(str(d) for d in found) or "failed without a finding")
+        super().__init__("; ".join(str(d) for d in found) or "failed without a diagnostic")
         self.diagnostics: tuple[Diagnostic, ...] = found
 
 
 def errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The findings that make a network not runnable."""
+    """The diagnostics that prevent a network from running."""
     return tuple(d for d in diagnostics if d.severity is Severity.ERROR)

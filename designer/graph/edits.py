@@ -1,4 +1,4 @@
-"""An edit is a value: what a gesture changes, before and after. Reversing it is swapping the two."""
+"""Edits and change sets. An edit holds the values before and after, so that reversing it swaps the two."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 class Edit:
     """One undoable step.
 
-    `layers`, `properties`, `frames` and `templates` map a key to (before, after); None means "not there". `renamed` maps the
-    old to the new names of layers, `renamed_templates` those of templates, and `renamed_inside` those of layers of a
-    template, by the template's name before the edit. `settings` are values of fields of the document's settings: they are
-    part of the same history, but the graph does not hold them (`app.ui.document.document` does).
-    Edits with the same non-empty `merge_key` that follow each other become one undo step (a dragged slider).
+    `layers`, `properties`, `frames` and `templates` map a key to (before, after); None means absent. `renamed` maps old to
+    new names of layers, `renamed_templates` of templates, and `renamed_inside` of layers inside a template, keyed by the
+    template's name before the edit. `settings` are fields of the document's settings, which share the history but belong to
+    `app.ui.document.document` instead of the graph.
+    Consecutive edits with the same non-empty `merge_key` become one undo step, for instance while a slider is dragged.
     """
 
     title: str
@@ -60,7 +60,7 @@ class Edit:
         )
 
     def then(self, later: Edit, title: str | None = None) -> Edit:
-        """This edit followed by `later`, as one edit; what comes out unchanged is left out."""
+        """This edit followed by `later`, as one edit without the values that end up unchanged."""
         return Edit(
             title if title is not None else self.title,
             _chain(self.layers, later.layers),
@@ -75,7 +75,7 @@ class Edit:
         )
 
     def _chain_inside(self, later: Edit) -> dict[str, dict[str, str]]:
-        """Renames inside templates by this edit, then by `later`."""
+        """The renames inside templates of this edit followed by `later`."""
         before = _reversed_names(self.renamed_templates)
         found = {template: dict(names) for template, names in self.renamed_inside.items()}
         for template, names in later.renamed_inside.items():
@@ -106,12 +106,13 @@ def _reversed_names(names: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What listeners are told after an edit was applied. Names of layers, by kind of change.
+    """What an applied edit changed, for listeners: names of layers by kind of change.
 
-    A renamed layer is one `removed` and one `added`; `renamed` maps old to new so that views can keep their state.
-    `rewired`, `reconfigured` (parameters, type, activation), `moved` and `redrawn` (what only the canvas shows, such as
-    being collapsed) may overlap. `templates` names the templates that are new, gone or different; `renamed_templates` and
-    `renamed_inside` are those of the edit. `settings` are fields of the document's settings with their values now.
+    A renamed layer is in `removed` and `added`; `renamed` maps old to new names so that views can keep their state.
+    `rewired`, `reconfigured` (parameters, type, activation), `moved` and `redrawn` (canvas appearance, such as collapsed)
+    can overlap. `templates` names the templates that were added, removed or changed; `renamed_templates` and
+    `renamed_inside` are those of the edit. `settings` holds the changed fields of the document's settings with their new
+    values.
     """
 
     added: frozenset[str] = frozenset()
@@ -130,7 +131,7 @@ class ChangeSet:
 
     @property
     def computed(self) -> frozenset[str]:
-        """Layers that exist and whose result may differ now (a move does not count)."""
+        """Existing layers whose result may have changed; a move does not count."""
         return self.added | self.rewired | self.reconfigured
 
     def __bool__(self) -> bool:
@@ -182,7 +183,7 @@ class ChangeSet:
 
 
 def _place(layer: Layer) -> tuple[object, ...]:
-    """Where a layer stands, and where its links run."""
+    """The position of a layer and the routes of its links."""
     return layer.position, layer.attributes.get(ROUTES)
 
 

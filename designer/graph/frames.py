@@ -1,4 +1,4 @@
-"""Edits of comment frames, and of what is collapsed into them."""
+"""Edits of comment frames, and of the layers and frames collapsed into them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from designer.graph.model import FOLDED, Frame, Layer
 from designer.graph.naming import unique_name
 from designer.texts import tr
 
-Members = Callable[[str], tuple[list[str], list[str]]]  # of a frame: the layers and the frames in it
+Members = Callable[[str], tuple[list[str], list[str]]]  # the layers and the frames inside a frame
 
 
 def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
@@ -23,7 +23,7 @@ def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
 
 
 def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
-    """A comment frame under a free id."""
+    """Add a comment frame under an unused id."""
     frame_id = unique_name("frame", graph.frames)
     return replace(set_frame(graph, frame_id, Frame(frame_id, "Comment", rect=rect)), title="Add frame")
 
@@ -31,7 +31,7 @@ def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
 def move_frame(
     graph: Graph, frame_id: str, rect: tuple[int, int, int, int], places: Mapping[str, tuple[int, int]]
 ) -> Edit:
-    """Another rect for a frame, and other positions for the layers that move with it."""
+    """Change the rect of a frame and the positions of the layers that move with it."""
     edit = set_frame(graph, frame_id, replace(graph.frames[frame_id], rect=rect))
     old = graph.frames[frame_id].rect
     dx, dy = rect[0] - old[0], rect[1] - old[1]
@@ -55,7 +55,7 @@ def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
 
 
 def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members: Members) -> Edit:
-    """Collapse layers and frames to their titles; expand them when all are collapsed."""
+    """Collapse layers and frames to their titles, or expand them if all are collapsed."""
     fold = not (all(graph[n].collapsed for n in names) and all(graph.frames[f].collapsed for f in frames))
     edit = collapse_layers(graph, names, fold)
     changed: dict[str, tuple[Frame | None, Frame | None]] = {}
@@ -78,6 +78,6 @@ def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members:
 
 
 def _folded(layer: Layer, into: str) -> Layer:
-    """The layer, hidden by the frame `into`, or by none."""
+    """The layer, hidden in the collapsed frame `into`; empty for none."""
     kept = {k: v for k, v in layer.attributes.items() if k != FOLDED}
     return replace(layer, attributes={**kept, FOLDED: into} if into else kept)

@@ -1,4 +1,4 @@
-"""The network: layers by name, who reads from whom, and the order in which layers can run.
+"""The network: layers by name, their links, and the order in which layers can run.
 
 A `Graph` is changed only by applying an `Edit` (see edits.py), and only `History` does that in the program.
 """
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Graph:
-    """Layers by name with an index of consumers. Equality compares everything that a file would hold."""
+    """Layers by name with an index of consumers. Equality compares everything that a file stores."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Graph:
 
     @property
     def layers(self) -> Mapping[str, Layer]:
-        """Layers by name, in the order they were added. Read only."""
+        """Layers by name, in the order in which they were added. Read-only."""
         return self._layers
 
     def __len__(self) -> int:
@@ -69,12 +69,12 @@ class Graph:
         return self._layers.get(name)
 
     def inside(self, template: str) -> Graph:
-        """The layers of a template as a network of their own, which may use the same templates."""
+        """The contents of a template as a network, which can use the same templates."""
         item = self.templates[template]
         return Graph(item.layers, name=template, frames=item.frames, templates=self.templates.values())
 
     def instance_counts(self) -> Counter[str]:
-        """How many instances of each template there are; those inside templates are counted once each."""
+        """The number of instances of each template; an instance inside a template counts once."""
         found = Counter(layer.params.get(PARAMETER, "") for layer in self if layer.type == INSTANCE)
         for template in self.templates.values():
             found.update(template.uses())
@@ -87,7 +87,7 @@ class Graph:
         return frozenset(x.name for x in self if x.type == INSTANCE and touched.get(x.params.get(PARAMETER, ""), False))
 
     def consumers(self, name: str) -> tuple[str, ...]:
-        """Names of the layers that read from `name` (also when `name` itself does not exist), sorted."""
+        """Names of the layers that read from `name`, sorted. `name` itself need not exist."""
         return tuple(sorted(self._consumers.get(name, ())))
 
     def links(self) -> Iterator[tuple[str, str, str, int]]:
@@ -116,10 +116,10 @@ class Graph:
         return found
 
     def order(self, names: Iterable[str] | None = None) -> tuple[list[str], list[str]]:
-        """(sorted, cyclic): the layers in an order that respects the links, and those on or behind a cycle.
+        """(sorted, cyclic): the layers in topological order, and those on or downstream of a cycle.
 
-        With `names` only these layers and the links among them count. Equal graphs have the same order, whatever edits made
-        them: ties are broken by name.
+        With `names`, only these layers and the links between them count. Ties are broken by name, so that equal graphs
+        have the same order.
         """
         chosen = sorted(self._layers if names is None else {n for n in names if n in self._layers})
         members = set(chosen)
@@ -138,7 +138,7 @@ class Graph:
         return result, [n for n in chosen if n not in done]
 
     def loops(self, names: Iterable[str]) -> set[str]:
-        """Those of `names` that depend on their own output, by links among `names`."""
+        """Those of `names` that depend on their own output through links between `names`."""
         members = {n for n in names if n in self._layers}
         found: set[str] = set()
         placed: set[str] = set()
@@ -147,7 +147,7 @@ class Graph:
                 continue
             placed.add(start)
             component = [start]
-            for name in component:  # it grows while it is walked
+            for name in component:  # it grows during the iteration
                 fresh = [p for p in self._layers[name].producers() if p in members and p not in placed]
                 placed.update(fresh)
                 component += fresh
@@ -156,7 +156,7 @@ class Graph:
         return found
 
     def _finished(self, members: set[str]) -> list[str]:
-        """`members` in the order in which a depth-first walk along the links is done with them."""
+        """`members` in postorder of a depth-first search along the links."""
         seen: set[str] = set()
         done: list[str] = []
         for start in members:
@@ -219,7 +219,7 @@ class Graph:
     # --- changing ----------------------------------------------------------------------------------------------
 
     def apply(self, edit: Edit) -> ChangeSet:
-        """Make `edit` true: put its `after` values. Returns what changed. Raises ValueError when `before` differs."""
+        """Apply `edit` and return what changed. Raises ValueError if a `before` value of the edit is not the current one."""
         self._check(edit)
         for name, (before, after) in edit.layers.items():
             if after is not None:
@@ -234,12 +234,12 @@ class Graph:
     def _check(self, edit: Edit) -> None:
         for name, (before, after) in edit.layers.items():
             if self._layers.get(name) != before:
-                raise ValueError(f"edit '{edit.title}' does not fit: layer '{name}' is not what it was")
+                raise ValueError(f"edit '{edit.title}' cannot be applied: layer '{name}' has changed since")
             if after is not None and after.name != name:
                 raise ValueError(f"edit '{edit.title}' stores layer '{after.name}' under '{name}'")
         for name, (template, _) in edit.templates.items():
             if self.templates.get(name) != template:
-                raise ValueError(f"edit '{edit.title}' does not fit: template '{name}' is not what it was")
+                raise ValueError(f"edit '{edit.title}' cannot be applied: template '{name}' has changed since")
 
     def _put(self, layer: Layer) -> None:
         old = self._layers.get(layer.name)
@@ -261,7 +261,7 @@ class Graph:
 
 
 def _replace(present: dict[str, Value], changed: Mapping[str, tuple[Value | None, Value | None]]) -> None:
-    """Put the values after an edit; None removes one."""
+    """Store the `after` values of an edit; None removes a key."""
     for key, (_, value) in changed.items():
         if value is None:
             present.pop(key, None)

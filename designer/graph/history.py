@@ -1,4 +1,4 @@
-"""Undo and redo: the only way by which the program changes a graph."""
+"""Undo and redo. The program changes a graph only through `History`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Listener = Callable[[ChangeSet], None]
 
 @dataclass(slots=True)
 class _Step:
-    """An edit and the states of the graph that it lies between, as numbers that are never used twice."""
+    """An edit with the unique numbers of the states before and after it."""
 
     edit: Edit
     before: int
@@ -22,10 +22,10 @@ class _Step:
 
 
 class History:
-    """Applies edits to a graph, remembers them, and tells listeners about each change.
+    """Applies edits to a graph, records them, and notifies listeners of each change.
 
-    One `commit` is one undo step, except that edits with the same `merge_key` in a row merge, and that everything inside
-    `group` is one step. Listeners are called after each applied edit, also inside a group.
+    Each `commit` is one undo step, but consecutive edits with the same `merge_key` merge, and everything inside `group` is
+    one step. Listeners are called after each applied edit, also inside a group.
     """
 
     def __init__(self, graph: Graph, *, limit: int = 1000) -> None:
@@ -33,7 +33,7 @@ class History:
         self._done: list[_Step] = []
         self._undone: list[_Step] = []
         self._state = 0
-        self._states = 0  # how many there have been
+        self._states = 0  # states numbered so far
         self._clean = 0  # the state that was saved
         self._aside = False  # whether something was put aside of the steps since
         self._limit = limit
@@ -43,12 +43,12 @@ class History:
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with every ChangeSet; returns the function that ends that."""
+        """Call `listener` with every ChangeSet. Returns a function that unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def commit(self, edit: Edit) -> ChangeSet:
-        """Apply `edit` and remember it. An edit that changes nothing is not remembered."""
+        """Apply `edit` and record it, unless it changes nothing."""
         if not edit:
             return ChangeSet()
         change = self.graph.apply(edit)
@@ -56,24 +56,24 @@ class History:
             self._group.append(edit)
         else:
             self._remember(edit)
-        self._tell(change)
+        self._notify(change)
         return change
 
     def put(self, edit: Edit) -> ChangeSet:
-        """Apply an edit that is no step: undo passes it by, but the graph differs from the saved one until it is saved.
+        """Apply an edit outside the undo steps. The document counts as unsaved afterwards.
 
-        Only for what no step touches, such as the views that a person keeps.
+        Only for values that no undo step changes, such as saved views.
         """
         if not edit:
             return ChangeSet()
         change = self.graph.apply(edit)
         self._aside = True
-        self._tell(change)
+        self._notify(change)
         return change
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
-        """Everything committed inside is one undo step. An exception undoes what was done inside, then goes on."""
+        """Make everything committed inside one undo step. An exception undoes it and propagates."""
         if self._group is not None:
             yield
             return
@@ -83,7 +83,7 @@ class History:
         except BaseException:
             done, self._group = self._group, None
             for edit in reversed(done):
-                self._tell(self.graph.apply(edit.reversed()))
+                self._notify(self.graph.apply(edit.reversed()))
             raise
         done, self._group = self._group, None
         if done:
@@ -94,11 +94,11 @@ class History:
                 self._remember(replace(total, title=title, merge_key=""))
 
     def seal(self) -> None:
-        """End merging: the next edit is a step of its own (the slider was released)."""
+        """End merging: the next edit starts a new undo step. Called for instance when a slider is released."""
         self._sealed = True
 
     def undo(self) -> ChangeSet | None:
-        """Take back the last step; None when there is none."""
+        """Undo the last step; None if there is none."""
         if not self._done or self._group is not None:
             return None
         step = self._done.pop()
@@ -106,11 +106,11 @@ class History:
         self._undone.append(step)
         self._state = step.before
         self._sealed = True
-        self._tell(change)
+        self._notify(change)
         return change
 
     def redo(self) -> ChangeSet | None:
-        """Do the last undone step again; None when there is none."""
+        """Redo the step undone last; None if there is none."""
         if not self._undone or self._group is not None:
             return None
         step = self._undone.pop()
@@ -118,7 +118,7 @@ class History:
         self._done.append(step)
         self._state = step.after
         self._sealed = True
-        self._tell(change)
+        self._notify(change)
         return change
 
     @property
@@ -131,17 +131,17 @@ class History:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the graph is as it was when `mark_clean` was called last (or at the start)."""
+        """Whether the graph is in the state of the last `mark_clean`, or initially the first state."""
         return self._state == self._clean and not self._aside
 
     def mark_clean(self) -> None:
-        """Remember that the present state is the saved one."""
+        """Mark the current state as the saved one."""
         self._clean = self._state
         self._aside = False
         self._sealed = True
 
     def mark_unsaved(self) -> None:
-        """What is saved is not the present state, though no step says so: it was recovered, or the file is another now."""
+        """Mark the current state as unsaved without an edit, because it was recovered or the file has changed."""
         self._aside = True
 
     def _remember(self, edit: Edit) -> None:
@@ -163,6 +163,6 @@ class History:
         if len(self._done) > self._limit:
             self._done.pop(0)
 
-    def _tell(self, change: ChangeSet) -> None:
+    def _notify(self, change: ChangeSet) -> None:
         for listener in list(self._listeners):
             listener(change)

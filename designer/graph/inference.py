@@ -1,8 +1,8 @@
-"""Shapes and problems of a whole network, kept up to date after every edit.
+"""Incremental shape inference and diagnostics of a whole network.
 
-Only what lies downstream of a change is inferred again, and only as far as results differ. The module knows operators
-through the `Lookup` protocol alone: `designer.operators.registry.Registry` satisfies it. A lookup whose answers depend on
-more than a layer's own text (instances of templates) is a `GraphLookup`, made for one graph.
+Only layers downstream of a change are inferred again, and only while results differ. The module uses operators through the
+`Lookup` protocol, which `designer.operators.registry.Registry` implements. A lookup that depends on more than a layer's own
+text (for instances of templates) is a `GraphLookup`, made for one graph.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Lookup(Protocol):
 class GraphLookup(Lookup, Protocol):
     """A lookup that knows the graph.
 
-    `stale` names the layers to read again after a change beside those that changed, `findings` what is wrong beyond single
-    layers.
+    `stale` names the layers to read again after a change in addition to the changed ones, `findings` the problems beyond
+    single layers.
     """
 
     def stale(self, change: ChangeSet) -> set[str]: ...
@@ -73,11 +73,11 @@ class Binding(Lookup, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LayerState:
-    """What is known of one layer.
+    """The inferred state of one layer.
 
-    `outputs` is None when its types cannot be known: because of its own `diagnostics`, or because of another layer, then
-    `because_of` names the first layer on the way up that has the problem. `inputs` are the types that arrived, one per
-    connected port, and `before_activation` the first output's type without the attached activation.
+    `outputs` is None if the types are unknown, because of the layer's own `diagnostics` or because of another layer; then
+    `because_of` names the nearest layer upstream that has the problem. `inputs` are the input types, one per connected
+    port, and `before_activation` is the type of the first output without the attached activation.
     """
 
     outputs: tuple[TensorType, ...] | None = None
@@ -98,7 +98,7 @@ class _Parsed:
 
 
 def finish(steps: Steps[Result]) -> Result:
-    """Do all of the work at once."""
+    """Run all steps and return their result."""
     while True:
         try:
             next(steps)
@@ -108,9 +108,10 @@ def finish(steps: Steps[Result]) -> Result:
 
 
 class Inference:
-    """The states of all layers of `graph`. Call `update` with every ChangeSet (for instance from `History.subscribe`).
+    """The states of all layers of `graph`. Call `update` with every ChangeSet, for instance from `History.subscribe`.
 
-    One made `empty` knows nothing until `refresh` or `refreshing`. Where steps are left undone, it is of no more use.
+    With `empty=True` nothing is inferred until `refresh` or `refreshing`. If steps are not
+    run to the end, the states are invalid.
     """
 
     def __init__(self, graph: Graph, lookup: Lookup, *, empty: bool = False) -> None:
@@ -119,7 +120,7 @@ class Inference:
         self.lookup: Lookup = self.bound or lookup
         self._parsed: dict[str, _Parsed] = {}
         self.states: dict[str, LayerState] = {}
-        self.last_inferred = 0  # how many layers the last update looked at
+        self.last_inferred = 0  # layers that the last update visited
         self._ranks = Ranks(graph)
         if not empty:
             self.refresh()
@@ -137,7 +138,7 @@ class Inference:
         yield from self._run(set(self.graph.layers))
 
     def update(self, change: ChangeSet) -> frozenset[str]:
-        """Infer what `change` touched and what depends on it; returns the layers whose state is different now."""
+        """Infer the layers that `change` affects. Returns those whose state changed."""
         return finish(self.updating(change))
 
     def updating(self, change: ChangeSet) -> Steps[frozenset[str]]:
@@ -151,14 +152,14 @@ class Inference:
         dirty = {n for n in change.computed | stale if n in self.graph}
         for name in change.removed | change.added:
             dirty.update(n for n in self.graph.consumers(name) if n in self.graph)
-        for name in change.reconfigured | stale:  # its outputs may have other names now
+        for name in change.reconfigured | stale:  # its outputs may have been renamed
             dirty.update(n for n in self.graph.consumers(name) if any(s and s.port for s in self.graph[n].inputs))
         if change.added or change.removed or change.rewired:
             self._ranks.update(change.removed, change.added | change.rewired)
         return frozenset((yield from self._spread(dirty) if self._ranks.known else self._run(dirty)))
 
     def read(self, name: str) -> ReadLike:
-        """The typed operator of a layer; read again only when its text changed."""
+        """The typed operator of a layer, cached until its text changes."""
         layer = self.graph[name]
         parsed = self._parsed.get(name)
         if parsed is not None:
@@ -175,9 +176,9 @@ class Inference:
     # --- queries ---------------------------------------------------------------------------------------------
 
     def tensors(self, layer: str) -> tuple[Source, ...]:
-        """The outputs of a layer in port order, by their canonical names: the first one has an empty port.
+        """The outputs of a layer in port order, by their canonical names: the first has an empty port.
 
-        Raises DiagnosticError where there is no such layer, or its type or parameters cannot be read.
+        Raises DiagnosticError if the layer does not exist, or if its type or parameters cannot be read.
         """
         if layer not in self.graph:
             found = Diagnostic(
@@ -190,7 +191,7 @@ class Inference:
         return tuple(Source(layer, port.name if i else "") for i, port in enumerate(read.operator.output_ports()))
 
     def tensor(self, source: Source) -> Source:
-        """The canonical name of a tensor: a first output has an empty port. Raises DiagnosticError for unknown ones."""
+        """The canonical name of a tensor: a first output has an empty port. Raises DiagnosticError for unknown tensors."""
         if not source.port and source.layer in self.graph:
             return source
         known = self.tensors(source.layer)
@@ -205,7 +206,7 @@ class Inference:
         return known[number]
 
     def type_of(self, source: Source) -> TensorType | None:
-        """The type of a tensor; None where it is not known, or there is no such tensor."""
+        """The type of a tensor; None if it is unknown or the tensor does not exist."""
         state = self.states.get(source.layer)
         if source.layer not in self.graph or state is None or state.outputs is None:
             return None
@@ -213,7 +214,7 @@ class Inference:
         return state.outputs[number] if number is not None and number < len(state.outputs) else None
 
     def passed_input(self, name: str) -> Source | None:
-        """What a layer hands on when it is bypassed: the first input of the type of its only output; None where none fits."""
+        """The input that a layer passes through when bypassed: the first of its only output's type; None if none fits."""
         return self._passed(self.graph[name], self.states[name].outputs or ())
 
     def _passed(self, layer: Layer, outputs: Sequence[TensorType]) -> Source | None:
@@ -222,7 +223,7 @@ class Inference:
         return next((s for s in layer.inputs if s is not None and self.type_of(s) == outputs[0]), None)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """All findings, errors first, then by layer name."""
+        """All diagnostics, errors first, then by layer name."""
         rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
         found = [d for state in self.states.values() for d in state.diagnostics]
         if self.bound is not None:
@@ -232,7 +233,7 @@ class Inference:
     # --- the pass --------------------------------------------------------------------------------------------
 
     def _run(self, dirty: set[str]) -> Steps[set[str]]:
-        """The pass through everything downstream of `dirty`, whose links may form loops."""
+        """Infer everything downstream of `dirty`, whose links may form loops."""
         everything = len(dirty) == len(self.graph)
         region = dirty if everything else self.graph.downstream(dirty)
         order, stuck = self.graph.order(None if everything else region)
@@ -256,7 +257,7 @@ class Inference:
         return changed
 
     def _spread(self, dirty: set[str]) -> Steps[set[str]]:
-        """The pass through a network without loops: from layer to layer, only as far as results differ."""
+        """Infer a network without loops layer by layer, only while results differ."""
         rank = self._ranks
         waiting = [(rank[name], name) for name in dirty]
         heapify(waiting)
@@ -286,7 +287,7 @@ class Inference:
             "cycle",
             tr("'{name}' depends on its own output", name=layer.name),
             layer=layer.name,
-            remedy=tr("remove one of the connections of the loop"),
+            remedy=tr("remove one of the links of the loop"),
         )
         return LayerState(diagnostics=(*self.read(layer.name).diagnostics, finding))
 
@@ -306,12 +307,14 @@ class Inference:
         except ShapeError as error:
             found.append(_broken_rule(layer, error))
             return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
-        except Exception as error:  # a mistake in an operator's declaration, for instance a plugin's: the rest goes on
+        except (
+            Exception
+        ) as error:  # a bug in an operator's declaration, for instance a plugin's, affects only this layer
             found.append(_broken(layer, error))
             return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
         bad = next((t for t in outputs if any(isinstance(d, int) and d < 1 for d in t.shape)), None)
         if bad is not None:
-            message = f"the output {bad} would have a dimension below 1"
+            message = f"the output {bad} has a dimension below 1"
             found.append(
                 Diagnostic(
                     "empty-tensor", message, layer=layer.name, remedy=tr("use a larger input or a smaller window")
@@ -326,7 +329,7 @@ class Inference:
     def _inputs(
         self, layer: Layer, operator: OperatorLike | None, found: list[Diagnostic]
     ) -> tuple[list[TensorType], str | None]:
-        """Types that arrive, and the layer because of which one is unknown. Gaps and dangling links become findings."""
+        """The input types, and the layer that makes one unknown. Open ports and dangling links become diagnostics."""
         ports = operator.input_ports() if operator is not None else ()
         types: list[TensorType] = []
         cause: str | None = None
@@ -397,20 +400,20 @@ def _broken(layer: Layer, error: Exception) -> Diagnostic:
     return Diagnostic(
         "broken-operator",
         tr(
-            "the operator '{type}' failed while its shape was inferred: {name}: {error}",
+            "the operator '{type}' failed in shape inference: {name}: {error}",
             type=layer.type,
             name=type(error).__name__,
             error=error,
         ),
         layer=layer.name,
-        remedy=tr("change its parameters, or repair the plugin that brings it"),
+        remedy=tr("change its parameters, or fix the plugin that provides it"),
     )
 
 
 def _no_bypass(layer: Layer) -> Diagnostic:
     return Diagnostic(
         "bypass",
-        tr("the layer is bypassed, but no input has the shape of its output"),
+        tr("the layer is bypassed, but no input has its output shape"),
         layer=layer.name,
         remedy=tr("end the bypass, or change its inputs or parameters"),
     )

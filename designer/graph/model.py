@@ -1,7 +1,7 @@
-"""What a network is made of: layers, edges (kept on the consumer), attached activations and comment frames.
+"""The parts of a network: layers, links (stored at the consumer), attached activations and comment frames.
 
-Everything here is immutable. Parameters stay as the text that a file holds; `designer.operators` reads that text
-into typed operators. That is why unknown layers and unknown parameters survive unchanged.
+All of them are immutable. Parameters are kept as the text of the file, which `designer.operators` parses into typed
+operators, so that unknown layers and parameters are preserved.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 GRID = 16
-ROUTES = "lw:route"  # the attribute of a layer that says through which points its links run (routes.py)
-FOLDED = "lw:folded"  # an attribute of a layer: the id of the comment frame that hides it while the frame is collapsed
-BYPASSED = "lw:bypassed"  # an attribute of a layer, "true" where it hands on an input in place of what it computes
-COLLAPSED = "lw:collapsed"  # an attribute of a layer in a file, "true" where the canvas shows its title alone
+ROUTES = "lw:route"  # attribute of a layer: the waypoints of its links (routes.py)
+FOLDED = "lw:folded"  # attribute of a layer: the id of the collapsed comment frame that hides it
+BYPASSED = "lw:bypassed"  # attribute of a layer: "true" if it passes an input through instead of computing
+COLLAPSED = "lw:collapsed"  # attribute of a layer: "true" if the canvas shows only its title
 
 
 class Source(NamedTuple):
@@ -34,7 +34,7 @@ class Source(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """Something in a file that we do not know and write back unchanged."""
+    """An unknown element of a file, which is written back unchanged."""
 
     xml: str
 
@@ -51,10 +51,11 @@ class ActivationSpec:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer. `inputs` is ordered by input port; None stands for a port that nothing is connected to.
+    """One layer. `inputs` is ordered by input port; None is an open port.
 
-    `attributes` and `children` hold foreign attributes and elements of the file, which are written back unchanged.
-    `weights_of` is never in a file: where templates were inlined it names whose weights the layer uses, its own if empty.
+    `attributes` and `children` are unknown attributes and elements of the file, which are written back unchanged.
+    `weights_of` is never stored in a file: after inlining templates it names the layer whose weights this layer uses; empty
+    means its own.
     """
 
     name: str
@@ -69,29 +70,29 @@ class Layer:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the canvas shows the title alone."""
+        """Whether the canvas shows only the title."""
         return self.attributes.get(COLLAPSED) == "true"
 
     @property
     def bypassed(self) -> bool:
-        """Whether the layer hands on the first input that fits its output, in place of what it computes."""
+        """Whether the layer passes through the first input that fits its output instead of computing."""
         return self.attributes.get(BYPASSED) == "true"
 
     @property
     def folded(self) -> str:
-        """The frame that hides the layer while it is collapsed; empty for none."""
+        """The id of the collapsed frame that hides the layer; empty for none."""
         return self.attributes.get(FOLDED, "")
 
     @property
     def weights_name(self) -> str:
-        """The name under which weights files hold this layer's tensors."""
+        """The prefix of this layer's tensors in weights files."""
         return self.weights_of or self.name
 
     def with_param(self, name: str, text: str) -> Layer:
         return replace(self, params={**self.params, name: text})
 
     def with_input(self, index: int, source: Source | None) -> Layer:
-        """A copy whose input `index` comes from `source`; trailing gaps are dropped."""
+        """A copy whose input `index` reads `source`; trailing open ports are dropped."""
         inputs = list(self.inputs) + [None] * (index + 1 - len(self.inputs))
         inputs[index] = source
         while inputs and inputs[-1] is None:
@@ -99,7 +100,7 @@ class Layer:
         return replace(self, inputs=tuple(inputs))
 
     def producers(self) -> set[str]:
-        """Names of the layers this one reads from."""
+        """Names of the layers that this one reads from."""
         return {source.layer for source in self.inputs if source is not None}
 
 
@@ -107,8 +108,8 @@ class Layer:
 class Frame:
     """A comment frame on the canvas; `rect` is x, y, width, height in canvas units.
 
-    One that is `collapsed` is shown as its title bar, and the layers and frames that are `folded` into it are not shown:
-    they say so themselves, because what is put on the free place meanwhile does not belong to it.
+    A `collapsed` frame is shown as its title bar, and the layers and frames `folded` into it are hidden. They store the
+    frame's id, because layers put on the free area later do not belong to the frame.
     """
 
     id: str
@@ -124,23 +125,23 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
 
 
 def unwritable(text: str) -> str | None:
-    """The first character of `text` that no XML document can hold, as `U+0000`; None when there is none."""
+    """The first character of `text` that XML cannot store, as `U+0000`; None if there is none."""
     found = _UNWRITABLE.search(text)
     return f"U+{ord(found[0]):04X}" if found is not None else None
 
 
 def check_layer_name(name: str) -> str | None:
-    """The rule that `name` breaks as a sentence, or None when it is a legal layer name."""
+    """The rule that `name` breaks, as a sentence, or None if it is a legal layer name."""
     if not name or not name.strip():
         return "a layer name must not be blank"
     if len(name) > MAX_NAME:
-        return f"a layer name has at most {MAX_NAME} characters, this one has {len(name)}"
+        return f"a layer name must have at most {MAX_NAME} characters, this one has {len(name)}"
     if name != name.strip():
         return "a layer name must not begin or end with a space"
     bad = sorted({c for c in name if c in ",:/\\\"'" or ord(c) < 32 or 127 <= ord(c) < 160 or unwritable(c)})
     if bad:
         shown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in bad)
-        return f"a layer name must not hold comma, colon, slash, backslash, quote or control character (found {shown})"
+        return f"a layer name must not contain a comma, colon, slash, backslash, quote or control character (found {shown})"
     if name in (".", ".."):
         return "a layer name must not be '.' or '..'"
     return None

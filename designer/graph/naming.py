@@ -1,4 +1,4 @@
-"""Names in generated code and files: one place that makes them legal and unique."""
+"""Legal and unique names for generated code, files and new layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Set
 
 _RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)) | {"self", "torch"}
-# Attributes of torch.nn.Module that a layer's attribute must not hide, by name: this module never imports torch.
+# Attributes of torch.nn.Module that a layer's attribute must not hide. Listed here because this module never imports torch.
 _MODULE = frozenset(
     "T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches "
     "eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict "
@@ -21,7 +21,7 @@ _MODULE = frozenset(
 
 
 def identifier(name: str) -> str:
-    """`name` as a legal Python identifier that is no keyword, builtin or attribute of `torch.nn.Module`."""
+    """`name` as a legal Python identifier that is not a keyword, builtin or attribute of `torch.nn.Module`."""
     text = re.sub(r"\W", "_", name, flags=re.ASCII)
     if not text or text[0].isdigit():
         text = f"layer_{text}"
@@ -33,7 +33,7 @@ def identifier(name: str) -> str:
 
 
 def free_identifier(name: str, taken: set[str], reserved: Set[str] = frozenset()) -> str:
-    """`identifier(name)`, or with `_2`, `_3`, ... behind it: neither taken nor reserved. It is added to `taken`."""
+    """`identifier(name)`, with `_2`, `_3`, ... appended if it is taken or reserved. The result is added to `taken`."""
     base = candidate = identifier(name)
     number = 2
     while candidate in taken or candidate in reserved:
@@ -44,9 +44,9 @@ def free_identifier(name: str, taken: set[str], reserved: Set[str] = frozenset()
 
 
 def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """Layer name -> identifier, deterministic and without collisions.
+    """Layer name -> identifier, deterministic and unique.
 
-    Names that are already identifiers keep them; of the others, clashes get `_2`, `_3`, ... in name order.
+    Names that are identifiers already stay unchanged; among the others, duplicates get `_2`, `_3`, ... in name order.
     """
     ordered = sorted(set(names))
     result = {name: name for name in ordered if identifier(name) == name}
@@ -59,7 +59,7 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
 
 
 def unique_name(base: str, taken: Iterable[str]) -> str:
-    """`base_0`, `base_1`, ...: the first that is not taken, as layers are named when they are created."""
+    """The first of `base_0`, `base_1`, ... that is not taken: the name of a new layer."""
     used = taken if isinstance(taken, Mapping | Set) else set(taken)
     number = 0
     while f"{base}_{number}" in used:

@@ -1,4 +1,4 @@
-"""A running order that is kept up to date edit by edit, so that an edit need not look at the whole network."""
+"""A topological order that is updated incrementally, so that an edit does not visit the whole network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from designer.graph.graph import Graph
 
 
 class Ranks:
-    """A number for each layer, above those of its producers. A network with a loop has none: then `known` is False.
+    """A rank for each layer, greater than those of its producers. A network with a loop has no ranks: `known` is False.
 
     Call `renew` before use.
     """
@@ -23,13 +23,13 @@ class Ranks:
         return self._rank[name]
 
     def renew(self) -> None:
-        """Number all layers afresh."""
+        """Rank all layers again."""
         order, stuck = self._graph.order()
         self.known = not stuck
         self._rank = {name: float(place) for place, name in enumerate(order)} if self.known else {}
 
     def update(self, removed: Iterable[str], moved: Iterable[str]) -> None:
-        """Follow an edit: `moved` are layers that are new or read from other layers now."""
+        """Update the ranks after an edit: `moved` are layers that are new or have other producers."""
         if self.known:
             for name in removed:
                 self._rank.pop(name, None)
@@ -39,7 +39,7 @@ class Ranks:
         self.renew()
 
     def _place(self, name: str) -> bool:
-        """Put a layer between its producers and its consumers; False when there is no room between them."""
+        """Rank a layer between its producers and its consumers; False if there is no room between them."""
         rank, graph = self._rank, self._graph
         low = max((rank.get(p, -inf) for p in graph[name].producers()), default=-inf)
         high = min((rank.get(c, inf) for c in graph.consumers(name)), default=inf)

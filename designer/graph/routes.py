@@ -1,8 +1,8 @@
-"""Points that a person lets links run through. They are looks: no result depends on them.
+"""Waypoints of links, set by the user. They affect only how links are drawn.
 
-They stand at the consumer, in an attribute of our own namespace: `index/source/x,y/x,y//index/source/...`, where neither
-commas nor slashes can be in a name. A route holds as long as the input reads the same source; when inputs move up it
-goes with its source. A text that is no route is kept and means nothing.
+They are stored at the consumer, in an attribute of our namespace: `index/source/x,y/x,y//index/source/...`; names contain
+neither commas nor slashes. A route is valid as long as the input reads the same source; when inputs move up, it follows
+its source. Text that is not a route is preserved and ignored.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from designer.texts import tr
 
 Point = tuple[int, int]  # canvas units
 Points = tuple[Point, ...]
-MOST = 64  # points of one link
+MOST = 64  # waypoints of one link
 _POINT = re.compile(r"(-?\d{1,7}),(-?\d{1,7})\Z")
 
 
 def routes_of(layer: Layer) -> dict[int, Points]:
-    """The points of the links into a layer by input index; only of links that have some."""
+    """The waypoints of the links into a layer by input index, for links that have any."""
     text = layer.attributes.get(ROUTES)
     if not text:
         return {}
@@ -37,13 +37,13 @@ def routes_of(layer: Layer) -> dict[int, Points]:
 
 
 def points_into(graph: Graph, consumer: str, index: int) -> Points:
-    """The points of one link; none for one that does not exist."""
+    """The waypoints of one link; empty if it does not exist."""
     layer = graph.get(consumer)
     return routes_of(layer).get(index, ()) if layer is not None and ROUTES in layer.attributes else ()
 
 
 def _place(layer: Layer, index: int, source: str, taken: Mapping[int, Points]) -> int | None:
-    """The input that reads `source`: the noted one where it still does, else the first."""
+    """The input that reads `source`: `index` if it still does, otherwise the first."""
     reads = [str(s) if s is not None else "" for s in layer.inputs]
     if index < len(reads) and reads[index] == source:
         return index
@@ -60,7 +60,7 @@ def _entries(text: str) -> Iterable[tuple[int, str, Points]]:
 
 
 def with_routes(layer: Layer, routes: Mapping[int, Points]) -> Layer:
-    """A copy of the layer whose links run through these points."""
+    """A copy of the layer with these waypoints of its links."""
     entries = []
     for index, points in sorted(routes.items()):
         source = layer.inputs[index] if index < len(layer.inputs) else None
@@ -72,7 +72,7 @@ def with_routes(layer: Layer, routes: Mapping[int, Points]) -> Layer:
 
 
 def set_route(graph: Graph, consumer: str, index: int, points: Iterable[Point], title: str = "Move link") -> Edit:
-    """Let the link into input `index` of `consumer` run through `points`; none: as it runs by itself."""
+    """Set the waypoints of the link into input `index` of `consumer`; empty means automatic routing."""
     layer, chosen = graph.get(consumer), tuple(points)
     if layer is None or index >= len(layer.inputs) or layer.inputs[index] is None:
         raise DiagnosticError(
@@ -86,16 +86,16 @@ def set_route(graph: Graph, consumer: str, index: int, points: Iterable[Point], 
         raise DiagnosticError(
             Diagnostic(
                 "too-many-points",
-                tr("a link runs through {MOST} points at most", MOST=MOST),
+                tr("a link has at most {MOST} waypoints", MOST=MOST),
                 layer=consumer,
-                remedy=tr("remove one of its points first"),
+                remedy=tr("remove one of its waypoints first"),
             )
         )
     return Edit(title, {consumer: (layer, with_routes(layer, {**routes_of(layer), index: chosen}))})
 
 
 def moved(layer: Layer, run: Point, along: Container[str] | None = None) -> Layer:
-    """The layer with the points of its links moved: of links from the layers of `along`, or of all."""
+    """The layer with its waypoints moved by `run`: those of links from the layers of `along`, or all."""
     routes = routes_of(layer)
     after = dict(routes)
     for index, points in routes.items():
@@ -106,12 +106,12 @@ def moved(layer: Layer, run: Point, along: Container[str] | None = None) -> Laye
 
 
 def renamed(before: Layer, after: Layer) -> Layer:
-    """`after`, whose inputs are those of `before` under other names, with the routes of `before`."""
+    """`after`, whose inputs are those of `before` renamed, with the routes of `before`."""
     return with_routes(after, routes_of(before)) if ROUTES in before.attributes else after
 
 
 def cleared(layer: Layer, sources: Iterable[str]) -> Layer:
-    """The layer without the routes of its links from these layers."""
+    """The layer without the waypoints of links from `sources`."""
     routes, gone = routes_of(layer), set(sources)
     kept = {i: p for i, p in routes.items() if (s := layer.inputs[i]) is None or s.layer not in gone}
     return with_routes(layer, kept) if kept != routes else layer

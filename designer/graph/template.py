@@ -1,7 +1,7 @@
-"""Subnetworks: a template is a named piece of a network that layers of the type `template` are instances of.
+"""Templates: named subgraphs. Layers of the type `template` are their instances.
 
-Its layers of the types `template_input` and `template_output` are its ports: a port's name is the layer's name, and ports
-are in the order of their parameter `index`, then of their names.
+The layers of the types `template_input` and `template_output` are the ports of a template. A port is named after its
+layer; ports are sorted by their parameter `index`, then by name.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from designer.graph.model import Foreign, Frame, Layer, check_layer_name
 INSTANCE = "template"
 INPUT = "template_input"
 OUTPUT = "template_output"
-PARAMETER = "template"  # of an instance: which template it is one of
+PARAMETER = "template"  # of an instance: the name of its template
 
 
 @dataclass(frozen=True)
 class Template:
-    """One subnetwork; its layers are kept in name order. `foreign` and `attributes` are what a file held besides.
+    """One template; its layers are sorted by name. `foreign` and `attributes` are unknown parts of the file, preserved.
 
-    `frames` are the comment frames among its layers, in the order of their ids.
+    `frames` are its comment frames, sorted by id.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Template:
         return _ports(self.layers, OUTPUT)
 
     def uses(self) -> tuple[str, ...]:
-        """Names of the templates that its own layers are instances of, one for each instance."""
+        """The template name of each instance among its layers."""
         return tuple(layer.params.get(PARAMETER, "") for layer in self.layers if layer.type == INSTANCE)
 
 
@@ -55,19 +55,19 @@ def _ports(layers: tuple[Layer, ...], kind: str) -> tuple[str, ...]:
 
 
 def port_index(layer: Layer) -> int:
-    """The place of a port among those of its kind, as its text says."""
+    """The `index` parameter of a port: its position among the ports of its kind."""
     text = layer.params.get("index", "0").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def would_recur(templates: Mapping[str, Template], around: Iterable[str], wanted: str) -> str:
-    """The template of `around` that would use itself if an instance of `wanted` stood inside of all of them; empty for none."""
+    """The template of `around` that would use itself if it contained an instance of `wanted`; empty for none."""
     used = closure(templates, wanted)
     return next((name for name in around if name in used), "")
 
 
 def closure(templates: Mapping[str, Template], name: str) -> list[str]:
-    """`name` and all templates that it uses, directly or through others; those that do not exist are named too."""
+    """`name` and all templates that it uses, directly or indirectly, including names of missing templates."""
     found: dict[str, None] = {name: None}
     waiting = [name]
     while waiting:
@@ -80,7 +80,7 @@ def closure(templates: Mapping[str, Template], name: str) -> list[str]:
 
 
 def recursion(templates: Mapping[str, Template], name: str) -> tuple[str, ...]:
-    """The way on which a template comes back to itself, as (name, ..., name); empty when it does not."""
+    """The cycle by which a template uses itself, as (name, ..., name); empty if it does not."""
     came_from: dict[str, str] = {}
     waiting = [name]
     while waiting:
@@ -99,15 +99,15 @@ def recursion(templates: Mapping[str, Template], name: str) -> tuple[str, ...]:
 
 
 def enclosing(name: str) -> tuple[str, ...]:
-    """A layer's name where templates were inlined, then the names of the instances that it may be inside of, inner first."""
+    """The name of an inlined layer, then the names of the instances that may enclose it, innermost first."""
     return (name, *(name[:place] for place in range(len(name) - 1, 0, -1) if name[place] == "."))
 
 
 def check_template_name(name: str) -> str | None:
-    """The rule that `name` breaks as a sentence, or None when it is a legal name of a template."""
+    """The rule that `name` breaks, as a sentence, or None if it is a legal template name."""
     rule = check_layer_name(name)
     if rule is not None:
-        return rule.replace("a layer name", "the name of a template")
+        return rule.replace("a layer name", "a template name")
     if "." in name:
-        return "the name of a template must not hold a full stop"
+        return "a template name must not contain a period"
     return None

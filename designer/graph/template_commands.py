@@ -1,7 +1,7 @@
 """Edits of templates and their instances.
 
-A template is edited like a network: a command on `graph.inside(name)` gives an edit, and `edit_template` makes it one of the
-document, with which the instances follow when ports change.
+A template is edited like a network: a command on `graph.inside(name)` returns an edit, which `edit_template` converts into an
+edit of the document that updates the instances when ports change.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from designer.graph.template import (
 )
 from designer.texts import tr
 
-STEP = 10 * GRID  # how far ports stand from what they feed
+STEP = 10 * GRID  # distance of ports from the layers that they feed
 Layers = dict[str, tuple[Layer | None, Layer | None]]
 Placing = Callable[[Graph], Mapping[str, tuple[int, int]]]
 Templates = dict[str, tuple[Template | None, Template | None]]
 
 
 def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str] | None = None) -> Edit:
-    """Add a template or put another state of it. `renamed` are layers of it that have other names now.
+    """Add or replace a template. `renamed` maps old to new names of its layers.
 
-    Instances stay connected to the ports of the same names. Refuses a template that would use itself.
+    Instances stay connected to ports of the same name. Raises DiagnosticError for a template that would use itself.
     """
     before = graph.templates.get(template.name)
     if before is None:
@@ -49,7 +49,7 @@ def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str]
             Diagnostic(
                 "recursive-template",
                 tr("the template '{name}' would use itself: {way}", name=template.name, way=" > ".join(way)),
-                remedy=tr("a template may use others, but never itself, directly or through them"),
+                remedy=tr("a template must not use itself, directly or through other templates"),
                 template=template.name,
             )
         )
@@ -68,13 +68,13 @@ def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str]
 
 
 def edit_template(graph: Graph, name: str, edit: Edit) -> Edit:
-    """An edit of `graph.inside(name)` as one of the document. Templates that it brings come along."""
+    """Convert an edit of `graph.inside(name)` into an edit of the document, including templates that it adds."""
     template = _check_exists(graph, name)
     inside = graph.inside(name)
     inside.apply(edit)
     after = replace(template, layers=tuple(inside), frames=tuple(inside.frames.values()))
     if edit.templates:
-        brought = Edit(tr("Bring templates"), templates=edit.templates)
+        brought = Edit(tr("Add templates"), templates=edit.templates)
         with_them = graph.copy()
         with_them.apply(brought)
         made = brought.then(set_template(with_them, after, renamed=edit.renamed))
@@ -85,7 +85,7 @@ def edit_template(graph: Graph, name: str, edit: Edit) -> Edit:
 
 
 def remove_template(graph: Graph, name: str) -> Edit:
-    """Remove a template that nothing is an instance of."""
+    """Remove a template that has no instances."""
     template = _check_exists(graph, name)
     users = [layer.name for layer in graph if _is_of(layer, name)]
     users += [f"{other.name} > {layer.name}" for other in graph.templates.values() for layer in other.layers
@@ -103,7 +103,7 @@ def remove_template(graph: Graph, name: str) -> Edit:
 
 
 def rename_template(graph: Graph, old: str, new: str) -> Edit:
-    """Give a template another name; its instances follow."""
+    """Rename a template; its instances follow."""
     template = _check_exists(graph, old)
     if old == new:
         return Edit(tr("Rename template"))
@@ -129,9 +129,10 @@ def make_template(
 ) -> Edit:
     """Move layers into a new template and put an instance of it in their place, called `name` with a number.
 
-    What they read from other layers becomes the template's inputs, what others read from them, or nobody, its outputs. The
-    weights' names begin with the instance's afterwards. Layers of `whole` belong to the whole network and are refused, as is
-    a selection whose instance would depend on itself. `placed` gives the layers of the template their positions.
+    Tensors that they read from other layers become the template's inputs; tensors that other layers or no layers read become
+    its outputs. Afterwards the names of the weights start with the instance's name. Raises DiagnosticError for layers of
+    `whole`, which belong to the whole network, and for a selection whose instance would depend on itself. `placed` gives the
+    positions of the layers in the template.
     """
     chosen = [n for n in dict.fromkeys(names) if n in graph]
     _check_name(graph, name)
@@ -145,7 +146,9 @@ def make_template(
         raise DiagnosticError(
             Diagnostic(
                 "not-in-template",
-                tr("'{outer}' feeds or shows the whole network and cannot go into a template", outer=outer),
+                tr(
+                    "'{outer}' is an input or output of the whole network and cannot be part of a template", outer=outer
+                ),
                 layer=outer,
                 remedy=tr("leave it out of the selection"),
             )
@@ -155,7 +158,7 @@ def make_template(
         raise DiagnosticError(
             Diagnostic(
                 "port-selected",
-                tr("'{ports}' is a port of the template around it and cannot go into another", ports=ports[0]),
+                tr("'{ports}' is a port of the enclosing template and cannot be part of another", ports=ports[0]),
                 layer=ports[0],
                 remedy=tr("leave it out of the selection"),
             )
@@ -216,9 +219,9 @@ def make_template(
 
 
 def dissolve(graph: Graph, instance: str) -> Edit:
-    """Replace an instance by copies of its template's layers, named `<instance>.<layer>` as their weights are.
+    """Replace an instance by copies of its template's layers, named `<instance>.<layer>` like their weights.
 
-    Where an activation is attached to the instance, or to a port of the template, an identity layer that has it stays there.
+    An activation attached to the instance or to a port of the template is kept on an identity layer.
     """
     layer = graph.get(instance)
     template = graph.templates.get(layer.params.get(PARAMETER, "")) if layer is not None else None
@@ -226,7 +229,7 @@ def dissolve(graph: Graph, instance: str) -> Edit:
         raise DiagnosticError(
             Diagnostic(
                 "no-instance",
-                tr("'{instance}' is no instance of a template", instance=instance),
+                tr("'{instance}' is not an instance of a template", instance=instance),
                 layer=instance,
                 remedy=tr("choose a layer of the type 'template' whose template exists"),
             )
@@ -250,7 +253,7 @@ def dissolve(graph: Graph, instance: str) -> Edit:
 
 
 class _Copies:
-    """The layers and frames of a template as they are in the place of one of its instances."""
+    """The layers and frames of a template that replace one of its instances."""
 
     def __init__(self, graph: Graph, instance: Layer, template: Template) -> None:
         self._graph = graph
@@ -262,7 +265,7 @@ class _Copies:
         self._down = instance.position[1] - min((item.position[1] for item in template.layers), default=0)
 
     def outer(self, source: Source | None, kept: bool = True) -> Source | None:
-        """What a source inside of the template is outside; ports with an activation are `kept` as layers."""
+        """The source outside for a source inside the template. Ports with an activation are `kept` as layers."""
         seen = set()
         while source is not None and source.layer in self._inside and source.layer not in seen:
             seen.add(source.layer)
@@ -278,7 +281,7 @@ class _Copies:
         return None
 
     def layers(self) -> Iterator[Layer]:
-        """Copies of all layers but ports, of which those with an activation become identity layers.
+        """Copies of all layers. Ports are left out, but become identity layers if they have an activation.
 
         Raises DiagnosticError for a name that is too long or taken.
         """
@@ -330,22 +333,22 @@ def dissolve_all(graph: Graph, names: Sequence[str]) -> Edit:
 
 
 def new_instance(graph: Graph, template: str, position: tuple[int, int]) -> Layer:
-    """A layer under a free name that is an instance of a template."""
+    """An instance of a template, under an unused name."""
     name = unique_name(template[: MAX_NAME - 8].rstrip(), graph.layers)
     return Layer(name, INSTANCE, position, params={PARAMETER: template})
 
 
 def new_port(graph: Graph, kind: str, position: tuple[int, int], params: Mapping[str, str]) -> Layer:
-    """A layer under a free name that is a template's next input or output port; `graph` is the inside of the template."""
+    """The next input or output port of a template, under an unused name; `graph` is the contents of the template."""
     last = max((port_index(layer) for layer in graph if layer.type == kind), default=-1)
     name = unique_name("in" if kind == INPUT else "out", graph.layers)
     return Layer(name, kind, position, params={**params, "index": str(last + 1)})
 
 
 def move_port(graph: Graph, name: str, step: int) -> Edit:
-    """Move a port by `step` places among those of its kind; `graph` is the inside of the template.
+    """Move a port by `step` positions among those of its kind; `graph` is the contents of the template.
 
-    Instances stay connected by the names of ports.
+    Instances stay connected to ports by name.
     """
     kind = graph[name].type
     template = Template("", tuple(graph))
@@ -366,15 +369,15 @@ def paste_with_templates(
     *,
     keep_links: bool = False,
 ) -> Edit:
-    """As `paste`, for layers of another document: the templates that they are instances of come along.
+    """Paste layers of another document, including the templates that they use.
 
-    A template that the document has already is not added again; one of the same name that differs gets another name.
+    A template that the document already has is not added again; a different one of the same name is renamed.
     """
     brought = {template.name: template for template in templates}
     names: dict[str, str] = {}
     taken = {*graph.templates, *brought}
     changed = True
-    while changed:  # what uses a template that has another name now is another template too
+    while changed:  # a template that uses a renamed template differs too
         changed = False
         for name, template in brought.items():
             present = graph.templates.get(name)
@@ -405,7 +408,7 @@ def _numbered(name: str, taken: set[str]) -> str:
 
 
 class _Ports:
-    """Instances of a template follow when its ports change."""
+    """Updates instances of a template when its ports change."""
 
     def __init__(self, before: Template, after: Template, renamed: Mapping[str, str]) -> None:
         self.name = before.name
@@ -416,7 +419,7 @@ class _Ports:
         self.now = after.outputs
 
     def among(self, layers: Mapping[str, Layer]) -> list[tuple[Layer, Layer]]:
-        """Each layer, and what becomes of it."""
+        """Each layer, with its updated version."""
         instances = {name for name, layer in layers.items() if _is_of(layer, self.name)}
         return [(layer, self._follow(layer, instances) if instances else layer) for layer in layers.values()]
 
@@ -434,11 +437,11 @@ class _Ports:
         new = self.outputs.get(port, port)
         if self.now and new == self.now[0]:
             return Source(source.layer)
-        return Source(source.layer, new)  # a port that is gone keeps its name: no other output steps in silently
+        return Source(source.layer, new)  # a removed port keeps its name, so that no other output replaces it silently
 
 
 def _holds_only(frame: Frame, graph: Graph, members: set[str]) -> bool:
-    """Whether a frame has layers in it, all of them among `members`."""
+    """Whether a frame contains layers, all of them among `members`."""
     x, y, width, height = frame.rect
     held = {item.name for item in graph if x <= item.position[0] <= x + width and y <= item.position[1] <= y + height}
     return bool(held) and held <= members
@@ -454,7 +457,7 @@ def _readers(graph: Graph, names: Sequence[str]) -> list[str]:
 
 
 def _port(graph: Graph, source: Source, plain: str, taken: set[str]) -> str:
-    """A free name for a port, after what it carries: the layer that makes it, or `plain` where that has a default name."""
+    """An unused name for a port: that of the producing layer, or `plain` if the layer has a default name."""
     layer = graph.get(source.layer)
     base = re.sub(r"_\d+$", "", source.layer)[:100].strip()
     if layer is None or base in (layer.type, *layer.params.values()):
@@ -503,7 +506,7 @@ def _check_name(graph: Graph, name: str) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "duplicate-name",
-                tr("a template is called '{name}' already", name=name),
+                tr("a template '{name}' already exists", name=name),
                 remedy=tr("choose another name"),
             )
         )

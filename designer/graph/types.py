@@ -1,6 +1,6 @@
 """Tensor types and the small value types that parameters are made of.
 
-Shapes are N x C x H x W in memory; texts that people and files see (`Size2D`, `Size3D`) are width first.
+Shapes are N x C x H x W in memory; texts in files and in the window (`Size2D`, `Size3D`) are width first.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from designer.units import dims_text
 class ShapeError(Exception):
     """A rule about shapes, ranks or data types was broken.
 
-    The message is one sentence that names the rule and the figures, for instance
-    "kernel 7x7 does not fit an input of 5x5". `port` names the input port to mark, `remedy` says what to do, `code` is that
-    of the diagnostic. `template` and `inner` say in which template and at which of its layers, for a fault inside one.
+    The message is one sentence that names the rule and the values, for instance
+    "kernel 7x7 does not fit an input of 5x5". `port` is the input port to mark, `remedy` what to do, `code` that of the
+    diagnostic. For an error inside a template, `template` and `inner` are the template and its layer.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ShapeError(Exception):
 
 
 class DataType(StrEnum):
-    """Element type of a tensor; the values are numpy's and torch's common names."""
+    """Element type of a tensor; the values are the names that numpy and torch share."""
 
     FLOAT32 = "float32"
     FLOAT16 = "float16"
@@ -111,16 +111,16 @@ class TensorType:
         return len(self.shape)
 
     def image(self) -> ImageShape:
-        """The dimensions as N, C, H, W; raises ShapeError unless the rank is 4 and C, H, W are numbers."""
+        """The dimensions as N, C, H, W. Raises ShapeError unless the rank is 4 and C, H and W are numbers."""
         if len(self.shape) != 4:
-            raise ShapeError(tr("an image of rank 4 (N x C x H x W) is needed, not {self}", self=self))
+            raise ShapeError(tr("the shape must be that of an image (N x C x H x W), not {self}", self=self))
         n, c, h, w = self.shape
         if isinstance(c, Symbol) or isinstance(h, Symbol) or isinstance(w, Symbol):
             raise ShapeError(tr("channels, height and width must be known numbers, not {self}", self=self))
         return ImageShape(n, c, h, w)
 
     def dim(self, axis: int) -> int:
-        """The dimension at `axis` (negative counts from the end) as a number; ShapeError when it is symbolic."""
+        """The dimension at `axis` (negative counts from the end). Raises ShapeError if it is symbolic or does not exist."""
         if not -self.rank <= axis < self.rank:
             raise ShapeError(
                 tr("axis {axis} does not exist in {self} (rank {rank})", axis=axis, self=self, rank=self.rank)
@@ -147,7 +147,7 @@ class TensorType:
         return TensorType(dims, self.dtype)
 
     def concrete(self, batch: int = 1) -> tuple[int, ...]:
-        """The shape as numbers, every symbol replaced by `batch`."""
+        """The shape as numbers, with every symbol replaced by `batch`."""
         return tuple(batch if isinstance(d, Symbol) else d for d in self.shape)
 
     def elements(self, batch: int = 1) -> int:

@@ -113,7 +113,7 @@ class Registry:
                     "unknown-operator",
                     tr("the operator type '{type}' is not known; the layer is kept as it is", type=layer.type),
                     layer=layer.name,
-                    remedy=tr("install the plugin that brings it, or replace the layer"),
+                    remedy=tr("install the plugin that provides it, or replace the layer"),
                 )
             )
         else:
@@ -208,7 +208,7 @@ def _faults(operator: Operator, layer: str) -> Iterator[Diagnostic]:
             yield Diagnostic("bad-parameter", message, layer=layer, parameter=parameter, remedy=remedy)
     except Exception as error:
         message = f"the operator '{operator.type}' failed while it was checked: {type(error).__name__}: {error}"
-        yield Diagnostic("broken-operator", message, layer=layer, remedy=tr("repair the plugin that brings it"))
+        yield Diagnostic("broken-operator", message, layer=layer, remedy=tr("fix the plugin that provides it"))
 
 
 def load(plugin_folders: Iterable[Path] = (), *, entry_points: bool = True) -> Registry:

@@ -24,7 +24,7 @@ def diff(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_nothing_is_different_from_itself():
     path = str(samples.path("denoiser.xml"))
     done = diff(path, path)
-    assert (done.returncode, done.stdout) == (0, "no difference\n")
+    assert (done.returncode, done.stdout) == (0, "no differences\n")
 
 
 def test_every_change_is_a_line_and_the_status_says_so(tmp_path):

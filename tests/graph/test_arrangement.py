@@ -7,7 +7,7 @@ from test_commands import check_reversible
 
 from designer.graph.arrangement import Side, align, around, distribute, lay_out, make_room
 from designer.graph.graph import Graph
-from designer.graph.layout import Box
+from designer.graph.layout import LayerBox
 from designer.graph.model import Frame, Layer, Source
 
 SIZES = {"a": (160.0, 64.0), "b": (160.0, 96.0), "c": (192.0, 64.0), "d": (160.0, 64.0)}
@@ -31,7 +31,7 @@ def graph() -> Graph:
     [
         (Side.LEFT, [(0, 0), (0, 64), (0, 32)]),
         (Side.RIGHT, [(512, 0), (512, 64), (480, 32)]),
-        (Side.CENTRE, [(256, 0), (256, 64), (240, 32)]),
+        (Side.CENTER, [(256, 0), (256, 64), (240, 32)]),
         (Side.TOP, [(0, 0), (240, 0), (480, 0)]),
         (Side.BOTTOM, [(0, 96), (240, 64), (480, 96)]),
         (Side.MIDDLE, [(0, 48), (240, 32), (480, 48)]),
@@ -58,7 +58,7 @@ def test_room_is_made_on_the_grid_and_frames_follow_or_grow(graph: Graph) -> Non
 
 
 def test_frames_are_fitted_again_around_what_was_laid_out(graph: Graph) -> None:
-    boxes = {n: Box(*SIZES[n], (32.0,), {"": 32.0}, 0) for n in graph.layers}
+    boxes = {n: LayerBox(*SIZES[n], (32.0,), {"": 32.0}, 0) for n in graph.layers}
     check_reversible(graph, lay_out(graph, boxes, list(graph.layers), {"f": ["a", "b"]}))
     places = {n: graph[n].position for n in "ab"}
     assert graph.frames["f"].rect == around(places, boxes)

@@ -57,7 +57,7 @@ def test_the_first_input_of_the_outputs_type_is_handed_on(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("wide", "shape of its output"), ("two", "has 2 outputs"), ("open", "not known")]
+    ("name", "reason"), [("wide", "no input has its output shape"), ("two", "has 2 outputs"), ("open", "unknown")]
 )
 def test_a_layer_without_a_fitting_input_is_refused(graph: Graph, name: str, reason: str) -> None:
     with pytest.raises(DiagnosticError, match=reason) as caught:
@@ -66,7 +66,7 @@ def test_a_layer_without_a_fitting_input_is_refused(graph: Graph, name: str, rea
 
 
 def test_ends_of_the_network_are_refused(graph: Graph) -> None:
-    with pytest.raises(DiagnosticError, match="feeds or shows the network"):
+    with pytest.raises(DiagnosticError, match="is an input or output of the network"):
         toggled(graph, "same", "add", ends=("add",))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from designer.graph import commands, frames
-from designer.graph.compare import Difference, compare, edit_between
+from designer.graph.compare import ValueDifference, compare, edit_between
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
@@ -36,7 +36,7 @@ def test_equal_networks_have_no_difference():
     found = compare(network(), network())
     assert not found
     assert found.text() == ""
-    assert found.summary() == "no difference"
+    assert found.summary() == "no differences"
 
 
 def test_added_and_removed():
@@ -46,7 +46,7 @@ def test_added_and_removed():
     )
     found = compare(network(), after)
     assert (found.added, found.removed, found.renamed) == (("new",), ("b",), {})
-    assert found.rewired == {"out": (Difference("input 1", "b", "a"),)}
+    assert found.rewired == {"out": (ValueDifference("input 1", "b", "a"),)}
     assert "+ new (identity)" in found.lines()
     assert "- b (convolution)" in found.lines()
     assert "    input 1: b → a" in found.lines()
@@ -65,11 +65,11 @@ def test_parameters_activation_and_type():
     )
     found = compare(network(), after)
     assert found.changed == {
-        "a": (Difference("features", "8", "16"), Difference("activation.alpha", "0.1", "0.2")),
+        "a": (ValueDifference("features", "8", "16"), ValueDifference("activation.alpha", "0.1", "0.2")),
         "b": (
-            Difference("type", "convolution", "identity"),
-            Difference("features", "8", None),
-            Difference("stride", None, "2x2"),
+            ValueDifference("type", "convolution", "identity"),
+            ValueDifference("features", "8", None),
+            ValueDifference("stride", None, "2x2"),
         ),
     }
     assert not found.rewired
@@ -152,7 +152,7 @@ def test_a_comparison_back_is_the_reverse():
     forth, back = compare(network(), after), compare(after, network())
     assert (forth.added, forth.removed) == (back.removed, back.added)
     assert {new: old for old, new in forth.renamed.items()} == dict(back.renamed)
-    assert forth.changed["b"] == tuple(Difference(d.name, d.after, d.before) for d in back.changed["b"])
+    assert forth.changed["b"] == tuple(ValueDifference(d.name, d.after, d.before) for d in back.changed["b"])
 
 
 def test_the_edit_between_two_networks_leads_there_and_back():

@@ -188,6 +188,6 @@ def test_an_edit_made_for_another_state_is_refused(history: History) -> None:
     edit = commands.rename_layer(history.graph, "a", "c")
     history.commit(edit)
     before = history.graph.copy()
-    with pytest.raises(ValueError, match="not what it was"):
+    with pytest.raises(ValueError, match="has changed since"):
         history.commit(edit)
     assert history.graph == before

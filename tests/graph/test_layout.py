@@ -7,10 +7,10 @@ import random
 import pytest
 
 from designer.graph.graph import Graph
-from designer.graph.layout import Box, arrange
+from designer.graph.layout import LayerBox, arrange
 from designer.graph.model import GRID, Layer, Source
 
-BOX = Box(160, 72, (32, 50, 68), {"": 32})
+BOX = LayerBox(160, 72, (32, 50, 68), {"": 32})
 
 
 def net(links: dict[str, str], **positions: tuple[int, int]) -> Graph:
@@ -21,7 +21,7 @@ def net(links: dict[str, str], **positions: tuple[int, int]) -> Graph:
     )
 
 
-def laid(graph: Graph, names=None, **boxes: Box) -> dict[str, tuple[int, int]]:
+def laid(graph: Graph, names=None, **boxes: LayerBox) -> dict[str, tuple[int, int]]:
     return arrange(graph, {layer.name: boxes.get(layer.name, BOX) for layer in graph}, names)
 
 
@@ -34,7 +34,7 @@ def random_net(count: int, seed: int) -> Graph:
     return Graph(layers)
 
 
-def overlaps(places: dict[str, tuple[int, int]], box: Box = BOX) -> list[tuple[str, str]]:
+def overlaps(places: dict[str, tuple[int, int]], box: LayerBox = BOX) -> list[tuple[str, str]]:
     found = []
     names = sorted(places)
     for i, a in enumerate(names):
@@ -68,7 +68,7 @@ def test_links_into_one_layer_do_not_cross():
 
 
 def test_deeper_levels_stand_lower():
-    down, up = Box(160, 72, (32, 50), {"": 32}, 1), BOX
+    down, up = LayerBox(160, 72, (32, 50), {"": 32}, 1), BOX
     places = laid(net({"a": "", "pool": "a", "mid": "pool", "up": "mid", "cat": "up a"}), pool=down, mid=down, up=up)
     assert places["pool"][1] == places["mid"][1] > places["a"][1]
     assert places["up"][1] == places["cat"][1] < places["mid"][1]

@@ -134,7 +134,7 @@ def test_what_cannot_be_routed_is_refused():
     graph = small()
     with pytest.raises(DiagnosticError, match="no link"):
         set_route(graph, "cat_0", 7, [(0, 0)])
-    with pytest.raises(DiagnosticError, match=f"{MOST} points"):
+    with pytest.raises(DiagnosticError, match=f"{MOST} waypoints"):
         set_route(graph, "cat_0", 0, [(0, 0)] * (MOST + 1))
 
 

@@ -292,7 +292,7 @@ def test_renames_inside_are_carried_by_the_edit_and_by_its_reverse(graph: Graph)
 
 
 def test_layers_of_the_whole_network_are_refused(graph: Graph) -> None:
-    with pytest.raises(DiagnosticError, match="feeds or shows the whole network"):
+    with pytest.raises(DiagnosticError, match="is an input or output of the whole network"):
         make_template(graph, ["in", "left"], "t", whole=["in"])
 
 

@@ -208,7 +208,7 @@ def test_m_bypasses_where_shapes_allow(window):
     window.context.select(("same", "input"))
     press(window, "M")
     assert not document.graph["same"].bypassed
-    assert "feeds or shows the network" in window.said[-1][1]
+    assert "is an input or output of the network" in window.said[-1][1]
 
 
 def test_bare_keys_in_a_text_field_stay_text(window):

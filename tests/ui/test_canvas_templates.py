@@ -394,7 +394,7 @@ def test_a_template_is_renamed_where_it_is_shown(window):
     assert line.text() == "residual_group"
     line.selectAll()
     QTest.keyClicks(line, "residual_block")
-    assert "called 'residual_block' already" in line.window().message.text()
+    assert "'residual_block' already exists" in line.window().message.text()
     name_it(window, "group")
     assert window.context.scope == (Step("group_1", "group"),)
     assert {layer.params["template"] for layer in window.context.root.graph if layer.type == "template"} == {"group"}

@@ -60,7 +60,7 @@ def test_empty_until_asked_then_true_after_every_edit(window, qtbot):
     panel = window.docks.panel("differences")
     assert panel.empty.isVisible()
     QTest.mouseClick(panel.empty.findChild(type(panel.empty._button)), Qt.MouseButton.LeftButton)
-    assert panel.head.text() == "Since the saved version: no difference"
+    assert panel.head.text() == "Since the saved version: no differences"
     assert marks(window) == {}
     document = window.context.document
     document.do(lambda g: commands.set_params(g, {"a": {"features": "16"}}))
@@ -116,7 +116,7 @@ def test_an_open_document_is_followed_until_it_is_closed(window, qtbot, tmp_path
     panel.choose.menu().aboutToShow.emit()
     action = next(a for a in panel.choose.menu().actions() if a.text() == "four.xml")
     action.trigger()
-    assert panel.head.text() == "Since four.xml: no difference"
+    assert panel.head.text() == "Since four.xml: no differences"
     first.do(lambda g: commands.set_params(g, {"a": {"features": "5"}}))
     qtbot.waitUntil(lambda: marks(window) == {"a": "~"})
     first.history.mark_clean()

@@ -94,7 +94,7 @@ def test_ports_that_take_nothing_of_it_cannot_be_chosen(window):
     rows = {found.topLevelItem(i).text(0): found.topLevelItem(i) for i in range(found.topLevelItemCount())}
     assert rows["conv · x"].isDisabled()
     assert "rank 4" in rows["conv · x"].toolTip(0)
-    assert not any(text.startswith("in ") for text in rows)  # that would close a loop
+    assert not any(text.startswith("in ") for text in rows)  # that would create a loop
     assert found.topLevelItem(0).text(0).startswith("cat")
     line = window.findChild(QLineEdit, "connect.text")
     QTest.keyClick(line, Qt.Key.Key_Escape)

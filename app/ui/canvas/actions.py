@@ -106,7 +106,7 @@ def _views() -> Iterator[Action[SavedViews]]:
 
 SIDES = {
     Side.LEFT: "Align &Left",
-    Side.CENTRE: "Align &Centers",
+    Side.CENTER: "Align &Centers",
     Side.RIGHT: "Align &Right",
     Side.TOP: "Align &Top",
     Side.MIDDLE: "Align &Middles",

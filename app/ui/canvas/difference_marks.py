@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.ui.canvas.metrics import fonts
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
-from designer.graph.compare import Comparison
+from designer.graph.compare import NetworkComparison
 
 if TYPE_CHECKING:
     from app.ui.canvas.projection import Projection
@@ -119,7 +119,7 @@ class Marking(QObject):
         if self._context.has_document and self._projection.document is not self._context.document:
             return
         comparison = self._context.comparison
-        shown = comparison.shown() if comparison.other is not None else Comparison()
+        shown = comparison.shown() if comparison.other is not None else NetworkComparison()
         signs = dict.fromkeys(shown.moved, "→")
         signs.update(dict.fromkeys(sorted(comparison.shown_instances()), "~"))
         signs.update(dict.fromkeys((*shown.changed, *shown.rewired, *shown.renamed.values()), "~"))

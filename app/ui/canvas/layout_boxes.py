@@ -12,7 +12,7 @@ from app.ui.canvas.projection import Projection
 from app.ui.document.document import Document
 from designer.graph.arrangement import lay_out
 from designer.graph.edits import Edit
-from designer.graph.layout import Box, arrange
+from designer.graph.layout import LayerBox, arrange
 
 MAX_LEVEL = 10
 
@@ -55,13 +55,13 @@ def levels_of(document: Document) -> dict[str, int]:
     return {n: min(MAX_LEVEL, round(log(largest / size, 4))) if size else 0 for n, size in sizes.items()}
 
 
-def box_of(entry: LayerEntry, level: int = 0) -> Box:
+def box_of(entry: LayerEntry, level: int = 0) -> LayerBox:
     """What the layout needs to know of a node; its height includes the shape under it."""
     look, place = entry.seen
     outputs = {port.name: y for port, (_, y) in zip(look.outputs, place.outputs, strict=True)}
     if look.outputs:
         outputs[""] = place.outputs[0][1]
-    return Box(
+    return LayerBox(
         place.box.united(place.tab).width(),
         max(place.box.height(), place.bounds.bottom()),
         tuple(y for _, y in place.inputs),

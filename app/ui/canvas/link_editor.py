@@ -151,7 +151,7 @@ class LinkEditor:
             source, consumer, index = source_of(start), end.node.layer, end.index
             refusal = links.refusal(document.inference, source, consumer, index)
             if item.layer in self._loop:
-                refusal = tr("the connection would close a loop")
+                refusal = tr("the link would create a loop")
             dot.refuse(refusal, "" if refusal else links.misfit(document.inference, source, consumer, index, loose))
         if any(dot.greyed for dot in dots):
             item.update()

@@ -30,7 +30,7 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.plain import plain_tip
 from designer.files.document import DOCUMENTS
-from designer.graph.compare import Comparison
+from designer.graph.compare import NetworkComparison
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import mark, tr, tr_data
 
@@ -196,7 +196,7 @@ class DifferencesPanel(QWidget):
             item.setExpanded(len(details) <= 6)
 
 
-def rows(found: Comparison) -> Iterator[tuple[str, str, str, list[str]]]:
+def rows(found: NetworkComparison) -> Iterator[tuple[str, str, str, list[str]]]:
     """Mark, kind, layer or other thing, and the single values of every difference."""
     for name in found.added:
         yield "+", tr("added"), name, [found.types.get(name, "")]
@@ -216,7 +216,7 @@ def rows(found: Comparison) -> Iterator[tuple[str, str, str, list[str]]]:
         yield "→", tr("moved"), name, [f"{before[0]}, {before[1]} → {after[0]}, {after[1]}"]
 
 
-def _template_rows(found: Comparison) -> Iterator[tuple[str, str, str, list[str]]]:
+def _template_rows(found: NetworkComparison) -> Iterator[tuple[str, str, str, list[str]]]:
     for name in found.templates_added:
         yield "+", tr("added template"), name, [""]
     for name in found.templates_removed:

@@ -10,7 +10,7 @@ from shiboken6 import isValid
 
 from app.ui.document.document import Document
 from app.ui.document.template_view import TemplateView
-from designer.graph.compare import Comparison, compare
+from designer.graph.compare import NetworkComparison, compare
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
@@ -32,7 +32,7 @@ class DocumentComparison(QObject):
         self.title = ""  # of the other network
         self.other: Graph | None = None
         self.open_documents: Callable[[], list[Document]] = list
-        self.result = Comparison()
+        self.result = NetworkComparison()
         self._later = QTimer(self, singleShot=True, interval=REST, timeout=self._compute)
 
     def with_file(self, path: Path) -> None:
@@ -76,10 +76,10 @@ class DocumentComparison(QObject):
             other.changed.connect(self._on_changed)
             other.destroyed.connect(self.stop)
 
-    def shown(self) -> Comparison:
+    def shown(self) -> NetworkComparison:
         """The differences in what is shown: the whole network, or the inside of a template."""
         if isinstance(self._view, TemplateView):
-            return self.result.templates.get(self._view.template, Comparison())
+            return self.result.templates.get(self._view.template, NetworkComparison())
         return self.result
 
     def shown_instances(self) -> frozenset[str]:
@@ -116,5 +116,7 @@ class DocumentComparison(QObject):
     def _compute(self) -> None:
         self._later.stop()
         other, document = self.other, self._document
-        self.result = compare(other, document.graph) if other is not None and document is not None else Comparison()
+        self.result = (
+            compare(other, document.graph) if other is not None and document is not None else NetworkComparison()
+        )
         self.changed.emit()

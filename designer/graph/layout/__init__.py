@@ -1,7 +1,7 @@
 """Automatic layout: layers in columns from left to right, few crossings, straight main paths.
 
-The method is the layered one: columns by the longest path, long links as chains of bends through the columns between,
-an order within each column by barycentres, and heights by weighted medians that keep the distances.
+A layered layout (Sugiyama et al. 1981): columns by the longest path, long links as chains of bends through the columns
+between, the order within each column by barycenters, and heights by weighted medians that keep the distances.
 """
 
 from __future__ import annotations
@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from designer.graph.graph import Graph
-from designer.graph.layout.columns import Network, components, network
+from designer.graph.layout.columns import LayeredNetwork, components, network
+from designer.graph.layout.coordinates import LayerBox, Spacing, place
 from designer.graph.layout.order import order_columns
-from designer.graph.layout.places import Box, Spacing, place
 from designer.graph.model import GRID
 
-__all__ = ["Box", "arrange"]
+__all__ = ["LayerBox", "arrange"]
 
-APART = 64.0  # between networks that nothing connects
+APART = 64.0  # between unconnected parts
 
 
-def arrange(graph: Graph, boxes: Mapping[str, Box], names: Iterable[str] | None = None) -> dict[str, tuple[int, int]]:
-    """Positions on the grid for `names` (default: all layers), whose top left corner stays where theirs is now.
+def arrange(
+    graph: Graph, boxes: Mapping[str, LayerBox], names: Iterable[str] | None = None
+) -> dict[str, tuple[int, int]]:
+    """Positions on the grid for `names` (default: all layers). The top left corner of their bounding box stays.
 
-    `boxes` holds the size of every layer in `names`. Links of a loop that run backwards are left out of account.
+    `boxes` has the size of every layer in `names`. Backward links of a loop are ignored.
     """
     chosen = [n for n in (graph.layers if names is None else dict.fromkeys(names)) if n in graph]
     if not chosen:
@@ -42,8 +44,8 @@ def arrange(graph: Graph, boxes: Mapping[str, Box], names: Iterable[str] | None 
     return result
 
 
-def _place(net: Network, boxes: Mapping[str, Box]) -> tuple[dict[str, tuple[float, float]], float]:
-    """Places from (0, 0) on, and the height of all."""
+def _place(net: LayeredNetwork, boxes: Mapping[str, LayerBox]) -> tuple[dict[str, tuple[float, float]], float]:
+    """Positions from (0, 0) on, and the total height."""
     places = place(net, boxes, Spacing())
     top = min(y for _, y in places.values())
     shifted = {name: (x, y - top) for name, (x, y) in places.items()}

@@ -1,4 +1,4 @@
-"""Which column each layer stands in, and the bends that long links make in the columns between."""
+"""The column of each layer, and the bends of long links in the columns between."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import NamedTuple
 
 from designer.graph.graph import Graph
 
-MAX_BENDS = 6_000  # of one network; the longest links beyond them go without, which only costs beauty
+MAX_BENDS = 6_000  # of one network; beyond it, the longest links have no bends and may cross layers
 
 
-class Edge(NamedTuple):
+class LayoutEdge(NamedTuple):
     """A link, or a part of a long one, between points of neighbouring columns."""
 
     start: int
     end: int
     port: str  # of the producer; "" for its first and for a bend
     entry: int  # the number of the consumer's input; 0 for a bend
-    weight: int  # how much it wants to be straight
+    weight: int  # priority of being straight
 
 
 @dataclass
-class Network:
+class LayeredNetwork:
     """Points (layers first, then bends), each in a column, and the edges between neighbouring columns."""
 
     names: list[str]
     column: list[int]
-    level: list[int]  # of detail: deeper points stand further down; a bend is on the level of its producer
-    edges: list[Edge] = field(default_factory=list)
+    level: list[int]  # of downsampling: deeper points are placed further down; a bend has the level of its producer
+    edges: list[LayoutEdge] = field(default_factory=list)
     columns: list[list[int]] = field(default_factory=list)  # points of each column from top to bottom
-    before: list[list[Edge]] = field(default_factory=list)  # edges that end at a point
-    after: list[list[Edge]] = field(default_factory=list)  # edges that start at a point
+    before: list[list[LayoutEdge]] = field(default_factory=list)  # edges that end at a point
+    after: list[list[LayoutEdge]] = field(default_factory=list)  # edges that start at a point
 
     def is_bend(self, point: int) -> bool:
         return point >= len(self.names)
 
 
 def components(graph: Graph, names: Sequence[str]) -> list[list[str]]:
-    """`names` in groups that no link connects, the largest first; layers that stand alone come last, as one group."""
+    """Connected components of `names`, the largest first; layers without links come last, as one group."""
     members = set(names)
     seen: set[str] = set()
     groups: list[list[str]] = []
@@ -58,8 +58,8 @@ def components(graph: Graph, names: Sequence[str]) -> list[list[str]]:
     return [*groups, alone] if alone else groups
 
 
-def network(graph: Graph, names: Iterable[str], levels: Mapping[str, int]) -> Network:
-    """The points and edges of some layers; `levels` is 0 for those that it does not name."""
+def network(graph: Graph, names: Iterable[str], levels: Mapping[str, int]) -> LayeredNetwork:
+    """The points and edges of some layers; the level of a layer not in `levels` is 0."""
     sorted_, cyclic = graph.order(names)
     order = [*sorted_, *cyclic]
     number = {name: i for i, name in enumerate(order)}
@@ -70,9 +70,9 @@ def network(graph: Graph, names: Iterable[str], levels: Mapping[str, int]) -> Ne
         if source is not None and number.get(source.layer, len(order)) < number[name]
     ]
     column = _columns(len(order), links)
-    if not links:  # layers that stand alone: one row
+    if not links:  # layers without links: one row
         column = list(range(len(order)))
-    net = Network(order, column, [levels.get(name, 0) for name in order])
+    net = LayeredNetwork(order, column, [levels.get(name, 0) for name in order])
     main = _main_links(len(order), column, links)
     _add_edges(net, links, main)
     points = range(len(net.column))
@@ -91,11 +91,11 @@ Link = tuple[int, int, str, int]
 
 
 def _columns(count: int, links: list[Link]) -> list[int]:
-    """The longest path from the left; what only feeds layers far to the right is moved to them."""
+    """The longest path from the left; layers that only feed columns far to the right are moved next to them."""
     column = [0] * count
     readers: list[list[int]] = [[] for _ in range(count)]
     reads = [0] * count
-    for start, end, _, _ in links:  # in running order of `end`
+    for start, end, _, _ in links:  # in topological order of `end`
         column[end] = max(column[end], column[start] + 1)
         readers[start].append(end)
         reads[end] += 1
@@ -132,14 +132,14 @@ def _main_links(count: int, column: list[int], links: list[Link]) -> set[tuple[i
     return found
 
 
-def _add_edges(net: Network, links: list[Link], main: set[tuple[int, int]]) -> None:
+def _add_edges(net: LayeredNetwork, links: list[Link], main: set[tuple[int, int]]) -> None:
     """Edges for all links; those of one output that are long share their bends."""
     room = MAX_BENDS
     chains: dict[tuple[int, str], list[int]] = {}  # bends of an output in the columns right of it
     for start, end, port, index in sorted(links, key=lambda link: net.column[link[1]] - net.column[link[0]]):
         span = net.column[end] - net.column[start]
         if span == 1:
-            net.edges.append(Edge(start, end, port, index, 16 if (start, end) in main else 1))
+            net.edges.append(LayoutEdge(start, end, port, index, 16 if (start, end) in main else 1))
             continue
         chain = chains.setdefault((start, port), [])
         missing = span - 1 - len(chain)
@@ -151,8 +151,8 @@ def _add_edges(net: Network, links: list[Link], main: set[tuple[int, int]]) -> N
             net.level.append(net.level[start])
             bend = len(net.column) - 1
             if chain:
-                net.edges.append(Edge(chain[-1], bend, "", 0, 6))
+                net.edges.append(LayoutEdge(chain[-1], bend, "", 0, 6))
             else:
-                net.edges.append(Edge(start, bend, port, 0, 2))
+                net.edges.append(LayoutEdge(start, bend, port, 0, 2))
             chain.append(bend)
-        net.edges.append(Edge(chain[span - 2], end, "", index, 2))
+        net.edges.append(LayoutEdge(chain[span - 2], end, "", index, 2))

@@ -1,16 +1,16 @@
-"""The order of the points within each column, so that few edges cross."""
+"""The order of the points within each column, chosen so that few edges cross."""
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
 
-from designer.graph.layout.columns import Edge, Network
+from designer.graph.layout.columns import LayeredNetwork, LayoutEdge
 
 SWEEPS = 8
-PATIENCE = 3  # sweeps without a better order after which it is left
+PATIENCE = 3  # stop after this many sweeps without improvement
 
 
-def order_columns(net: Network) -> None:
+def order_columns(net: LayeredNetwork) -> None:
     """Sort the columns of `net` in place."""
     _begin(net)
     position = [0] * len(net.column)
@@ -31,8 +31,8 @@ def order_columns(net: Network) -> None:
     net.columns = best
 
 
-def _begin(net: Network) -> None:
-    """The order in which a walk along the straightest edges meets the points: main paths on top, bends below, deep levels last."""
+def _begin(net: LayeredNetwork) -> None:
+    """The initial order, by a walk along the heaviest edges: main paths on top, bends below, deep levels last."""
     met = [-1] * len(net.column)
     count = 0
     for start in range(len(net.names)):
@@ -54,8 +54,8 @@ def _number(column: list[int], position: list[int]) -> None:
         position[point] = place
 
 
-def _sweep(net: Network, position: list[int], *, forward: bool) -> None:
-    """Sort each column by the mean place of what its points are joined to in the column before (or after)."""
+def _sweep(net: LayeredNetwork, position: list[int], *, forward: bool) -> None:
+    """Sort each column by the mean position of its points' neighbors in the column before (or after)."""
     columns = net.columns if forward else list(reversed(net.columns))
     for column in columns[1:]:
         if len(column) == 1:
@@ -71,7 +71,7 @@ def _sweep(net: Network, position: list[int], *, forward: bool) -> None:
         _number(column, position)
 
 
-def crossings(net: Network, position: list[int]) -> int:
+def crossings(net: LayeredNetwork, position: list[int]) -> int:
     """How many pairs of edges cross."""
     total = 0
     for column in net.columns[:-1]:
@@ -80,7 +80,7 @@ def crossings(net: Network, position: list[int]) -> int:
     return total
 
 
-def _crossings(edges: list[Edge], position: list[int]) -> int:
+def _crossings(edges: list[LayoutEdge], position: list[int]) -> int:
     if len(edges) < 2:
         return 0
     ends = [(position[e.start], position[e.end] * 1024 + e.entry) for e in edges]

@@ -1,4 +1,4 @@
-"""Where the points stand: columns as wide as their widest layer, heights that keep edges straight."""
+"""Coordinates of the points: columns as wide as their widest layer, heights that keep edges straight."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 
-from designer.graph.layout.columns import Network
+from designer.graph.layout.columns import LayeredNetwork
 from designer.graph.model import GRID
 
 SWEEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class LayerBox:
     """The size of a layer and the heights at which its links start and end, from its top, in canvas units.
 
-    Layers of a higher `level` (how often the picture was halved) stand further down: a U-Net looks like a U.
+    Layers of a higher `level` (how often the image was halved) are placed further down: a U-Net looks like a U.
     """
 
     width: float
@@ -35,7 +35,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """Room in canvas units: between columns, between layers, and around the bend of a link."""
+    """Distances in canvas units: between columns, between layers, and around the bend of a link."""
 
     column: float = 4.0 * GRID
     layer: float = 2.0 * GRID
@@ -43,14 +43,14 @@ class Spacing:
     level: float = 8.0 * GRID
 
 
-def place(net: Network, boxes: Mapping[str, Box], spacing: Spacing) -> dict[str, tuple[float, float]]:
+def place(net: LayeredNetwork, boxes: Mapping[str, LayerBox], spacing: Spacing) -> dict[str, tuple[float, float]]:
     """The top left corner of every layer."""
     lefts = _lefts(net, boxes, spacing)
     tops = _Tops(net, boxes, spacing).solved()
     return {name: (lefts[net.column[point]], tops[point]) for point, name in enumerate(net.names)}
 
 
-def _lefts(net: Network, boxes: Mapping[str, Box], spacing: Spacing) -> list[float]:
+def _lefts(net: LayeredNetwork, boxes: Mapping[str, LayerBox], spacing: Spacing) -> list[float]:
     left, result = 0.0, []
     for column in net.columns:
         result.append(left)
@@ -60,9 +60,9 @@ def _lefts(net: Network, boxes: Mapping[str, Box], spacing: Spacing) -> list[flo
 
 
 class _Tops:
-    """Heights by sweeps: each point wants to stand where its heaviest edges are straight."""
+    """Heights by sweeps: each point is moved to where its heaviest edges are straight."""
 
-    def __init__(self, net: Network, boxes: Mapping[str, Box], spacing: Spacing) -> None:
+    def __init__(self, net: LayeredNetwork, boxes: Mapping[str, LayerBox], spacing: Spacing) -> None:
         self._net = net
         size = len(net.column)
         self._top = [0.0] * size
@@ -93,9 +93,9 @@ class _Tops:
         return self._top
 
     def _settle(self, column: int, *, forward: bool, both: bool) -> None:
-        """Move the points of a column to where they want to be, as near as the distances allow (least squares)."""
+        """Move the points of a column as near to their targets as the distances allow (least squares)."""
         points, gaps = self._net.columns[column], self._gaps[column]
-        blocks: list[tuple[float, float, int]] = []  # (weighted mean of wish - offset, weight, points)
+        blocks: list[tuple[float, float, int]] = []  # (weighted mean of target - offset, weight, points)
         offset = 0.0
         for place, point in enumerate(points):
             if place:
@@ -103,8 +103,8 @@ class _Tops:
             edges = self._before[point] if forward else self._after[point]
             if both:
                 edges = self._before[point] + self._after[point]
-            wish, weight = self._wish(point, edges)
-            mean, total, count = wish - offset, weight, 1
+            target, weight = self._target(point, edges)
+            mean, total, count = target - offset, weight, 1
             while blocks and blocks[-1][0] > mean:
                 above, more, others = blocks.pop()
                 mean = (mean * total + above * more) / (total + more)
@@ -118,18 +118,18 @@ class _Tops:
                 self._top[points[place]] = mean + offset
                 place += 1
 
-    def _wish(self, point: int, edges: list[tuple[int, float, int]]) -> tuple[float, float]:
-        """The weighted median of where its edges would be straight, and how much that weighs."""
+    def _target(self, point: int, edges: list[tuple[int, float, int]]) -> tuple[float, float]:
+        """The weighted median of the heights at which its edges are straight, and its weight."""
         if not edges:
             return self._top[point], 0.1
         if len(edges) == 1:
             other, shift, weight = edges[0]
             return self._top[other] + shift, float(weight)
-        wishes = sorted((self._top[other] + shift, weight) for other, shift, weight in edges)
-        half = sum(weight for _, weight in wishes) / 2
+        targets = sorted((self._top[other] + shift, weight) for other, shift, weight in edges)
+        half = sum(weight for _, weight in targets) / 2
         passed = 0.0
-        for wish, weight in wishes:
+        for target, weight in targets:
             passed += weight
             if passed >= half:
-                return wish, 2 * half
-        return wishes[-1][0], 2 * half
+                return target, 2 * half
+        return targets[-1][0], 2 * half
