@@ -19,7 +19,6 @@ NOT_IN_ONNX = {"custom-0", "custom-1-with_weights"}
 REFUSED = {
     "onnxruntime": NOT_IN_ONNX,
     "openvino": NOT_IN_ONNX | {
-        "bilinear-1-sequence",
         "convolution-6-wrapped_border",
         "depthwise_convolution-2-wrapped_border",
         "padding-3-wrapped",
