@@ -12,10 +12,12 @@ import subprocess
 import sys
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
+    QLabel,
     QLineEdit,
     QMenu,
     QToolButton,
@@ -28,6 +30,7 @@ from app.ui.shell.menus import CONTEXT_MENU, MENUS, TOOLBAR
 from app.ui.shell.panels import PANELS, WORKSPACES
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from app.ui.shell.window import GROUPS, MainWindow, declared_actions
+from app.ui.widgets import theme
 from app.ui.widgets.action import Action, ActionGroup, Need
 from designer.graph import commands
 from designer.graph.model import Layer, Source
@@ -359,3 +362,20 @@ def test_every_workspace_comes_back_as_it_was_left(window):
     for name in (*WORKSPACES, *reversed(WORKSPACES), "Profile", "Design", "Analysis", "Profile"):
         window.docks.set_workspace(name)
         assert seen() == first[name], name
+
+
+def test_the_status_bar_follows_the_theme_and_colors_the_message_alone(window, qapp):
+    def ink(widget) -> QColor:
+        return widget.palette().color(widget.foregroundRole())
+
+    labels = [window.status.findChild(QLabel, name) for name in ("status.engine", "status.totals")]
+    try:
+        for mode in ("dark", "light", "dark", "light"):
+            theme.apply(qapp, mode)
+            window.status.say("error", "It failed.")
+            assert window.status.palette().color(QPalette.ColorRole.WindowText) == theme.color("error")
+            assert {ink(label).name() for label in labels} == {theme.color("text").name()}
+            window.status.say("info", "It works.")
+            assert window.status.palette().color(QPalette.ColorRole.WindowText) == theme.color("text")
+    finally:
+        theme.apply(qapp, "system")

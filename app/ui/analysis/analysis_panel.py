@@ -75,12 +75,14 @@ class AnalysisPanel(QWidget):
     # --- building ----------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._launch = QPushButton(theme.icon("play"), tr("Launch Analysis"))
+        self._launch = QPushButton(tr("Launch Analysis"))
+        theme.set_icon(self._launch, "play")
         self._launch.setObjectName("analysis.launch")
         self._launch.setAccessibleName(tr("Launch Analysis"))
         self._launch.setToolTip(tr("Run the network on the pictures, and again after every change"))
         self._launch.clicked.connect(self._analysis.launch)
-        self._stop = QPushButton(theme.icon("stop"), tr("Stop"))
+        self._stop = QPushButton(tr("Stop"))
+        theme.set_icon(self._stop, "stop")
         self._stop.setObjectName("analysis.stop")
         self._stop.setAccessibleName(tr("Stop the analysis"))
         self._stop.setToolTip(tr("Give up the run: the engine is ended and starts afresh with the next launch"))

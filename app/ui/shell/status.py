@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
@@ -44,7 +44,7 @@ class StatusBar(QStatusBar):
         self._stop.setObjectName("status.stop")
         self._stop.setAccessibleName(tr("Stop"))
         self._stop.setAutoRaise(True)
-        self._stop.setIcon(theme.icon("stop"))
+        theme.set_icon(self._stop, "stop")
         self._stop.setToolTip(tr("Stop (Shift+F5)"))
         self._stop.clicked.connect(self.stop_clicked)
         self._stop.hide()
@@ -64,6 +64,10 @@ class StatusBar(QStatusBar):
         self._totals.hide()
         for widget in (self._progress, self._stop, self._totals, self._engine, self.problems):
             self.addPermanentWidget(widget)
+        for label in (self._totals, self._engine):
+            label.setForegroundRole(QPalette.ColorRole.Text)  # the color of a message is the WindowText of the bar
+        self._severity = "info"  # of the message
+        theme.changes().changed.connect(self._color_message)
         self.busy = False  # as it is shown
         self._crash = ""  # what was said of the engine that ended last
         self._working = QTimer(self, singleShot=True, interval=BUSY_AFTER, timeout=lambda: self._show_busy(True))
@@ -72,20 +76,19 @@ class StatusBar(QStatusBar):
     def say(self, severity: str, text: str) -> None:
         """Show a message; warnings and errors stay longer."""
         self.showMessage(text, INFO_MS if severity == "info" else WARNING_MS)
-        ink = theme.color("text")
-        if severity == "error":
-            ink = theme.color("error")
-        elif severity == "warning":
-            ink = theme.color("warning")
-        palette = self.palette()
-        palette.setColor(QPalette.ColorRole.WindowText, ink)
-        self.setPalette(palette)
+        self._severity = severity
+        self._color_message()
         self.setToolTip(plain_tip(text))
 
     def _on_message(self, text: str) -> None:
-        """Tips of menus come here too: they are not errors."""
-        palette = self.palette()
-        palette.setColor(QPalette.ColorRole.WindowText, theme.color("text"))
+        """Status tips of menus come here too: they are not errors."""
+        self._severity = "info"
+        self._color_message()
+
+    def _color_message(self) -> None:
+        role: theme.RoleName = "error" if self._severity == "error" else "text"
+        palette = QPalette(QApplication.palette())  # one that was set before does not follow the theme
+        palette.setColor(QPalette.ColorRole.WindowText, theme.color("warning" if self._severity == "warning" else role))
         self.setPalette(palette)
 
     def show_problems(self, found: Sequence[Diagnostic]) -> None:
@@ -96,11 +99,11 @@ class StatusBar(QStatusBar):
         parts += [trn("{count} warning", "{count} warnings", warnings)] if warnings else []
         self.problems.setText(", ".join(parts) or tr("No problems"))
         if errors:
-            self.problems.setIcon(theme.icon("close-octagon", "error"))
+            theme.set_icon(self.problems, "close-octagon", "error")
         elif warnings:
-            self.problems.setIcon(theme.icon("alert", "warning"))
+            theme.set_icon(self.problems, "alert", "warning")
         else:
-            self.problems.setIcon(theme.icon("check-circle-outline", "positive"))
+            theme.set_icon(self.problems, "check-circle-outline", "positive")
 
     def show_totals(self, text: str, explanation: str) -> None:
         """The figures of the whole network; empty: none."""
