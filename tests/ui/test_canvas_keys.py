@@ -194,7 +194,7 @@ def test_m_bypasses_where_shapes_allow(window):
     bypassed = document.graph["same"]
     assert bypassed.bypassed
     assert (bypassed.type, bypassed.inputs, bypassed.params) == (same.type, same.inputs, same.params)
-    assert "hands on 'input'" in window.canvas.projection["same"].toolTip()
+    assert "passes 'input' through" in window.canvas.projection["same"].toolTip()
     press(window, "M")
     assert document.graph["same"] == same
     document.undo()

@@ -386,7 +386,7 @@ def test_command_palette_and_sheet_of_shortcuts(window):
     press(window, "Ctrl+P")
     edit = popup(window, "commands")
     QTest.keyClicks(edit, "frame all")
-    assert any("Frame All" in text for text in choices(window, "commands"))
+    assert any("Zoom to Fit" in text for text in choices(window, "commands"))
     QTest.keyClick(edit, Qt.Key.Key_Escape)
     press(window, "F1")
     shown = [w for w in QApplication.topLevelWidgets() if w.isVisible() and w is not window and w.windowTitle()]

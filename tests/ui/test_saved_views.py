@@ -69,7 +69,7 @@ def test_a_way_that_is_gone_is_told(qtbot, window):
     window.context.root.do(lambda g: commands.remove_layers(g, ["group_1"]))
     with qtbot.waitSignal(window.context.message) as told:
         press(window, "1")
-    assert told.args == ["warning", "What view 1 showed is not there any more"]
+    assert told.args == ["warning", "View 1 shows a template or instance that no longer exists."]
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "1,2,x", "1,2,0.00001", "99999999999,0,1", "1,2,3,4\x00"])

@@ -17,8 +17,8 @@ from designer.graph.arrangement import Side
 ZOOM_STEP = 1.25
 VIEWS = range(1, 10)
 NEIGHBOURS = {
-    Way.LEFT: "to what it reads",
-    Way.RIGHT: "to what reads it",
+    Way.LEFT: "to the layer that feeds it",
+    Way.RIGHT: "to the layer that it feeds",
     Way.UP: "to the layer above",
     Way.DOWN: "to the layer below",
 }
@@ -34,13 +34,13 @@ FOLDABLE = Need(lambda s: s.selected + s.selected_frames > 0, "no layer and no f
 PASTE = Need(lambda s: s.can_paste, "the clipboard holds no layers")
 LINK = Need(lambda s: s.selected_links == 1, "select exactly one link")
 INSTANCE = Need(
-    lambda s: s.selected == s.instances == 1, "select one instance of a template: no other layer has an inside"
+    lambda s: s.selected == s.instances == 1, "select one instance of a template: other layers cannot be entered"
 )
 INSTANCES = Need(lambda s: s.instances > 0, "no instance of a template is selected")
-INSIDE = Need(lambda s: s.inside, "the whole network is shown, not the inside of a template")
-TEMPLATE = Need(lambda s: s.template, "no instance of a template is selected, and none is shown")
+INSIDE = Need(lambda s: s.inside, "no template is open")
+TEMPLATE = Need(lambda s: s.template, "no template is selected or open")
 PORT = Need(
-    lambda s: s.selected == s.ports == 1, "select one port of the template that is shown (template_input or _output)"
+    lambda s: s.selected == s.ports == 1, "select one port of the open template (template_input or template_output)"
 )
 
 
@@ -61,7 +61,7 @@ def _walking() -> Iterator[Action[Walker]]:
         yield Action(
             f"select.extend_{name}",
             f"Extend {key}",
-            f"Add to the selection: {where}",
+            f"Extend the selection {where}",
             partial(Walker.step, way=way, extend=True),
             ("Select/extend",),
             (f"Shift+{key}",),
@@ -71,7 +71,7 @@ def _walking() -> Iterator[Action[Walker]]:
         yield Action(
             f"edit.nudge_{name}",
             f"Nudge {key}",
-            "Move the selected layers by one step of the grid",
+            "Move the selected layers by one grid step",
             partial(Walker.nudge, way=way),
             ("Edit/nudge",),
             (f"Alt+{key}",),
@@ -85,7 +85,7 @@ def _views() -> Iterator[Action[SavedViews]]:
         yield Action(
             f"view.recall_{number}",
             f"View {number}",
-            f"Bring back the view that was stored under {number}",
+            f"Go to the view stored under {number}",
             partial(SavedViews.recall, number=number),
             ("View/recall",),
             (str(number),),
@@ -95,7 +95,7 @@ def _views() -> Iterator[Action[SavedViews]]:
         yield Action(
             f"view.store_{number}",
             f"Store View {number}",
-            f"Keep what is seen now under {number}",
+            f"Store the current view under {number}",
             partial(SavedViews.store, number=number),
             ("View/store",),
             (f"Ctrl+{number}",),
@@ -144,7 +144,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.add",
         "Add &Operator...",
-        "Search an operator and add it at the pointer",
+        "Search for an operator and add it at the pointer",
         Canvas.quick_add,
         ("Edit/add", "Canvas/add", "Tools/canvas"),
         ("Space", "Tab", "Shift+A"),
@@ -187,7 +187,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.paste",
         "&Paste",
-        "Add the copied layers",
+        "Paste the copied layers",
         Canvas.paste,
         ("Edit/clipboard", "Canvas/clipboard"),
         ("Ctrl+V",),
@@ -198,7 +198,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.paste_linked",
         "Paste &Keeping Links",
-        "Add the copied layers and keep the links that come into them",
+        "Paste the copied layers and connect them to the same inputs",
         partial(Canvas.paste, keep_links=True),
         ("Edit/clipboard",),
         ("Ctrl+Shift+V",),
@@ -208,7 +208,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.duplicate",
         "&Duplicate",
-        "Copy the selected layers beside themselves",
+        "Duplicate the selected layers",
         Canvas.duplicate_selection,
         ("Edit/clipboard", "Canvas/clipboard"),
         ("Ctrl+D",),
@@ -219,7 +219,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.duplicate_linked",
         "Duplicate Keeping &Links",
-        "Copy the selected layers with the links that come into them",
+        "Duplicate the selected layers and connect them to the same inputs",
         partial(Canvas.duplicate_selection, keep_links=True),
         ("Edit/clipboard",),
         ("Ctrl+Shift+D",),
@@ -229,7 +229,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.delete",
         "D&elete",
-        "Delete what is selected",
+        "Delete the selection",
         Canvas.delete_selection,
         ("Edit/layers", "Canvas/layers"),
         ("Del",),
@@ -240,7 +240,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.delete_heal",
         "Delete and &Heal Links",
-        "Delete the selected layers and join what they connected",
+        "Delete the selected layers and connect their inputs to their consumers",
         partial(Canvas.delete_selection, heal=True),
         ("Edit/layers", "Canvas/layers"),
         ("Ctrl+Del",),
@@ -250,7 +250,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.rename",
         "Re&name...",
-        "Give the selected layer or frame another name",
+        "Rename the selected layer or frame",
         Canvas.rename_selection,
         ("Edit/layers", "Canvas/layers"),
         ("F2",),
@@ -260,7 +260,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.bypass",
         "&Bypass",
-        "Let the selected layers hand on an input that fits their output, or end that",
+        "Bypass the selected layers, or stop bypassing them",
         Canvas.bypass_selection,
         ("Edit/layers", "Canvas/layers"),
         ("M",),
@@ -270,7 +270,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.connect_to",
         "Connect &To...",
-        "Search the input that the selected layer leads to",
+        "Search for an input to connect the selected layer to",
         lambda canvas: canvas.links.connect_to(),
         ("Edit/links", "Canvas/links"),
         ("W",),
@@ -280,7 +280,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.connect_from",
         "Connect &From...",
-        "Search the output that the selected layer reads",
+        "Search for an output that the selected layer reads",
         lambda canvas: canvas.links.connect_from(),
         ("Edit/links", "Canvas/links"),
         ("Shift+W",),
@@ -290,7 +290,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.add_reroute",
         "Add &Reroute Point",
-        "Let the selected link run through a point (Alt and double click on a link)",
+        "Add a reroute point to the selected link (Alt+double-click on a link)",
         lambda canvas: canvas.routes.add(),
         ("Edit/links", "Canvas/links"),
         (),
@@ -300,7 +300,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.remove_reroute",
         "Remove Reroute P&oint",
-        "Remove the point that is nearest to the pointer (Alt and double click on a point)",
+        "Remove the reroute point nearest to the pointer (Alt+double-click on a point)",
         lambda canvas: canvas.routes.remove(),
         ("Edit/links", "Canvas/links"),
         (),
@@ -310,7 +310,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "edit.straighten",
         "&Straighten Link",
-        "Remove all points of the link",
+        "Remove all reroute points of the link",
         lambda canvas: canvas.routes.straighten(),
         ("Edit/links",),
         (),
@@ -341,7 +341,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "select.all",
         "&All",
-        "Select every layer",
+        "Select all layers",
         Canvas.select_all,
         ("Select/reach",),
         ("Ctrl+A",),
@@ -350,7 +350,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     ),
     Action(
         "view.frame_all",
-        "Frame &All",
+        "Zoom to &Fit",
         "Show the whole network",
         Canvas.frame_all,
         ("View/zoom", "Tools/canvas"),
@@ -361,8 +361,8 @@ CANVAS: tuple[Action[Canvas], ...] = (
     ),
     Action(
         "view.frame_selection",
-        "&Frame Selection",
-        "Show the selected layers as large as they fit",
+        "Zoom to &Selection",
+        "Zoom to the selected layers",
         Canvas.frame_selection,
         ("View/zoom", "Canvas/arrange"),
         ("F",),
@@ -371,7 +371,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "view.zoom_in",
         "Zoom &In",
-        "Larger",
+        "Zoom in",
         lambda canvas: canvas.viewer.zoom_by(ZOOM_STEP),
         ("View/zoom",),
         ("Ctrl++", "Ctrl+="),
@@ -380,7 +380,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "view.zoom_out",
         "Zoom &Out",
-        "Smaller",
+        "Zoom out",
         lambda canvas: canvas.viewer.zoom_by(1 / ZOOM_STEP),
         ("View/zoom",),
         ("Ctrl+-",),
@@ -388,8 +388,8 @@ CANVAS: tuple[Action[Canvas], ...] = (
     ),
     Action(
         "view.zoom_100",
-        "Natural &Size",
-        "One canvas unit a pixel",
+        "&Actual Size",
+        "Show the canvas at 100%",
         lambda canvas: canvas.viewer.zoom_by(1 / canvas.viewer.zoom),
         ("View/zoom",),
         ("Ctrl+0",),
@@ -400,7 +400,7 @@ STRUCTURE: tuple[Action[Structure], ...] = (
     Action(
         "edit.collapse",
         "Colla&pse or Expand",
-        "Show of the selected layers and frames the titles alone, or everything again",
+        "Collapse the selected layers and frames to their titles, or expand them",
         Structure.collapse,
         ("Edit/add", "Canvas/layers"),
         ("H",),
@@ -411,7 +411,7 @@ STRUCTURE: tuple[Action[Structure], ...] = (
     Action(
         "template.make",
         "&Make Template...",
-        "Move the selected layers into a template and put an instance in their place",
+        "Move the selected layers into a template and replace them with an instance",
         Structure.ask_template,
         ("Templates/make", "Canvas/templates"),
         ("Ctrl+G",),
@@ -433,7 +433,7 @@ STRUCTURE: tuple[Action[Structure], ...] = (
     Action(
         "template.enter",
         "&Enter Template",
-        "Show the inside of the selected instance (double-click does it too)",
+        "Open the template of the selected instance (or double-click the instance)",
         Structure.enter,
         ("Templates/enter", "Canvas/templates"),
         ("Return", "Enter"),
@@ -444,7 +444,7 @@ STRUCTURE: tuple[Action[Structure], ...] = (
     Action(
         "template.leave",
         "&Leave Template",
-        "Show what is around the template",
+        "Go back to the level above",
         Structure.leave,
         ("Templates/enter", "Canvas/templates"),
         ("Backspace",),
@@ -455,7 +455,7 @@ STRUCTURE: tuple[Action[Structure], ...] = (
     Action(
         "template.rename",
         "&Rename Template...",
-        "Give the template another name",
+        "Rename the template",
         Structure.ask_name,
         ("Templates/change",),
         (),
@@ -464,7 +464,7 @@ STRUCTURE: tuple[Action[Structure], ...] = (
     Action(
         "template.port_up",
         "Move Port &Up",
-        "Give the selected port an earlier place among the ports; links stay with their ports",
+        "Move the selected port up in the order of ports; its links follow it",
         lambda structure: structure.move_port(-1),
         ("Templates/change",),
         ("Ctrl+Up",),
@@ -474,7 +474,7 @@ STRUCTURE: tuple[Action[Structure], ...] = (
     Action(
         "template.port_down",
         "Move Port Dow&n",
-        "Give the selected port a later place among the ports; links stay with their ports",
+        "Move the selected port down in the order of ports; its links follow it",
         lambda structure: structure.move_port(1),
         ("Templates/change",),
         ("Ctrl+Down",),
@@ -487,7 +487,7 @@ WALKER: tuple[Action[Walker], ...] = (
     Action(
         "select.upstream",
         "&Upstream",
-        "Select what the selection depends on too",
+        "Extend the selection to all layers that it depends on",
         Walker.upstream,
         ("Select/reach",),
         ("[",),
@@ -497,7 +497,7 @@ WALKER: tuple[Action[Walker], ...] = (
     Action(
         "select.downstream",
         "&Downstream",
-        "Select what depends on it too",
+        "Extend the selection to all layers that depend on it",
         Walker.downstream,
         ("Select/reach",),
         ("]",),
@@ -521,7 +521,7 @@ FINDER: tuple[Action[Finder], ...] = (
     Action(
         "select.next",
         "Find &Next",
-        "Go to the next layer that was found",
+        "Go to the next match",
         Finder.next,
         ("Select/find",),
         ("F3",),
@@ -530,7 +530,7 @@ FINDER: tuple[Action[Finder], ...] = (
     Action(
         "select.previous",
         "Find &Previous",
-        "Go to the layer found before",
+        "Go to the previous match",
         lambda finder: finder.next(-1),
         ("Select/find",),
         ("Shift+F3",),
@@ -548,7 +548,7 @@ FINDER: tuple[Action[Finder], ...] = (
     Action(
         "select.problem_back",
         "Previous Prob&lem",
-        "Go to the problem before",
+        "Go to the previous layer with an error or warning",
         lambda finder: finder.next_problem(-1),
         ("Select/problem",),
         ("Shift+F8",),

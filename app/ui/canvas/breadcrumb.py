@@ -44,7 +44,7 @@ class Breadcrumb(QFrame):
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("breadcrumb")
-        self.setAccessibleName(tr("Where in the document"))
+        self.setAccessibleName(tr("Path in the document"))
         self._context = context
         self._document: Document | None = None
         self._crumbs: list[QToolButton] = []
@@ -108,7 +108,7 @@ class Breadcrumb(QFrame):
         button.setText((text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…").replace("&", "&&"))
         button.setAutoRaise(True)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        here = tr("shown now") if last else tr("go there")
+        here = tr("current level") if last else tr("go to this level")
         button.setAccessibleName(f"{text}, {what}, {here}")
         button.setToolTip(plain_tip(f"{text}: {what}" if last else tr("Go to {name}", name=text)))
         font = QFont(button.font())
@@ -142,5 +142,5 @@ def _note(graph: Graph, scope: tuple[Step, ...]) -> str:
     if count > 1:
         return tr("An edit here changes every instance ({count}).", count=count)
     if not scope[-1].instance:
-        return tr("Types are not known here: no instance leads here.")
+        return tr("Types are unknown here: open the template through an instance to infer them.")
     return ""

@@ -60,7 +60,7 @@ class Canvas(QWidget):
         self._quick_add = QuickAdd(context.registry, self)
         self._quick_add.chosen.connect(self._on_chosen)
         self._quick_add.offer_templates(self.templates)
-        self._hint = QLabel(tr("Drag an operator from the palette, or press Space to search one."), self.viewer)
+        self._hint = QLabel(tr("Drag an operator from the palette, or press Space to search for one."), self.viewer)
         self._hint.setObjectName("canvas.hint")
         self._hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -121,7 +121,9 @@ class Canvas(QWidget):
         if path:
             context.inspect_requested.emit(path)
         else:
-            context.message.emit("info", tr("Nothing runs here: enter the template through an instance to inspect it"))
+            context.message.emit(
+                "info", tr("This layer does not run here. Open the template through an instance to inspect it.")
+            )
 
     def _mark_inspected(self, path: str) -> None:
         """Mark the inspected layer where it is in sight."""

@@ -38,8 +38,8 @@ class ConnectSearch(SearchPopup):
         super().__init__(
             "connect",
             tr("Connect"),
-            tr("Connect: name of a layer or a port"),
-            tr("No port is called that."),
+            tr("Connect to a layer or port..."),
+            tr("No port matches."),
             self._found,
             parent,
         )

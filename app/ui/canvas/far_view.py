@@ -132,7 +132,7 @@ class FarView:
             node_paint.paint_block_mark(painter, box, problem, detail)
 
     def paint_blocks(self, painter: QPainter) -> None:
-        """Paint the layers only, each in its category's colour."""
+        """Paint the layers only, each in its category's color."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setPen(Qt.PenStyle.NoPen)
         for category, rects in self.blocks.items():

@@ -61,7 +61,7 @@ class Finder:
             "find",
             tr("Find layers"),
             tr("Name, type, kernel=3x3, 64x64, ..."),
-            tr("No layer holds these words."),
+            tr("No layer matches."),
             self._search,
             canvas,
         )
@@ -103,7 +103,7 @@ class Finder:
             return
         names = [name for name, _ in matches(self._context.document, self._query)]
         if not self._walk(names, step):
-            self._context.message.emit("info", tr("No layer holds '{query}'", query=self._query))
+            self._context.message.emit("info", tr("No layer matches '{query}'.", query=self._query))
 
     def next_problem(self, step: int = 1) -> None:
         """The next layer with a finding, from left to right; says what it is. One inside of a template is gone to."""

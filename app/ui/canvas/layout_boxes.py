@@ -39,7 +39,7 @@ def laid_out(document: Document) -> dict[str, tuple[int, int]]:
 
 
 def levels_of(document: Document) -> dict[str, int]:
-    """How often each layer's picture was halved. Tensors without height and width are where their producers are."""
+    """How often each layer's image was halved. Tensors without height and width are where their producers are."""
     graph, states = document.graph, document.inference.states
     sizes: dict[str, int] = {}
     order, cyclic = graph.order()

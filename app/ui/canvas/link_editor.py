@@ -200,7 +200,7 @@ class LinkEditor:
         found = errors(state.diagnostics) if state is not None else ()
         wrong = [d for d in found if d.code != "missing-input"]  # another port is open: that is not about this link
         if wrong:
-            text = tr("Connected, but it does not fit: {rule}. Type Checking has more.", rule=wrong[0].message)
+            text = tr("Connected, but the types do not match: {rule}. See Type Checking.", rule=wrong[0].message)
             self._context.message.emit("warning", text)
 
     def _on_node_dropped(self, name: str, place: QPointF, link: object) -> None:

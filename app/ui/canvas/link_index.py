@@ -35,7 +35,7 @@ class LinkIndex:
 
     def __init__(self, layers: LayerIndex, points: Callable[[Key], Points] = lambda key: ()) -> None:
         self._layers = layers
-        self.points = points  # that a person lets a link run through
+        self.points = points  # that a user lets a link run through
         self._edges: dict[Key, Edge] = {}
         self._out: dict[str, set[Key]] = {}
         self._in: dict[str, set[Key]] = {}

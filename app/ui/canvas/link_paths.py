@@ -1,4 +1,4 @@
-"""The lines that links follow: curved or at right angles, directly, along a lane, or through points that a person set."""
+"""The lines that links follow: curved or at right angles, directly, along a lane, or through points that a user set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CURVED, ANGLED = "curved", "angled"
 STYLES = (CURVED, ANGLED)
 STUB = 24.0  # how far a line at right angles leaves its ends
 CORNER = 8.0  # radius
-_present = [CURVED]  # of the program's canvases, as the person chose it
+_present = [CURVED]  # of the program's canvases, as the user chose it
 
 
 def style() -> str:

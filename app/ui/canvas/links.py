@@ -21,11 +21,11 @@ from designer.texts import tr
 
 READABLE = 0.6  # below this scale no shapes are written on links
 HIT = 6.0  # half the width in which a link is hit, in canvas units
-POINT = 3.5  # radius of a point that a person set
+POINT = 3.5  # radius of a point that a user set
 SHARES = 64  # places along a link that are looked at for the nearest one
 AIR = PORT_RADIUS + 4  # free room between a shape on a link and the nodes beside it, in canvas units
 GRASP = 7.0  # pixels around a point in which it is hit
-REACH = 11.0  # how far from its centre a port is hit, in canvas units
+REACH = 11.0  # how far from its center a port is hit, in canvas units
 
 
 class Node(Protocol):
@@ -54,7 +54,7 @@ class Router(Protocol):
         """The height along which a link runs around nodes; None: directly."""
 
     def points(self, key: tuple[str, int]) -> Sequence[tuple[int, int]]:
-        """The points that a person lets it run through."""
+        """The points that a user lets it run through."""
 
 
 class PortDot(QGraphicsItem):
@@ -107,7 +107,7 @@ class PortDot(QGraphicsItem):
         if reason:
             self.setToolTip(plain_tip(tr("Cannot connect here: {reason}", reason=reason)))
         elif misfit:
-            told = tr("Does not fit: {reason}. Dropped here it is connected as it is.", reason=misfit)
+            told = tr("Type mismatch: {reason}. The link can still be connected here.", reason=misfit)
             self.setToolTip(plain_tip(told))
         else:
             self.setToolTip(plain_tip(self.look.tip))
@@ -131,7 +131,7 @@ class PortDot(QGraphicsItem):
     def hoverEnterEvent(self, event: object) -> None:
         if not self.greyed:
             carried = self.carried()
-            told = tr("{port} - now {type}", port=self.look.tip, type=carried) if carried else self.look.tip
+            told = tr("{port}, currently {type}", port=self.look.tip, type=carried) if carried else self.look.tip
             self.setToolTip(plain_tip(told))
         self.hovered = True
         self.node.update()
@@ -304,7 +304,7 @@ class LinkItem(QGraphicsPathItem):
 
 
 class LiveLink(QGraphicsPathItem):
-    """The link that is being dragged: from a port to the pointer. Dashed; crossed out by its colour where refused."""
+    """The link that is being dragged: from a port to the pointer. Dashed; crossed out by its color where refused."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """The whole network in a corner of the canvas, with what is seen now; a click or a drag goes there.
 
-The network is painted only after it changed. While the view moves, a picture and one rectangle are painted.
+The network is painted only after it changed. While the view moves, an image and one rectangle are painted.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Minimap(QWidget):
     def __init__(self, viewer: LayerViewer, collect: Callable[[], FarView]) -> None:
         super().__init__(viewer)
         self.setObjectName("canvas.minimap")
-        self.setAccessibleName(tr("Map of the network"))
-        self.setToolTip(tr("The whole network. Click to go there."))
+        self.setAccessibleName(tr("Minimap"))
+        self.setToolTip(tr("Minimap of the network. Click to go to a place."))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.resize(WIDTH, HEIGHT)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # the canvas under it is not painted for its sake

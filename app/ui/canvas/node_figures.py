@@ -12,7 +12,7 @@ from designer.units import MODELLED_SIGN, binary, short_count, si
 SHAPES, PARAMETERS, FLOPS, MEMORY = "shapes", "parameters", "flops", "memory"
 FIGURES = (SHAPES, PARAMETERS, FLOPS, MEMORY)
 NONE = "-"  # for a layer that is not known, or has none
-_present = [SHAPES]  # on the program's canvases, as the person chose it
+_present = [SHAPES]  # on the program's canvases, as the user chose it
 
 
 def shown() -> str:

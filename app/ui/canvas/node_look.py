@@ -128,7 +128,7 @@ def input_ports(layer: Layer, operator: Operator | None, cls: type[Operator] | N
         looks += [PortLook(port.name, _port_tip(port, i)) for i in range(connected)]
         looks.append(PortLook(port.name, _port_tip(port, connected), free=True))
     while len(looks) < len(layer.inputs):  # more connections than ports: shown, so that they can be removed
-        looks.append(PortLook(tr("input {number}", number=len(looks)), tr("surplus connection: remove it")))
+        looks.append(PortLook(tr("input {number}", number=len(looks)), tr("excess connection: remove it")))
     return looks
 
 
@@ -184,7 +184,7 @@ def _tip(document: Document, layer: Layer, cls: type[Operator] | None, state: La
     if layer.bypassed:
         passed = document.inference.passed_input(layer.name)
         lines.append(
-            tr("bypassed: hands on '{source}' in inference, analysis and exports", source=escape(str(passed)))
+            tr("bypassed: passes '{source}' through in inference, analysis and exports", source=escape(str(passed)))
             if passed is not None
             else tr("bypassed")
         )

@@ -1,4 +1,4 @@
-"""How a node is painted: near as a box with its texts, far out as a filled block of its category's colour."""
+"""How a node is painted: near as a box with its texts, far out as a filled block of its category's color."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network as a picture: PNG at any size, SVG, or a PDF for printing. It is painted by the same items as the canvas."""
+"""The network as an image: PNG at any size, SVG, or a PDF for printing. It is painted by the same items as the canvas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PAPER = {"A4": QPageSize.PageSizeId.A4, "A3": QPageSize.PageSizeId.A3, "Letter"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the picture looks. `names`: only these layers; `area`: only this part of the canvas; `scale`: pixels a unit (PNG)."""
+    """How the image looks. `names`: only these layers; `area`: only this part of the canvas; `scale`: pixels a unit (PNG)."""
 
     dark: bool = False
     transparent: bool = False
@@ -103,19 +103,19 @@ class Picture:
                 Diagnostic(
                     "picture-too-large",
                     tr(
-                        "a picture of {width:,} x {height:,} pixels is too large: at most {side:,} a side and "
-                        "{millions} million in all",
+                        "an image of {width:,} x {height:,} pixels is too large: at most {side:,} a side and "
+                        "{millions} million in total",
                         width=size.width(),
                         height=size.height(),
                         side=MAX_SIDE,
                         millions=MAX_PIXELS // 1_000_000,
                     ),
-                    remedy=tr("choose a smaller scale, or SVG or PDF, which have no pixels"),
+                    remedy=tr("choose a smaller scale, or export SVG or PDF"),
                 )
             )
         image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
         image.fill(QColor(Qt.GlobalColor.transparent))
-        ratio = max(1.0, self.look.scale)  # lines grow with the picture; below natural size they stay visible
+        ratio = max(1.0, self.look.scale)  # lines grow with the image; below natural size they stay visible
         image.setDevicePixelRatio(ratio)
         painter = QPainter(image)
         self._paint(painter, QRectF(0, 0, size.width() / ratio, size.height() / ratio))
@@ -171,7 +171,7 @@ class Picture:
         target = QRectF(0, 0, area.width() * scale, area.height() * scale)
         target.moveCenter(page.center())
         if self.look.dark and not self.look.transparent:
-            painter.fillRect(page, theme.color("sunken"))  # paper is white enough for the light colours
+            painter.fillRect(page, theme.color("sunken"))  # paper is white enough for the light colors
         self._render(painter, target)
         painter.end()
         return bytes(buffer.data().data())
@@ -194,10 +194,12 @@ class Picture:
 
 @contextmanager
 def drawn(document: Document, look: Look) -> Iterator[Picture]:
-    """The picture of what `document` holds. Raises DiagnosticError ("nothing-to-draw") when that is nothing."""
+    """The image of what `document` holds. Raises DiagnosticError ("nothing-to-draw") when that is nothing."""
     if not len(document.graph):
         raise DiagnosticError(
-            Diagnostic("nothing-to-draw", tr("the network has no layers"), remedy=tr("add some, then draw it"))
+            Diagnostic(
+                "nothing-to-draw", tr("the network has no layers"), remedy=tr("add layers before exporting the image")
+            )
         )
     viewer = LayerViewer()
     try:
@@ -211,7 +213,7 @@ def drawn(document: Document, look: Look) -> Iterator[Picture]:
 
 
 def save(document: Document, path: Path, look: Look) -> None:
-    """Write a picture in the format of the suffix. DiagnosticError: why it was not written."""
+    """Write an image in the format of the suffix. DiagnosticError: why it was not written."""
     encode = PICTURES.writer(path)
     with drawn(document, look) as picture:
         data = encode(picture)
@@ -220,7 +222,7 @@ def save(document: Document, path: Path, look: Look) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PictureFormat(Format[None, Callable[[Picture], bytes]]):
-    """A format of pictures of the network; `options` are the fields of `Look` that only some formats have."""
+    """A format of images of the network; `options` are the fields of `Look` that only some formats have."""
 
     options: tuple[str, ...] = ()
 

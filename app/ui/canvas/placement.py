@@ -22,7 +22,7 @@ def settle(
 ) -> Edit:
     """Move layers that were just added, as far as they need.
 
-    Their middle comes to `centre`, if one is given. One layer comes behind what it reads. With `free` they go down until they
+    Their middle comes to `center`, if one is given. One layer comes behind what it reads. With `free` they go down until they
     cover no other layer; layers that depend on them move to the right instead.
     """
     added = set(names)

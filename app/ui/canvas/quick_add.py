@@ -29,8 +29,8 @@ class QuickAdd(SearchPopup):
         super().__init__(
             "quick_add",
             tr("Add an operator"),
-            tr("Add an operator: name, torch name, ..."),
-            tr("No operator is called that."),
+            tr("Add an operator by name or torch name..."),
+            tr("No operator matches."),
             self._operators,
             parent,
         )
@@ -49,7 +49,7 @@ class QuickAdd(SearchPopup):
         words = text.casefold().split()
         for name, why in self._templates():
             if all(word in f"{name.casefold()} template instance" for word in words):
-                tip = tr("Not here: {why}", why=why) if why else tr("Another instance of this template")
+                tip = tr("Cannot be added here: {why}", why=why) if why else tr("Another instance of this template")
                 icon = theme.icon("group", "muted")
                 yield Found(f"{INSTANCE_OF}{name}", name, tr("template"), tip, icon, not why)
         activations = sorted(self._registry.activations.values(), key=lambda cls: cls.type)

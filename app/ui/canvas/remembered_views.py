@@ -14,7 +14,7 @@ Scope = tuple[Step, ...]
 
 
 class RememberedViews:
-    """Remembers centre and scale by file and scope as long as the file is open."""
+    """Remembers center and scale by file and scope as long as the file is open."""
 
     def __init__(self, viewer: LayerViewer) -> None:
         self._viewer = viewer

@@ -14,13 +14,13 @@ from designer.texts import tr
 
 def ask_name(parent: QWidget, layer: str, given: Callable[[str], None]) -> None:
     """Ask for another name of a layer."""
-    text = tr("Name of the layer. Its weights are found by this name.")
+    text = tr("Name of the layer. Weights are stored under this name.")
     _ask(parent, "canvas.rename", tr("Rename Layer"), text, layer, given)
 
 
 def ask_title(parent: QWidget, frame: Frame, given: Callable[[str], None]) -> None:
     """Ask for the title of a frame."""
-    title, text = tr("Title of the Frame"), tr("What the layers in this frame have in common.")
+    title, text = tr("Edit Frame Title"), tr("Title of the frame.")
     _ask(parent, "canvas.frame_title", title, text, frame.title, given)
 
 

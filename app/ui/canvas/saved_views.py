@@ -1,4 +1,4 @@
-"""Views of the canvas that a person keeps under the keys 1 to 9. They are saved with the document, as its properties.
+"""Views of the canvas that a user keeps under the keys 1 to 9. They are saved with the document, as its properties.
 
 A view remembers in which template it was taken, and goes there. Keeping one is no step of the history: undo passes it by. But
 the document then differs from the file and asks to be saved.
@@ -64,20 +64,23 @@ class SavedViews:
         way = tuple(step.instance or f":{step.template}" for step in self._context.scope)
         self._context.root.keep(key(number), str(View(round(x), round(y), viewer.zoom, way)))
         self._context.message.emit(
-            "info", tr("View {number} is kept in the document: the key {number} brings it back", number=number)
+            "info", tr("Stored view {number} in the document. Press {number} to go back to it.", number=number)
         )
 
     def recall(self, number: int) -> None:
         text = self._context.root.graph.properties.get(key(number))
         if text is None:
             self._context.message.emit(
-                "info", tr("No view is stored under {number}: Ctrl+{number} stores one", number=number)
+                "info",
+                tr("No view is stored under {number}. Press Ctrl+{number} to store the current view.", number=number),
             )
             return
         view = View.parse(text)
         scope = _scope(self._context.root.graph, view.way) if view is not None else None
         if view is None or scope is None or not self._context.set_scope(scope):
-            self._context.message.emit("warning", tr("What view {number} showed is not there any more", number=number))
+            self._context.message.emit(
+                "warning", tr("View {number} shows a template or instance that no longer exists.", number=number)
+            )
             return
         self._canvas.viewer.zoom_by(view.zoom / self._canvas.viewer.zoom)
         self._canvas.viewer.go(QPointF(view.x, view.y))

@@ -22,7 +22,7 @@ from designer.texts import tr
 
 
 class Structure:
-    """What a person asks of the canvas's structure. One for each window."""
+    """What a user asks of the canvas's structure. One for each window."""
 
     def __init__(self, context: Context, canvas: Canvas) -> None:
         self._context = context
@@ -84,8 +84,8 @@ class Structure:
         inputs = tr("{count} inputs", count=len(made.inputs)) if len(made.inputs) != 1 else tr("1 input")
         outputs = tr("{count} outputs", count=len(made.outputs)) if len(made.outputs) != 1 else tr("1 output")
         text = tr(
-            "The selection ({layers}) moves into the template. An instance with {inputs} and {outputs} takes its place. "
-            "Weights are then found by the instance's name: {layer} becomes <instance>.{layer}.",
+            "The selection ({layers}) is moved into the template and replaced by an instance with {inputs} and {outputs}. "
+            "Weights are then stored under the name of the instance: {layer} becomes <instance>.{layer}.",
             layers=layers,
             inputs=inputs,
             outputs=outputs,
@@ -134,9 +134,9 @@ class Structure:
         root = self._context.root
         count = root.graph.instance_counts()[template]
         text = (
-            tr("{count} instances follow. Shared weights are found by this name.", count=count)
+            tr("{count} instances are updated. Shared weights are stored under this name.", count=count)
             if count != 1
-            else tr("Its instance follows. Shared weights are found by this name.")
+            else tr("Its instance is updated. Shared weights are stored under this name.")
         )
         TemplateNameDialog(
             root.graph,

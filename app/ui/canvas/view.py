@@ -74,7 +74,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     menu_wanted = Signal(QPoint)  # global place
     route_wanted = Signal(object, QPointF)  # LinkItem, place: a point more there, or one less
     point_dropped = Signal(object, int, QPointF)  # LinkItem, the number of its point, where it is now
-    link_started = Signal(object)  # gestures.Link: grey out the ports that cannot take it
+    link_started = Signal(object)  # gestures.Link: gray out the ports that cannot take it
     link_near = Signal(object)  # LayerItem that the dragged link is over
     link_ended = Signal()
     link_refused = Signal(str)  # the reason
@@ -98,7 +98,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         return float(self.transform().m11())
 
     def repaint_all(self) -> None:
-        """Paint everything anew, for instance in another theme's colours."""
+        """Paint everything anew, for instance in another theme's colors."""
         self.resetCachedContent()
         for item in self.scene().items():
             item.update()
@@ -276,7 +276,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         self.centerOn(x, y)
 
     def frame_all(self, *, least: float = ZOOM_MIN) -> None:
-        """Show everything, also after the window gets another size, until the person pans or zooms."""
+        """Show everything, also after the window gets another size, until the user pans or zooms."""
         self.frame_rect(self.supply.extent() if self.supply is not None else QRectF(), least=least)
         self._fitted, self._least = True, least
 

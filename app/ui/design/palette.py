@@ -215,7 +215,11 @@ class PalettePanel(QWidget):
             item.setData(
                 0, Qt.ItemDataRole.AccessibleTextRole, tr("{name}, a template, {shared}", name=name, shared=shared)
             )
-            tip = tr("Not here: {why}", why=why) if why else tr("Drag it or press Enter to add another instance.")
+            tip = (
+                tr("Cannot be added here: {why}", why=why)
+                if why
+                else tr("Drag it or press Enter to add another instance.")
+            )
             item.setToolTip(0, f"<b>{html.escape(name)}</b> ({shared})<p>{html.escape(tip)}</p>")
             item.setDisabled(bool(why))
             made.append(item)
