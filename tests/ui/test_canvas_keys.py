@@ -174,7 +174,7 @@ def test_a_command_that_cannot_be_done_says_why(window):
 def test_views_are_stored_and_come_back(window):
     viewer = window.canvas.viewer
     press(window, "3")
-    assert "Ctrl+3 stores one" in window.said[-1][1]
+    assert "Press Ctrl+3" in window.said[-1][1]
     viewer.zoom_by(1.4 / viewer.zoom)
     viewer.centerOn(700, 20)
     centre, zoom = viewer.visible_centre(), viewer.zoom

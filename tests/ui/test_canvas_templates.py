@@ -85,7 +85,7 @@ def test_the_way_above_the_canvas_leads_back_by_mouse_and_keys(window):
     assert bar.isVisible()
     assert crumbs(window)[1:] == ["group_1 (residual_group)", "block_2 (residual_block)"]
     assert bar.findChild(QToolButton, "breadcrumb.2").accessibleName() == (
-        "block_2 (residual_block), an instance of residual_block, shown now"
+        "block_2 (residual_block), an instance of residual_block, current level"
     )
     middle = bar.findChild(QToolButton, "breadcrumb.1")
     middle.setFocus()
@@ -269,9 +269,9 @@ def test_disabled_actions_say_why(window):
     QApplication.processEvents()
     for name, reason in (
         ("template.enter", "select one instance of a template"),
-        ("template.leave", "the whole network is shown"),
+        ("template.leave", "no template is open"),
         ("template.dissolve", "no instance of a template is selected"),
-        ("template.port_up", "the whole network is shown"),
+        ("template.port_up", "no template is open"),
     ):
         action = window.actions_[name]
         assert not action.isEnabled()

@@ -72,7 +72,7 @@ def test_ports_are_greyed_each_with_its_own_reason(canvas):
     press(canvas, kit.output(canvas, "half"), QPoint(20, 30))
     assert items["add"].inputs[0].misfit == ""  # the link there is replaced
     assert "3 x 48 x 64" in items["add"].inputs[1].misfit
-    assert "Does not fit" in items["add"].inputs[1].toolTip()
+    assert "Type mismatch" in items["add"].inputs[1].toolTip()
     assert "rank" in items["words"].inputs[0].refusal or "int64" in items["words"].inputs[0].refusal
     assert items["conv"].inputs[0].greyed is False
     release(canvas, kit.at(canvas, QPointF(700, 500)))
@@ -87,7 +87,7 @@ def test_the_reason_is_shown_at_the_pointer(canvas):
     assert "3 x 24 x 32" in QToolTip.text()
     release(canvas, end)
     assert canvas.context.document.graph["add"].inputs[1] == Source("half")  # to be mended there
-    assert any(severity == "warning" and "does not fit" in text for severity, text in canvas.messages)
+    assert any(severity == "warning" and "types do not match" in text for severity, text in canvas.messages)
 
 
 def test_a_node_gets_the_link_at_the_port_that_fits(canvas):

@@ -1,7 +1,7 @@
-"""The canvas: the only folder that imports NodeGraphQt.
+"""The canvas: the only package that imports NodeGraphQt.
 
-The graph owns the truth. `projection.py` turns ChangeSets into items, `viewer.py` turns gestures into requests, and
-`canvas.py` hands the requests to the document. NodeGraphQt's own undo, clipboard, sessions and property windows are
+The graph is the single source of truth. `projection.py` turns ChangeSets into items, `viewer.py` turns gestures into requests,
+and `canvas.py` commits the requests to the document. NodeGraphQt's own undo, clipboard, sessions and property windows are
 never used; its private mouse and key handlers are overridden, and each overridden gesture has a test with real events.
 """
 
@@ -12,7 +12,7 @@ from PySide6 import QtCore, QtGui, QtWidgets
 
 
 class _LooseVersion:
-    """As much of distutils' class as NodeGraphQt uses: comparing versions of Qt."""
+    """The part of distutils' class that NodeGraphQt uses: comparing versions of Qt."""
 
     def __init__(self, text: str) -> None:
         self._numbers = tuple(int(part) for part in text.split(".") if part.isdigit())
@@ -22,7 +22,7 @@ class _LooseVersion:
 
 
 class _Widgets(ModuleType):
-    """QtWidgets with the classes that Qt 6 moved to QtGui (QAction, QUndoStack ...) at their old place."""
+    """QtWidgets with the classes that Qt 6 moved to QtGui (QAction, QUndoStack ...) at their old location."""
 
     def __getattr__(self, name: str) -> object:
         found = getattr(QtWidgets, name, None)
@@ -32,11 +32,11 @@ class _Widgets(ModuleType):
         return found
 
 
-def _stand_ins() -> dict[str, ModuleType]:
-    """As much of distutils and of Qt.py as NodeGraphQt uses.
+def _shims() -> dict[str, ModuleType]:
+    """Minimal replacements for distutils and Qt.py, with only what NodeGraphQt uses.
 
-    distutils is gone from Python 3.12, and elsewhere setuptools puts itself in its place. Qt.py loads all of Qt's libraries.
-    Together the real ones are a fifth of the start's time.
+    Python 3.12 removed distutils, and setuptools replaces it elsewhere. Qt.py loads all Qt libraries.
+    Together, the real modules would take a fifth of the startup time.
     """
     package, version, shim = ModuleType("distutils"), ModuleType("distutils.version"), ModuleType("Qt")
     version.LooseVersion = _LooseVersion  # type: ignore[attr-defined]
@@ -57,8 +57,8 @@ def _stand_ins() -> dict[str, ModuleType]:
 
 
 def _import_library() -> None:
-    """Import NodeGraphQt with stand-ins for what it imports Qt through; whoever else wants the real ones gets them."""
-    made = _stand_ins()
+    """Import NodeGraphQt with the shims in `sys.modules`, then restore the real modules."""
+    made = _shims()
     before = {name: sys.modules[name] for name in made if name in sys.modules}
     sys.modules.update(made)
     try:

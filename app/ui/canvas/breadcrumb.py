@@ -1,4 +1,4 @@
-"""The way from the open file to what is shown of it, above the canvas; each part of it leads back there."""
+"""The path from the open file to the template that is shown, above the canvas. Each part is a button that goes to its level."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = 32  # characters of one part
 
 
 class _Crumb(QToolButton):
-    """A part of the way. Its keys are its own: the same ones mean other things on the canvas."""
+    """One part of the path. It handles its keys itself, because they are shortcuts on the canvas."""
 
     OWN = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Left, Qt.Key.Key_Right)
 
@@ -39,7 +39,7 @@ class _Crumb(QToolButton):
 
 
 class Breadcrumb(QFrame):
-    """Hidden while the whole network is shown: its name stands on the tab. Tab and the arrow keys go along the parts, Enter and Space go there."""
+    """Hidden while the whole network is shown, because the tab has its name. Tab and the arrow keys move between parts, Enter and Space activate one."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,7 +48,7 @@ class Breadcrumb(QFrame):
         self._context = context
         self._document: Document | None = None
         self._crumbs: list[QToolButton] = []
-        self._widgets: list[QWidget] = []  # the parts with the marks between them
+        self._widgets: list[QWidget] = []  # the parts and the separators between them
         self._shown: tuple[object, ...] | None = None
         self._parts = QHBoxLayout()
         self._parts.setSpacing(2)
@@ -79,7 +79,7 @@ class Breadcrumb(QFrame):
             self._show()
 
     def _show(self) -> None:
-        """Make the parts of the present way."""
+        """Create the parts of the current path."""
         root, scope = self._context.root, self._context.scope
         shown = (root, root.graph.name, scope)
         if shown != self._shown:

@@ -1,4 +1,4 @@
-"""The central widget: the canvas of the open document. Gestures become edits here, changes become items."""
+"""The central widget: the canvas of the open document. It turns gestures into edits and changes into items."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from designer.operators.default_layers import default_layer
 from designer.operators.links import is_variadic, network_ends
 from designer.texts import tr
 
-OPENING_ZOOM = 0.25  # a document that is larger opens at its top left corner; names can be read at this scale
-LARGE_ZOOM = 0.5  # of a document that is too large for all its items
+OPENING_ZOOM = 0.25  # a larger document opens at its top left corner; names are readable at this scale
+LARGE_ZOOM = 0.5  # opening scale of a document that is too large to create all its items
 
 
 class Canvas(QWidget):
     """Shows `context.document` and edits it."""
 
-    selection_state_changed = Signal()  # what Delete, Copy, ... would act on is different now
-    menu_requested = Signal(QPoint)  # global place
+    selection_state_changed = Signal()  # what Delete, Copy, ... act on has changed
+    menu_requested = Signal(QPoint)  # global position
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -108,12 +108,14 @@ class Canvas(QWidget):
         self._update_hint()
         self.viewer.setFocus()
         if not self._remembered.come():
-            near = self.viewer.far_below < OPENING_ZOOM  # a large one is painted in one go there, anew with each edit
+            near = (
+                self.viewer.far_below < OPENING_ZOOM
+            )  # a large document is painted in one go there, again after each edit
             self.viewer.frame_all(least=OPENING_ZOOM if near else LARGE_ZOOM)
         self.selection_state_changed.emit()
 
     def _open(self, name: str) -> None:
-        """Of a double-clicked layer: an instance is entered, any other is inspected under the name that the engine knows."""
+        """Open a double-clicked layer: enter an instance, inspect any other layer under the name that the engine uses."""
         context = self._context
         if context.document.graph[name].type == INSTANCE and context.enter(name):
             return
@@ -126,7 +128,7 @@ class Canvas(QWidget):
             )
 
     def _mark_inspected(self, path: str) -> None:
-        """Mark the inspected layer where it is in sight."""
+        """Mark the inspected layer if the current scope shows it."""
         around = self._context.path_of("")
         inside = path.startswith(around) and bool(around or not self._context.scope)
         self.projection.inspect(path.removeprefix(around) if inside else "")
@@ -151,11 +153,11 @@ class Canvas(QWidget):
 
     @property
     def document(self) -> Document | None:
-        """The document that is shown."""
+        """The current document."""
         return self._document
 
     def do(self, request: Callable[[Document], Edit]) -> Edit | None:
-        """Commit what `request` makes; the edit, or None when it was refused (the document says why)."""
+        """Commit the edit that `request` returns. Returns the edit, or None if it was refused (the document reports why)."""
         document = self._document
         if document is None:
             return None
@@ -174,7 +176,7 @@ class Canvas(QWidget):
         *,
         free: bool = True,
     ) -> Edit | None:
-        """As `do`, for an edit after which `names` (default: what it adds) are given room; all is one step."""
+        """Like `do`, then make room for `names` (default: the added layers), all in one undo step."""
         document = self._document
         if document is None:
             return None
@@ -210,7 +212,7 @@ class Canvas(QWidget):
         self.selection_state_changed.emit()
 
     def _show_path(self) -> None:
-        """Of one selected layer: everything that leads to it, and everything it leads to."""
+        """Highlight all links upstream and downstream of the selected layer, if there is exactly one."""
         before: set[str] = set()
         after: set[str] = set()
         if self._document is not None and len(self._context.selection) == 1:
@@ -230,7 +232,7 @@ class Canvas(QWidget):
     def reveal(self, name: str) -> None:
         """Select a layer and bring it into view."""
         item = self.projection.get(name)
-        if item is not None and item.folded is not None:  # nobody would see it
+        if item is not None and item.folded is not None:  # it would stay hidden
             ids, members = [item.folded.frame.id], self.projection.members
             self.do(lambda d: frames.collapse(d.graph, [], ids, members))
         if item is not None:
@@ -238,7 +240,7 @@ class Canvas(QWidget):
             self.viewer.reveal(item)
 
     def show_layer(self, name: str) -> None:
-        """Scroll until a layer is seen."""
+        """Scroll until a layer is visible."""
         item = self.projection.get(name)
         if item is not None:
             self.viewer.bring(item)
@@ -247,7 +249,7 @@ class Canvas(QWidget):
         self.viewer.frame_all()
 
     def frame_selection(self) -> None:
-        """Frame what is selected; everything when nothing is."""
+        """Zoom to the selection, or to everything if nothing is selected."""
         rect = QRectF()
         for name in self._selected_names():
             rect = rect.united(self.projection.entry(name).area())
@@ -279,7 +281,7 @@ class Canvas(QWidget):
         self.delete_selection()
 
     def paste(self, *, keep_links: bool = False) -> None:
-        """Add what the clipboard holds at the pointer, or next to where it was copied, clear of other layers; select it."""
+        """Paste the layers of the clipboard at the pointer, or next to the originals, without covering other layers, and select them."""
         try:
             part = layer_clipboard.pasted()
         except DiagnosticError as error:
@@ -305,7 +307,7 @@ class Canvas(QWidget):
             self._context.select(tuple(n for n, (old, _) in edit.layers.items() if old is None))
 
     def rename_selection(self) -> None:
-        """Ask for another name of the selected layer, or for the title of the selected frame."""
+        """Ask for a new name of the selected layer, or for the title of the selected frame."""
         names, selected = self._selected_names(), self.viewer.selected_frames()
         if len(names) == 1:
             ask_name(self, names[0], partial(self.rename, names[0]))
@@ -320,14 +322,14 @@ class Canvas(QWidget):
         self.do(lambda d: commands.rename_layer(d.graph, old, new))
 
     def retitle(self, frame_id: str, title: str) -> None:
-        """Give a comment frame another title."""
+        """Change the title of a comment frame."""
         document = self._document
         if document is not None and frame_id in document.graph.frames:
             frame = replace(document.graph.frames[frame_id], title=title)
             self.do(lambda d: frames.set_frame(d.graph, frame_id, frame))
 
     def add_frame(self) -> None:
-        """Put a comment frame around the selected layers, or in the middle of the view, and ask for its title."""
+        """Add a comment frame around the selected layers, or in the middle of the view, and ask for its title."""
         names = self._selected_names()
         if names and self._document is not None:
             places = {n: self._document.graph[n].position for n in names}
@@ -352,13 +354,13 @@ class Canvas(QWidget):
         self.do(lambda d: frames.move_frame(d.graph, frame_id, (x, y, width, height), moved))
 
     def bypass_selection(self) -> None:
-        """Bypass the selected layers, or end that where all are bypassed."""
+        """Bypass the selected layers, or stop bypassing them if all are bypassed."""
         names = self._selected_names()
         if names:
             self.do(lambda d: bypass(d.graph, d.inference, names, ends=network_ends(d.graph, d.registry, names)))
 
     def quick_add(self) -> None:
-        """Open the search: for the link under the pointer, behind the selected layer, or at the pointer."""
+        """Open the search to insert an operator into the link under the pointer, after the selected layer, or at the pointer."""
         pointer = self.viewer.pointer()
         hit = self.viewer.hit(self.viewer.mapFromScene(pointer)) if pointer is not None else None
         item = self.projection.get(self._context.selection[-1]) if self._context.selection else None
@@ -371,7 +373,7 @@ class Canvas(QWidget):
             self._on_quick_add(pointer or self.viewer.visible_centre(), None)
 
     def arrange(self, *, everything: bool = False) -> None:
-        """Lay out the selected layers, or all."""
+        """Lay out the selected layers, or all layers."""
         names = None if everything else self._selected_names()
         if names is None or names:
             self.do(lambda d: layout_boxes.arranged(d, self.projection, names))
@@ -410,7 +412,7 @@ class Canvas(QWidget):
         self.viewer.setFocus()
 
     def _on_add_requested(self, type_name: str) -> None:
-        """From the palette, by double-click or Enter: beside the selected layer and reading it, or in the middle."""
+        """Add an operator from the palette (double-click or Enter): after the selected layer and connected to it, or in the middle."""
         item = self.projection.get(self._context.selection[-1]) if self._context.selection else None
         if item is None:
             self._add(type_name, self.viewer.visible_centre(), None)
@@ -418,12 +420,12 @@ class Canvas(QWidget):
             self._add(type_name, self._beside(item), self._reading(item))
 
     def _beside(self, item: LayerItem) -> QPointF:
-        """The middle of a layer of ordinary size behind another one."""
+        """The center of a new layer of ordinary size that is placed after `item`."""
         box = item.box()
         return QPointF(box.right() + 2 * NODE_GAP + NODE_WIDTH / 2, box.center().y())
 
     def _reading(self, item: LayerItem) -> Connect:
-        """A new layer reads the first output of a selected one, where both have one."""
+        """The edit that connects a new layer to the first output of a selected one, if both have such a port."""
         graph, registry = self._context.document.graph, self._context.registry
 
         def join(layer: Layer) -> Edit:
@@ -450,7 +452,7 @@ class Canvas(QWidget):
         self._quick_add.open_for(point, accepts)
 
     def templates(self) -> list[tuple[str, str]]:
-        """The document's templates, each with the reason why no instance of it can stand in what is shown, or nothing."""
+        """The document's templates, each with the reason why it cannot be instantiated in the current scope, or an empty string."""
         document = self._document
         if document is None:
             return []

@@ -1,4 +1,4 @@
-"""Collapsed frames stand for the layers that are folded into them: these and the links among them are not shown."""
+"""Collapsed frames replace the layers that are folded into them. These layers and the links between them are hidden."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.graph.graph import Graph
 
 
 class CollapsedFrames:
-    """Which frame stands for which layers of a document: the outermost of those that are collapsed."""
+    """Maps folded layers to the frame that replaces them: the outermost collapsed one."""
 
     def __init__(self, layers: LayerIndex, edges: LinkIndex, nodes: Nodes, frames: Frames) -> None:
         self._layers = layers
@@ -25,7 +25,7 @@ class CollapsedFrames:
         self.shut: list[FrameItem] = []  # collapsed frames that are shown
 
     def update(self, graph: Graph) -> None:
-        """Follow the graph, whose frames have their items already."""
+        """Update from the graph. The frames must have their items already."""
         shut = {key: _outermost(graph, key) for key, frame in graph.frames.items() if frame.collapsed}
         if not shut and not self._folded and not self.shut:
             return
@@ -49,7 +49,7 @@ class CollapsedFrames:
             self._follow_links(name)
 
     def members(self, frame_id: str, graph: Graph) -> tuple[list[str], list[str]]:
-        """The layers and the other frames that a frame holds: those that stand in it, or that it stands for."""
+        """The layers and frames inside a frame, by position or, if it is collapsed, by membership."""
         frame = graph.frames[frame_id]
         if frame.collapsed:
             layers = [layer.name for layer in graph if layer.folded == frame_id]
@@ -72,7 +72,7 @@ class CollapsedFrames:
 
 
 def _outermost(graph: Graph, frame_id: str) -> str:
-    """The outermost collapsed frame that a collapsed one is folded into, itself where there is none."""
+    """The outermost collapsed frame that a collapsed frame is folded into, or the frame itself."""
     seen = {frame_id}
     while True:
         outer = graph.frames[frame_id].folded

@@ -1,4 +1,4 @@
-"""The search that wires by keyboard: the ports that a layer's output can lead to, or its open input can read."""
+"""The search that connects layers by keyboard: it lists the ports that an output can feed, or that an input can read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from designer.operators import links
 from designer.operators.registry import Read
 from designer.texts import tr
 
-SHOWN = 60  # ports that are looked at for one text
+SHOWN = 60  # ports checked for one query
 
 
 class Offer(NamedTuple):
-    """A link that could be made. `replaces` is what the input reads now."""
+    """A possible link. `replaces` is the current source of the input."""
 
     source: Source
     consumer: str
@@ -30,7 +30,7 @@ class Offer(NamedTuple):
 
 
 class ConnectSearch(SearchPopup):
-    """Open inputs and layers that are near come first; `chosen` gives the number of an offer."""
+    """Open inputs and nearby layers come first. `chosen` emits the index of an offer."""
 
     def __init__(self, parent: QWidget) -> None:
         self._document: Document | None = None
@@ -45,7 +45,7 @@ class ConnectSearch(SearchPopup):
         )
 
     def open_for(self, document: Document, layer: str, place: QPoint, *, outgoing: bool) -> None:
-        """Show the ports that the outputs of `layer` can lead to, or that its inputs can read."""
+        """List the ports that the outputs of `layer` can feed, or that its inputs can read."""
         self._document = document
         offers = _leaving(document, layer) if outgoing else _arriving(document, layer)
         x, y = document.graph[layer].position
@@ -58,14 +58,14 @@ class ConnectSearch(SearchPopup):
         self.open_at(place)
 
     def offer(self, key: str) -> Offer:
-        """What was chosen."""
+        """The offer that was chosen."""
         return self._offers[int(key)]
 
     def _found(self, text: str) -> Iterator[Found]:
         words = text.casefold().split()
         matching = [(n, o) for n, o in enumerate(self._offers) if all(w in o.text.casefold() for w in words)]
         rows = [self._row(number, offer) for number, offer in matching[:SHOWN]]
-        yield from sorted(rows, key=lambda row: not row.enabled or bool(row.tip))  # stable: those that fit come first
+        yield from sorted(rows, key=lambda row: not row.enabled or bool(row.tip))  # stable: matching types come first
 
     def _row(self, number: int, offer: Offer) -> Found:
         assert self._document is not None
@@ -100,14 +100,14 @@ def _arriving(document: Document, layer: str) -> Iterator[Offer]:
 
 
 def _sources(document: Document, layer: str) -> list[tuple[Source, str]]:
-    """The outputs of a layer with their names; the first one has no port name in a link."""
+    """The outputs of a layer with their names. The first output has no port name in a link."""
     read = cast(Read, document.inference.read(layer))
     ports = output_ports(read.operator, document.registry.get(document.graph[layer].type))
     return [(Source(layer, port.name if number else ""), port.name) for number, port in enumerate(ports)]
 
 
 def _inputs(document: Document, layer: str) -> Iterable[tuple[int, str, Source | None]]:
-    """The inputs of a layer: index, name of the port, and what it reads now."""
+    """The inputs of a layer: index, port name and current source."""
     read, item = cast(Read, document.inference.read(layer)), document.graph[layer]
     for index, port in enumerate(input_ports(item, read.operator, document.registry.get(item.type))):
         yield index, port.name, item.inputs[index] if index < len(item.inputs) else None

@@ -1,4 +1,4 @@
-"""What a comparison found, marked on the canvas: a sign and an outline round each layer, and ghosts of those that are gone."""
+"""Differences of a comparison, marked on the canvas: a badge and an outline for each layer, and ghosts of removed layers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PENS: dict[str, tuple[theme.RoleName, Qt.PenStyle]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A sign at a place. `ghost` is the name of a layer that is gone."""
+    """A badge at a position. `ghost` is the name of a removed layer."""
 
     sign: str
     rect: QRectF
@@ -40,7 +40,7 @@ class Mark:
 
 
 class DifferenceMarks(QGraphicsItem):
-    """All marks in one item: it costs one call while nothing is compared."""
+    """All marks in one item, which costs one call while nothing is compared."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class DifferenceMarks(QGraphicsItem):
             self._badge(painter, mark, BADGE / min(detail, 1.0))
 
     def _badge(self, painter: QPainter, mark: Mark, size: float) -> None:
-        """The sign in a disc at the upper left corner."""
+        """Paint the badge in a disc at the upper left corner."""
         place = QRectF(0, 0, size, size)
         place.moveCenter(mark.rect.topLeft() + QPointF(-GAP, -GAP))
         painter.setPen(Qt.PenStyle.NoPen)
@@ -102,7 +102,7 @@ class DifferenceMarks(QGraphicsItem):
 
 
 class Marking(QObject):
-    """Keeps the marks in step with the comparison."""
+    """Keeps the marks in sync with the comparison."""
 
     def __init__(self, context: Context, viewer: LayerViewer, projection: Projection) -> None:
         super().__init__(viewer)
@@ -115,7 +115,7 @@ class Marking(QObject):
         context.comparison.changed.connect(self.refresh)
 
     def refresh(self, *_args: object) -> None:
-        """Mark what is different in what is shown, once the canvas shows it."""
+        """Mark the differences in the current scope, after the canvas shows it."""
         if self._context.has_document and self._projection.document is not self._context.document:
             return
         comparison = self._context.comparison

@@ -8,12 +8,12 @@ from PySide6.QtCore import QObject, QPoint, QTimer
 from PySide6.QtWidgets import QAbstractScrollArea
 
 EDGE = 28  # pixels from the border at which scrolling begins
-FASTEST = 22.0  # pixels a step, at the border and beyond
+FASTEST = 22.0  # pixels per step, at the border and beyond
 STEP_MS = 16
 
 
 class EdgeScroll(QObject):
-    """While `follow` was last told a point at the border, `pan` is called with a run of pixels, step by step."""
+    """Calls `pan` with a distance in pixels at every step while the point last passed to `follow` is at the border."""
 
     def __init__(
         self, area: QAbstractScrollArea, pan: Callable[[QPoint], None], moved: Callable[[QPoint], None]
@@ -21,7 +21,7 @@ class EdgeScroll(QObject):
         super().__init__(area)
         self._area = area
         self._pan = pan
-        self._moved = moved  # the pointer stands over another place now
+        self._moved = moved  # called after each step: the pointer is over another part of the canvas
         self._point = QPoint()
         self._timer = QTimer(self, interval=STEP_MS, timeout=self._step)
 
@@ -30,7 +30,7 @@ class EdgeScroll(QObject):
         return self._timer.isActive()
 
     def follow(self, point: QPoint) -> None:
-        """The pointer is at a viewport point."""
+        """Update the pointer position, in viewport pixels."""
         self._point = point
         if self._run() == QPoint():
             self._timer.stop()
@@ -50,7 +50,7 @@ class EdgeScroll(QObject):
 
 
 def _speed(at: int, length: int) -> int:
-    """Pixels a step along one direction: the faster, the nearer the border."""
+    """Pixels per step along one axis; faster near the border."""
     if at < EDGE:
         return -max(1, round(FASTEST * min(1.0, (EDGE - at) / EDGE)))
     if at > length - 1 - EDGE:

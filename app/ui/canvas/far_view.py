@@ -1,7 +1,7 @@
 """The whole network painted in one go, for scales at which no text can be read: blocks by category, and lines.
 
-Qt would ask every item to paint itself, which costs a call into Python for each. Here Qt gets lists, made of what is known
-of layers and links without items. What is selected or stands out is kept apart, because it changes more often.
+Qt would ask every item to paint itself, which costs one call into Python each. Here Qt gets lists, built from the layer and
+link indexes without creating items. Selected and highlighted parts are kept separately, because they change more often.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from app.ui.canvas.link_index import Edge, Key, LinkIndex
     from app.ui.canvas.node import LayerItem
 
-CURVES = 300  # with more links than that they are painted as straight lines
+CURVES = 300  # more links than this are painted as straight lines
 
 
 @dataclass
 class FarView:
-    """What is painted, kept until `forget`."""
+    """Cached paint lists, kept until `forget` is called."""
 
     blocks: dict[Category, list[QRectF]] = field(default_factory=dict)
     problems: list[tuple[QRectF, str]] = field(default_factory=list)
@@ -42,17 +42,17 @@ class FarView:
     _marks_known: bool = False
 
     def forget(self) -> None:
-        """Something looks different or stands elsewhere."""
+        """Discard everything: some layer or link looks different or moved."""
         self._known = self._marks_known = False
 
     def forget_marks(self) -> None:
-        """Something else is selected or stands out."""
+        """Discard the selected and highlighted parts."""
         self._marks_known = False
 
     def collect(
         self, layers: LayerIndex, items: Mapping[str, LayerItem], edges: LinkIndex, frames: Iterable[FrameItem]
     ) -> None:
-        """Take in everything, unless nothing changed. A layer that has an item is where the item is: it may be dragged."""
+        """Collect everything, if it changed. Positions come from items where they exist, because these may be being dragged."""
         if self._known:
             return
         self.frames = [frame for frame in frames if frame.isVisible()]
@@ -93,13 +93,13 @@ class FarView:
         path: Set[Key],
         marked: Iterable[str],
     ) -> None:
-        """Take in what is selected and stands out, unless nothing changed."""
+        """Collect the selected and highlighted parts, if they changed."""
         if self._marks_known:
             return
         self.selected = [layers[name].box() for name in marked]
         self.selected += [item.layout.box.translated(item.pos()) for item in items.values() if item.isSelected()]
         self.marked = {"link_path": QPainterPath(), "link_active": QPainterPath()}
-        curves = len(edges) <= CURVES  # over the same lines as all others
+        curves = len(edges) <= CURVES  # in the same style as all other links
         for edge in edges:
             if edge.item is not None and edge.item.emphasised:
                 _add(self.marked["link_active"], edges, edge, curves=curves)
@@ -108,7 +108,7 @@ class FarView:
         self._marks_known = True
 
     def paint(self, painter: QPainter, detail: float, names: Iterable[tuple[QRectF, str]] = ()) -> None:
-        """Paint it on the canvas for a scale of `detail` pixels a canvas unit, with these names on their blocks."""
+        """Paint the network at a scale of `detail` pixels per canvas unit, with `names` on their blocks."""
         ratio = painter.device().devicePixelRatio()
         many = self.count > CURVES
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, not many)
@@ -148,7 +148,7 @@ def _stroke(painter: QPainter, role: theme.RoleName, width: float, path: QPainte
 
 
 def _add(path: QPainterPath, edges: LinkIndex, edge: Edge, *, curves: bool) -> None:
-    """Add a link to a path, as straight lines where it has no item or no curves are wanted."""
+    """Add a link to a path, as straight lines if it has no item or `curves` is False."""
     if edge.item is not None and edge.item.isVisible():
         if curves:
             path.addPath(edge.item.path())

@@ -1,4 +1,4 @@
-"""Finding layers by name, type, parameter or shape, and going from problem to problem."""
+"""Search for layers by name, type, parameter or shape, and navigation between problems."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from designer.graph.model import Layer
 from designer.operators.registry import Registry
 from designer.texts import tr, tr_data
 
-SHOWN = 200  # lines of the list
+SHOWN = 200  # maximum number of results
 
 
 def matches(document: Document, query: str) -> Iterator[tuple[str, str]]:
-    """(layer, where it was found) of the layers that hold every word of `query`, from left to right.
+    """Yield (layer, where it matched) for the layers that match every word of `query`, from left to right.
 
-    Words are looked for in the name, the type, its title, `parameter=value` and the shapes.
+    Words are matched against the name, the type, its title, `parameter=value` and the shapes.
     """
     return _matches(document.graph, document.inference.states, document.registry, query)
 
@@ -48,15 +48,15 @@ def _matches(
 
 
 class Finder:
-    """Ctrl+F, F3 and F8."""
+    """The commands behind Ctrl+F, F3 and F8."""
 
     def __init__(self, context: Context, canvas: Canvas) -> None:
         self._context = context
         self._canvas = canvas
         self._query = ""
-        self._scope: tuple[Step, ...] = ()  # where the walk along problems began
-        self._problem: str | None = None  # the layer there that was gone to last
-        self._landed: tuple[object, object] | None = None  # scope and selection that it led to
+        self._scope: tuple[Step, ...] = ()  # scope in which the walk through problems started
+        self._problem: str | None = None  # last problem layer visited in that scope
+        self._landed: tuple[object, object] | None = None  # scope and selection after the last step
         self._popup = SearchPopup(
             "find",
             tr("Find layers"),
@@ -74,7 +74,7 @@ class Finder:
         return islice(self._found(text), SHOWN)
 
     def _found(self, text: str) -> Iterator[Found]:
-        """What is shown first, then the insides of the templates that are not shown; their shapes depend on the instance."""
+        """Matches in the current scope first, then those in other templates, without shapes, which depend on the instance."""
         document, scope = self._context.document, self._context.scope
         for name, where in matches(document, text):
             yield self._line(document.graph[name], name, where)
@@ -97,7 +97,7 @@ class Finder:
         self._canvas.setFocus()
 
     def next(self, step: int = 1) -> None:
-        """The next layer that holds the words of the last search; asks for them first."""
+        """Go to the next match of the last query; open the search if there is none yet."""
         if not self._query:
             self.open()
             return
@@ -106,9 +106,9 @@ class Finder:
             self._context.message.emit("info", tr("No layer matches '{query}'.", query=self._query))
 
     def next_problem(self, step: int = 1) -> None:
-        """The next layer with a finding, from left to right; says what it is. One inside of a template is gone to."""
+        """Go to the next layer with a diagnostic, from left to right, and show its message. Enters templates if needed."""
         context = self._context
-        if (context.scope, context.selection) == self._landed:  # go on in the scope that the walk began in
+        if (context.scope, context.selection) == self._landed:  # continue in the scope in which the walk started
             context.set_scope(self._scope)
         else:
             self._scope, self._problem = context.scope, context.selection[-1] if context.selection else None
@@ -129,7 +129,7 @@ class Finder:
         context.message.emit(problem.severity.value, text)
 
     def _walk(self, names: list[str], step: int) -> bool:
-        """Reveal the one of `names` after the selected layer, round and round; False when there is none."""
+        """Reveal the one of `names` that follows the selected layer, wrapping around. Returns False if `names` is empty."""
         if not names:
             return False
         present = self._context.selection[-1] if self._context.selection else None

@@ -1,4 +1,4 @@
-"""Comment frames: a tinted ground with a title behind the nodes. The title moves it, its edges resize it."""
+"""Comment frames: a tinted area with a title behind the nodes. Drag the title to move it, its edges to resize it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from designer.graph.model import Frame
 from designer.texts import tr
 
 TINT = 36  # of 255
-EDGE = 6.0  # pixels in which an edge is hit
-LARGE = 0.45  # below this scale (pixels a canvas unit) the title stands above the frame, clear of what is in it
+EDGE = 6.0  # pixels around an edge that count as a hit
+LARGE = 0.45  # below this scale (pixels per canvas unit) the title is above the frame, clear of its content
 LEAST = 144.0  # width of a collapsed frame
-ABOVE = 160.0  # room for it there, as far out as Qt asks for it
+ABOVE = 160.0  # room for it there, down to the smallest scale
 
 
 class FrameItem(QGraphicsItem):
-    """One frame. The title keeps its size on the screen when the canvas is far out, so that it stays readable."""
+    """One frame. The title keeps its size on the screen when the canvas is zoomed out, so that it stays readable."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__()
         self.frame = frame
-        self.members: tuple[str, ...] = ()  # the layers that a collapsed one stands for
+        self.members: tuple[str, ...] = ()  # the layers folded into it while it is collapsed
         self.moved: Callable[[], None] = lambda: None  # their links follow
         self.setZValue(0 if frame.collapsed else -10)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
@@ -38,12 +38,12 @@ class FrameItem(QGraphicsItem):
 
     @property
     def rect(self) -> QRectF:
-        """Where it is seen now, in canvas units; while it is dragged the document does not know yet."""
+        """The current rectangle, in canvas units. During a drag it differs from the document."""
         return QRectF(self.pos(), self._size)
 
     @property
     def seen(self) -> QRectF:
-        """What is painted of it: a collapsed frame is as large as its title."""
+        """The painted rectangle; that of a collapsed frame is its title bar."""
         if not self.frame.collapsed:
             return self.rect
         f = fonts()
@@ -51,7 +51,7 @@ class FrameItem(QGraphicsItem):
         return QRectF(self.pos(), QSizeF(max(LEAST, wide + 4 * PAD), f.name_metrics.height() + 16))
 
     def end(self, *, is_input: bool) -> QPointF:
-        """Where the links of the layers in a collapsed frame end."""
+        """The end point of links to layers in a collapsed frame."""
         bar = self.seen
         return QPointF(bar.left() if is_input else bar.right(), bar.center().y())
 
@@ -70,7 +70,7 @@ class FrameItem(QGraphicsItem):
         return QRectF(QPointF(), self.seen.size()).adjusted(-2, -ABOVE, 2, 2)
 
     def grip(self, place: QPointF, zoom: float) -> str:
-        """What a press at a place of the canvas takes hold of: "move", edges as letters of "ltrb", or nothing."""
+        """The grip at a point of the canvas: "move", edges as letters of "ltrb", or an empty string."""
         rect, edge = self.seen, EDGE / zoom
         title = (fonts().name_metrics.height() + 8) * max(1.0, 1.0 / zoom)
         head = QRectF(rect.left(), rect.top() - (title if zoom < LARGE else 0.0), rect.width(), title)
@@ -122,7 +122,7 @@ class FrameItem(QGraphicsItem):
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
 
     def _paint_bar(self, painter: QPainter, rect: QRectF) -> None:
-        """The title of a collapsed frame, and how many layers it stands for."""
+        """Paint the title of a collapsed frame and its number of layers."""
         inner = rect.adjusted(PAD, 0, -PAD, 0)
         painter.setFont(fonts().name)
         painter.setPen(theme.color("text"))

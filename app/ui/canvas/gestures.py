@@ -1,6 +1,6 @@
-"""What a pressed mouse button does until it is released. The viewer picks one gesture at the press and feeds it.
+"""Mouse gestures, from press to release. The viewer chooses a gesture at the press and forwards the events to it.
 
-A gesture changes only what is seen. When it ends it emits a request; `cancel` leaves everything as it was.
+A gesture changes only the items. When it ends, it emits a request; `cancel` restores the previous state.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from app.ui.canvas.node import LayerItem
 from app.ui.canvas.view import CanvasView, Gesture
 from designer.graph.model import GRID
 
-THRESHOLD = 4  # pixels that the pointer moves before a press becomes a drag
-INSIDE = 8.0  # how far a link has to reach into a node that would go into it, canvas units
-LEAST = 4.0 * GRID  # a frame is not made smaller
+THRESHOLD = 4  # pixels the pointer must move before a press becomes a drag
+INSIDE = 8.0  # how far a link must reach into a node to be inserted into, canvas units
+LEAST = 4.0 * GRID  # minimum size of a frame
 
 
 class Pan:
@@ -41,14 +41,14 @@ class Pan:
 
 
 class Band:
-    """Select by a rubber band; with `extend` what was selected stays selected."""
+    """Select with a rubber band; with `extend`, add to the selection."""
 
     moves_items = False
 
     def __init__(self, viewer: CanvasView, start: QPoint, *, extend: bool) -> None:
         self._viewer = viewer
         self._start = start
-        self._from = viewer.mapToScene(start)  # stays where it is when the canvas scrolls
+        self._from = viewer.mapToScene(start)  # fixed on the canvas while it scrolls
         self._kept = viewer.selected_names() if extend else []
         self._moved = False
         if not extend:
@@ -92,7 +92,7 @@ class Move:
         }
         self._moved = False
         self._inserts = len(self._origins) == 1 and lead in self._origins and may_insert(lead)
-        self._onto: LinkItem | None = None  # the link that the node would go into
+        self._onto: LinkItem | None = None  # the link that the node would be inserted into
 
     def move(self, point: QPoint) -> None:
         if not self._moved and (point - self._start).manhattanLength() < THRESHOLD:
@@ -117,7 +117,7 @@ class Move:
             self._onto = link
 
     def _shift(self, step: QPointF) -> None:
-        """Points of links between dragged layers go along."""
+        """Move the reroute points of links between dragged layers by the same distance."""
         for link in self._inner:
             link.shift = step
 
@@ -142,7 +142,7 @@ class Move:
 
 
 class DragFrame:
-    """Move a frame with the layers in it, or drag its edges. `grip` names the edges ("l", "tr", ...); "move" is the title."""
+    """Move a frame with the layers in it, or resize it. `grip` names the edges ("l", "tr", ...) or is "move" for the title."""
 
     moves_items = True
 
@@ -198,7 +198,7 @@ class DragFrame:
 
 
 class DragPoint:
-    """Drag a point that a link runs through."""
+    """Drag a reroute point of a link."""
 
     moves_items = False
 
@@ -302,7 +302,7 @@ class Link:
 
 
 def best_port(dots: list[PortDot]) -> PortDot | None:
-    """Where a link goes that is dropped on a node's body: the first free port that it fits, else any, else one that takes it."""
+    """The port for a link dropped on a node's body: the first free port of matching type, else any matching one, else any that accepts it."""
     willing = [d for d in dots if not d.refusal]
     fitting = [d for d in willing if not d.misfit]
     free = [d for d in fitting if not d.is_input or not d.links]
@@ -310,17 +310,17 @@ def best_port(dots: list[PortDot]) -> PortDot | None:
 
 
 def snap(point: QPointF) -> QPointF:
-    """The nearest point of the grid."""
+    """Round to the nearest grid point."""
     return QPointF(round(point.x() / GRID) * GRID, round(point.y() / GRID) * GRID)
 
 
 def may_insert(item: LayerItem) -> bool:
-    """Whether a node can go into a link: it has an input and an output, and no link yet."""
+    """Whether a node can be inserted into a link: it has an input and an output, and no links yet."""
     return bool(item.inputs and item.outputs) and not item.links()
 
 
 def link_under(viewer: CanvasView, item: LayerItem) -> LinkItem | None:
-    """The link that a node lies on, the one nearest to its middle."""
+    """The link under a node that is nearest to its center."""
     box = item.box().adjusted(INSIDE, INSIDE, -INSIDE, -INSIDE)
     links = [i for i in viewer.scene().items(box) if isinstance(i, LinkItem) and i.path().intersects(box)]
     centre = box.center()
@@ -328,7 +328,7 @@ def link_under(viewer: CanvasView, item: LayerItem) -> LinkItem | None:
 
 
 def gesture_at(viewer: CanvasView, point: QPoint, keys: Qt.KeyboardModifier) -> Gesture | None:
-    """The gesture of a press at a viewport point; None where it was all that there is to it."""
+    """The gesture that a press at a viewport point starts, or None if the press is already complete."""
     toggle = bool(keys & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier))
     hit = viewer.hit(point)
     if isinstance(hit, PortDot):

@@ -1,4 +1,4 @@
-"""Copies of layers as the text of a model file, so that they travel between documents, windows and messages."""
+"""Layers on the clipboard as the text of a model file, to copy them between documents, windows and messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from designer.texts import tr
 
 
 def copy(graph: Graph, names: Iterable[str]) -> None:
-    """Put layers on the clipboard, with the templates that they use. Links from outside are kept in the text; pasting decides about them."""
+    """Put layers on the clipboard, with the templates that they use. Links from outside are included; pasting keeps or drops them."""
     from designer.files.document import write_document
 
     layers = [_declared(graph[n], graph.attributes) for n in names]
@@ -30,7 +30,7 @@ def copy(graph: Graph, names: Iterable[str]) -> None:
 
 
 def _declared(layer: Layer, attributes: Mapping[str, str]) -> Layer:
-    """The layer with what its foreign prefixes stand for, which its document's root says; pasting drops it again there."""
+    """The layer with the declarations of its foreign XML prefixes, taken from the document's root. Pasting removes redundant ones."""
     spec = layer.activation
     names = [*layer.attributes, *layer.params, *((*spec.attributes, *spec.params) if spec is not None else ())]
     inside = "".join(item.xml for item in (*layer.children, *(spec.children if spec is not None else ())))
@@ -43,12 +43,12 @@ def _declared(layer: Layer, attributes: Mapping[str, str]) -> Layer:
 
 
 def can_paste() -> bool:
-    """Whether the clipboard looks like layers. The text may come from another program, however long it is."""
+    """Whether the clipboard seems to contain layers. A quick check, because other programs may put long texts there."""
     return holds_layers(QGuiApplication.clipboard().text())
 
 
 class Held(QObject):
-    """Whether the clipboard holds layers, looked at once after each change of it: the window asks with every selection."""
+    """Caches whether the clipboard contains layers until it changes, because the window asks after every selection."""
 
     changed = Signal()
 
@@ -68,9 +68,9 @@ class Held(QObject):
 
 
 def pasted() -> Graph:
-    """The layers on the clipboard, also amid other text, with their templates.
+    """The layers on the clipboard with their templates. Text around the model file is ignored.
 
-    DiagnosticError when there are none or the text cannot be read.
+    Raises DiagnosticError if there are no layers or the text cannot be parsed.
     """
     from designer.files.document import parse_document
 

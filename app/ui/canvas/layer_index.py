@@ -1,7 +1,7 @@
-"""What the canvas knows of layers and links without items for them: where they stand and, once asked, how they look.
+"""Positions and, on demand, looks of all layers, without creating items for them.
 
-Items cost a third of a millisecond each, so they are made only for what comes near the view. Framing, the map, painting
-from afar, walking and the rubber band work on this.
+Items cost a third of a millisecond each, so they are created only near the view. Zoom to fit, the minimap, the far view,
+keyboard navigation and the rubber band work on this index.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from app.ui.canvas.node_look import NodeLook
 from app.ui.canvas.obstacles import Obstacles, Rect
 from app.ui.canvas.rect_index import RectIndex
 
-ROUGH_WIDTH, ROUGH_HEIGHT = 240.0, 120.0  # of a layer that was not measured yet: rather too large than too small
-SLICE_MS = 6  # of measuring at a time
+ROUGH_WIDTH, ROUGH_HEIGHT = 240.0, 120.0  # size of a layer that is not measured yet: a generous estimate
+SLICE_MS = 6  # of measuring per event loop turn
 
 
 class LayerEntry:
-    """One layer. `look` and `layout` are as last measured; `exact`: they are those of now."""
+    """One layer. `look` and `layout` are those last measured; `exact` means that they are up to date."""
 
     __slots__ = ("exact", "folded", "layout", "look", "name", "rough", "x", "y")
 
@@ -31,20 +31,20 @@ class LayerEntry:
         self.look: NodeLook | None = None
         self.layout: Layout | None = None
         self.exact = False
-        self.folded: FrameItem | None = None  # the collapsed frame that stands for it
+        self.folded: FrameItem | None = None  # the collapsed frame that contains it
 
     def pos(self) -> QPointF:
         return QPointF(self.x, self.y)
 
     @property
     def seen(self) -> tuple[NodeLook, Layout]:
-        """The look and the layout of a layer that was measured."""
+        """The look and the layout. Raises RuntimeError if the layer is not measured."""
         if self.look is None or self.layout is None:
             raise RuntimeError(f"'{self.name}' was not measured")
         return self.look, self.layout
 
     def bounds(self) -> tuple[float, float, float, float]:
-        """All that is painted of the layer: left, top, right, bottom. Of a folded one its frame's title bar."""
+        """Left, top, right and bottom of everything painted; for a folded layer, those of its frame's title bar."""
         if self.folded is not None:
             bar = self.folded.seen
             return bar.left(), bar.top(), bar.right(), bar.bottom()
@@ -54,7 +54,7 @@ class LayerEntry:
         return self.x + b.left(), self.y + b.top(), self.x + b.right(), self.y + b.bottom()
 
     def area(self) -> QRectF:
-        """All that is painted of the layer."""
+        """The rectangle of everything painted."""
         left, top, right, bottom = self.bounds()
         return QRectF(left, top, right - left, bottom - top)
 
@@ -65,7 +65,7 @@ class LayerEntry:
         return QRectF(self.layout.box.united(self.layout.tab).translated(self.x, self.y))
 
     def output_place(self, port: str) -> tuple[float, float] | None:
-        """Where links leave an output ("": the first); None where there is none by this name."""
+        """The point where links leave an output ("" for the first), or None if there is no such output."""
         if self.folded is not None:
             return self.folded.end(is_input=False).toTuple()
         if self.layout is None or self.look is None:
@@ -78,7 +78,7 @@ class LayerEntry:
         return (self.x + x, self.y + y)
 
     def input_place(self, index: int) -> tuple[float, float] | None:
-        """Where the link into an input ends."""
+        """The point where the link into an input ends."""
         if self.folded is not None:
             return self.folded.end(is_input=True).toTuple()
         if self.layout is None:
@@ -90,14 +90,14 @@ class LayerEntry:
 
 
 class LayerIndex:
-    """All layers of the shown document."""
+    """All layers of the current document."""
 
     def __init__(self, look: Callable[[str], NodeLook]) -> None:
         self._look = look
         self._layers: dict[str, LayerEntry] = {}
         self._index: RectIndex[str] = RectIndex()
-        self.obstacles = Obstacles()  # the exact boxes, for links that run past them
-        self.placed: list[Rect] = []  # boxes that came, went or changed since links were last routed
+        self.obstacles = Obstacles()  # the exact boxes, to route links around them
+        self.placed: list[Rect] = []  # boxes added, removed or changed since links were last routed
         self.stale: dict[str, None] = {}  # layers to measure, in order
 
     def __contains__(self, name: object) -> bool:
@@ -117,7 +117,7 @@ class LayerIndex:
         return self._layers.keys()
 
     def put(self, name: str, position: tuple[float, float], ports: int) -> None:
-        """Take in a layer with about so many ports."""
+        """Add a layer with an estimated number of ports."""
         entry = self._layers[name] = LayerEntry(name, *position, ports)
         self._index.put(name, *entry.bounds())
         self.stale[name] = None
@@ -137,7 +137,7 @@ class LayerIndex:
         return entry
 
     def fold(self, name: str, frame: FrameItem | None) -> None:
-        """Let a collapsed frame stand for a layer, or (None) show the layer again."""
+        """Fold a layer into a collapsed frame, or (None) show it again."""
         entry = self._layers[name]
         entry.folded = frame
         if frame is None:
@@ -149,12 +149,12 @@ class LayerIndex:
             self.placed.append(old)
 
     def forget(self, name: str) -> None:
-        """The layer looks different now: measure it when it is needed next."""
+        """Mark a layer to be measured again when it is next needed."""
         self._layers[name].exact = False
         self.stale[name] = None
 
     def measured(self, name: str) -> LayerEntry:
-        """A layer with its present look and layout."""
+        """A layer with up-to-date look and layout."""
         entry = self._layers[name]
         if not entry.exact:
             look = self._look(name)
@@ -177,17 +177,17 @@ class LayerIndex:
             self.placed += [old, rect]
 
     def announce(self, name: str) -> None:
-        """A layer is new: links may have to run around it."""
+        """Report a new layer, which links may have to be routed around."""
         entry = self.measured(name)
         if entry.layout is not None:
             self.placed.append(_outline(entry, entry.layout))
 
     def near(self, area: QRectF) -> list[str]:
-        """The layers of which something may be seen in an area."""
+        """The layers that may be visible in an area."""
         return self._index.within(area.left(), area.top(), area.right(), area.bottom())
 
     def within(self, area: QRectF) -> list[str]:
-        """The layers whose boxes reach into an area."""
+        """The layers whose boxes intersect an area."""
         return [name for name in self.near(area) if self.measured(name).box().intersects(area)]
 
     def extent(self) -> QRectF:
@@ -195,13 +195,13 @@ class LayerIndex:
 
 
 def _outline(entry: LayerEntry, layout: Layout) -> Rect:
-    """The box and the shape under it."""
+    """The box with the shape text below it."""
     box, under = entry.box(), layout.bounds.bottom() - layout.box.bottom()
     return Rect(box.left(), box.top(), box.right(), box.bottom() + under)
 
 
 class QuietMeasuring:
-    """Measures in quiet moments what has no item, so that the view from afar becomes exact."""
+    """Measures layers without items while the event loop is idle, so that the far view becomes exact."""
 
     def __init__(self, parent: QObject, done: Callable[[], None]) -> None:
         self._layers: LayerIndex | None = None

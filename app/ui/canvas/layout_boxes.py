@@ -1,4 +1,4 @@
-"""Automatic layout: the sizes of the nodes go in, one edit comes out, and frames stay around their layers."""
+"""Automatic layout: turns node sizes into one edit and keeps frames around their layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_LEVEL = 10
 
 
 def arranged(document: Document, projection: Projection, names: Collection[str] | None = None) -> Edit:
-    """Lay out `names` (default: everything). Frames that held layers are put around them again."""
+    """Lay out `names` (default: all layers) and fit the frames around their layers again."""
     graph = document.graph
     levels = levels_of(document)
     chosen = list(graph.layers) if names is None else list(names)
@@ -29,7 +29,7 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
 
 
 def laid_out(document: Document) -> dict[str, tuple[int, int]]:
-    """Positions for all layers of a document that is not shown."""
+    """Positions for all layers of a document that is not on the canvas."""
     index = LayerIndex(partial(node_look, document))
     for layer in document.graph:
         index.put(layer.name, layer.position, len(layer.inputs))
@@ -39,7 +39,7 @@ def laid_out(document: Document) -> dict[str, tuple[int, int]]:
 
 
 def levels_of(document: Document) -> dict[str, int]:
-    """How often each layer's image was halved. Tensors without height and width are where their producers are."""
+    """The number of times each layer's image was downsampled by two. Tensors without height and width take their producer's level."""
     graph, states = document.graph, document.inference.states
     sizes: dict[str, int] = {}
     order, cyclic = graph.order()
@@ -56,7 +56,7 @@ def levels_of(document: Document) -> dict[str, int]:
 
 
 def box_of(entry: LayerEntry, level: int = 0) -> LayerBox:
-    """What the layout needs to know of a node; its height includes the shape under it."""
+    """The layout's box of a node; its height includes the shape text below it."""
     look, place = entry.seen
     outputs = {port.name: y for port, (_, y) in zip(look.outputs, place.outputs, strict=True)}
     if look.outputs:
