@@ -98,7 +98,7 @@ class Category(StrEnum):
     CONVOLUTION = "Convolution"
     LINEAR = "Linear"
     POOLING = "Pooling"
-    NORMALISATION = "Normalisation"
+    NORMALISATION = "Normalization"
     ACTIVATION = "Activation"
     RECURRENT = "Recurrent"
     ATTENTION = "Attention"

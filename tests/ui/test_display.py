@@ -69,7 +69,7 @@ def test_the_view_follows_its_controls(qtbot: QtBot) -> None:
         return view.view.image.pixelColor(x, 4).red()
 
     assert (pixel(0), pixel(9)) == (64, 0)
-    assert view._range.text() == "< 0 50.0 %"
+    assert view._range.text() == "< 0: 50.0 %"
     for _ in range(2):
         qtbot.keyClick(bar.mode, Qt.Key.Key_Down)
     assert (pixel(0), pixel(9)) == (159, 64)

@@ -143,7 +143,7 @@ class OutputView(QWidget):
         self.view.show_image(to_image(display.pixels(channels, self._mode)))
         mode = display.mode or self._mode
         shares = out_of_range(channels) if mode is Mode.IMAGE else (0.0, 0.0)
-        texts = [f"{sign} {percent(share)}" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
+        texts = [f"{sign}: {percent(share)}" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
         self._range.setText("   ".join(texts))
 
     def show_quality(self, text: str, current: bool) -> None:
