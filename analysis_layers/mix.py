@@ -168,9 +168,9 @@ class Mix(
         return {"cell": max(1, self.cell // factor)} if self.selection == "checkerboard" else {}
 
     def options(self) -> tuple[op.Option, ...]:
-        found = [op.Option("selection", "choice", "Selection", choices=SELECTIONS)]
+        found = [op.Option("selection", "choice", "Mix Selection", choices=SELECTIONS)]
         if self.selection in WITH_AMOUNT:
-            found.append(op.Option("amount", "float", "Amount", min=0.0, max=1.0, step=0.01))
+            found.append(op.Option("amount", "float", "Mix Amount", min=0.0, max=1.0, step=0.01))
         if self.selection == "checkerboard":
             found.append(op.Option("cell", "int", "Square", min=1, max=256, step=1))
         if self.selection in DIFFERENCES:
@@ -178,7 +178,7 @@ class Mix(
         if self.selection == "flicker":
             found.append(op.Option("rate", "float", "Changes a second", min=0.1, max=3.0, step=0.1))
         if self.selection == "custom":
-            found.append(op.Option("recipe", "text", "Recipe"))
+            found.append(op.Option("recipe", "text", "Mix Recipe"))
         return tuple(found)
 
     def summary(self) -> str:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from app.ui.analysis.image_input import ImageInput
 from app.ui.engine.playback import Playback
 from app.ui.widgets.action import Action, ActionGroup, Need
 
 MOVING = Need(lambda s: s.moving, "no input is a folder, a video or a camera: choose one in Analysis")
 
-ACTIONS = (
+INPUT = Need(lambda s: s.input_selected, "select one input layer")
+
+ACTIONS: tuple[ActionGroup[Any], ...] = (
+    ActionGroup(
+        ImageInput,
+        (
+            Action(
+                "analysis.open_input",
+                "Open &Image Input...",
+                "Choose the image, tensor or video that the selected input layer reads",
+                ImageInput.open,
+                ("Canvas/input", "Analysis/input"),
+                (),
+                (INPUT,),
+                "folder-open-outline",
+            ),
+        ),
+    ),
     ActionGroup(
         Playback,
         (

@@ -206,7 +206,7 @@ class AnalysisPanel(QWidget):
         self._show_quality()
         if not layers:
             empty = OutputView("none")
-            empty.set_empty_text(tr("The network has no output layer. Add one from the palette and connect it."))
+            empty.set_empty_text(tr("The network has no output layer. Add one from the Layer Palette and connect it."))
             self._tabs.addTab(empty, tr("none"))
         self._show_result()
 

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.analysis.image_input import ask_input
 from app.ui.analysis.transport import Transport
 from app.ui.engine.inputs import (
     THUMBNAIL,
@@ -32,7 +33,6 @@ from app.ui.engine.inputs import (
 from app.ui.engine.playback import Playback, Track
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
-from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.plain import plain_tip
 from designer.files.settings import CAMERA, PATTERN
@@ -250,13 +250,9 @@ class InputRow(QFrame):
         self._picture.setPixmap(pixmap)
 
     def _open(self) -> None:
-        drawn = str(self._path).startswith((PATTERN, CAMERA))
-        folder = str(self._path.parent) if self._path is not None and not drawn else ""
-        name, _ = QFileDialog.getOpenFileName(
-            self, tr("Picture for {layer}", layer=self.layer), folder, open_filter(INPUTS)
-        )
-        if name:
-            self.chosen.emit(self.layer, Path(name))
+        path = ask_input(self, self.layer, self._path)
+        if path is not None:
+            self.chosen.emit(self.layer, path)
 
     def _open_folder(self) -> None:
         drawn = str(self._path).startswith((PATTERN, CAMERA))

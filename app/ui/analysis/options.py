@@ -247,7 +247,7 @@ class OptionsArea(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(4)
         self._empty = QLabel(
-            tr("Options of Noise, Mix and other analysis layers stand here. Add one from the palette.")
+            tr("Options of Noise, Mix and other analysis layers stand here. Add one from the Layer Palette.")
         )
         self._empty.setWordWrap(True)
         self._empty.setForegroundRole(QPalette.ColorRole.PlaceholderText)

@@ -62,7 +62,7 @@ class OperatorTree(QTreeWidget):
 
 class PalettePanel(QWidget):
     panel_id = "palette"
-    title = "Palette"
+    title = "Layer Palette"
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)

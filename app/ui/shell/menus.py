@@ -79,12 +79,21 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         ),
     ),
     ("&Run", ("Run/run",)),
-    ("&Analysis", ("Analysis/pages", None, "Analysis/playback", "Analysis/export")),
+    ("&Analysis", ("Analysis/pages", None, "Analysis/input", "Analysis/playback", "Analysis/export")),
+    ("&Tools", ("Panels/open",)),
     ("&Workspaces", ("Workspaces/choose", None, ("&Layouts", ("<layouts>",)), "Workspaces/layout")),
     ("&Help", ("Help/help",)),
 )
 TOOLBAR = ("Tools/file", "Tools/undo", "Tools/canvas", "Tools/run")
-CONTEXT_MENU = ("Canvas/add", "Canvas/clipboard", "Canvas/templates", "Canvas/layers", "Canvas/links", "Canvas/arrange")
+CONTEXT_MENU = (
+    "Canvas/input",
+    "Canvas/add",
+    "Canvas/clipboard",
+    "Canvas/templates",
+    "Canvas/layers",
+    "Canvas/links",
+    "Canvas/arrange",
+)
 
 
 class Menus(QObject):
@@ -175,9 +184,12 @@ class Menus(QObject):
         self._refresh()
         menu = self._made("canvas.menu")
         for section in CONTEXT_MENU:
-            if menu.actions():
+            actions = self._actions.section(section)
+            if section == "Canvas/input":  # of input layers alone
+                actions = [action for action in actions if action.isEnabled()]
+            if menu.actions() and actions:
                 menu.addSeparator()
-            menu.addActions(self._actions.section(section))
+            menu.addActions(actions)
         fixing.add_menu(menu, self._context)
         menu.popup(place)
 

@@ -21,7 +21,7 @@ class PanelSpec:
 
 
 PANELS = (
-    PanelSpec("palette", "Palette", "design.palette", "PalettePanel", "left", (DESIGN,)),
+    PanelSpec("palette", "Layer Palette", "design.palette", "PalettePanel", "left", (DESIGN,)),
     PanelSpec(
         "network_overview", "Network Overview", "analysis.network_overview", "NetworkOverviewPanel", "left", (ANALYSIS,)
     ),

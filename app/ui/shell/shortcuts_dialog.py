@@ -31,7 +31,7 @@ ID = Qt.ItemDataRole.UserRole
 def gestures() -> tuple[tuple[str, str], ...]:
     """What the pointer does on the canvas."""
     return (
-        (tr("Drag from the palette"), tr("Add an operator; on a link: insert it there")),
+        (tr("Drag from the Layer Palette"), tr("Add an operator; on a link: insert it there")),
         (tr("Double-click the empty canvas"), tr("Search an operator and add it")),
         (tr("Drag from port to port"), tr("Connect; ports that cannot take the link are crossed out")),
         (tr("Drag a link's end away"), tr("Disconnect, or connect elsewhere")),

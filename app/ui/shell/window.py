@@ -13,6 +13,7 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplicat
 from PySide6.QtWidgets import QMainWindow, QToolBar, QVBoxLayout, QWidget
 
 from app.ui.analysis import actions as analysis_actions
+from app.ui.analysis.image_input import ImageInput
 from app.ui.canvas import actions as canvas_actions
 from app.ui.canvas import layer_clipboard
 from app.ui.canvas.canvas import Canvas
@@ -88,6 +89,7 @@ class MainWindow(QMainWindow):
         self.structure = Structure(self.context, self.canvas)
         self.layouts = Layouts(self, self.context, self.docks, self.settings)
         self.view_options = ViewOptions(self.settings, self.canvas, self)
+        self.image_input = ImageInput(self.context, self)
         self.actions_ = self._make_actions()
         self.view_options.changed.connect(self.actions_.refresh_checks)
         self.commands = CommandPalette(self.actions_, self)
@@ -121,6 +123,7 @@ class MainWindow(QMainWindow):
             self.finder,
             self.views,
             self.playback,
+            self.image_input,
         )
         return Actions(
             self,
@@ -277,6 +280,7 @@ class MainWindow(QMainWindow):
             template=bool(self.structure.template()),
             moving=bool(self.playback.tracks),
             ends=self.playback.ends,
+            input_selected=bool(self.image_input.layer()),
             tabs=len(self.tabs),
             closed=self.files.closed,
         )

@@ -32,6 +32,7 @@ class State:
     template: bool = False  # a template is selected or shown
     moving: bool = False  # an input is a folder, a video or a camera
     ends: bool = False  # an input is a folder or a video
+    input_selected: bool = False  # one input layer is selected alone
     tabs: int = 0  # open documents
     closed: int = 0  # documents that were closed and can be opened again
 
