@@ -11,7 +11,7 @@ from pathlib import Path
 from designer.files import limits
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
-from designer.files.reader import check_root, read_records
+from designer.files.reader import NAMESPACE, PREFIX, check_root, read_records
 from designer.files.schema import check_schema
 from designer.files.watching import digest_of
 from designer.files.writer import write_tree
@@ -44,7 +44,7 @@ def parse_document(data: bytes, file: str = "", validate: bool = True) -> Readin
     that is, byte for byte, what we would write, with nothing foreign in it, keeps the XSD by construction and is not checked.
     """
     try:
-        root, outside = parse_xml(data)
+        root, outside = parse_xml(data, prefixes={PREFIX: NAMESPACE})
     except XmlError as error:
         return _failed(Diagnostic(error.code, error.message, line=error.line, remedy=error.remedy), file)
     wrong = check_root(root)

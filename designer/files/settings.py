@@ -27,6 +27,7 @@ OLD_ENDING = ".nv-editor-cfg"
 PRECISIONS = ("fp32", "fp16", "bf16")
 LAYOUTS = ("nchw", "nhwc")
 DEFAULT_ENGINE = "onnxruntime"
+ADAPTED = "settings-adapted"  # code of the finding that a network does not run as another program's settings say
 ENGINE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # which engines there are is known to the runtime alone
 MAX_ITERATIONS = 1_000_000
 MAX_THREADS = 1024
@@ -107,6 +108,7 @@ def read_settings(path: str | os.PathLike[str]) -> SettingsReading:
     for child in root.children:
         if isinstance(child, Element) and child.is_plain("Setting"):
             reader.take(child.attributes.get("name", ""), child.text(), child.line)
+    reader.adapt()
     return SettingsReading(Settings(**reader.values), tuple(reader.found))  # type: ignore[arg-type]
 
 
@@ -165,6 +167,29 @@ class _Reader:
         self.found: list[Diagnostic] = []
         self._path = path
         self._old = path.suffix == OLD_ENDING
+        self._foreign: dict[str, str] = {}  # how the 2022 tool ran the network
+
+    def adapt(self) -> None:
+        """Report how the network runs instead of as the 2022 tool did: its back ends, devices and half precision are not here."""
+        precision = self._foreign.get("precision", "fp32")
+        engine = self._foreign.get("engine", "")
+        device = self._foreign.get("device", "")
+        if precision == "fp32" and engine in ("", "cpu"):
+            return
+        wanted = " ".join(filter(None, (precision, engine, device)))
+        self.found.append(
+            Diagnostic(
+                ADAPTED,
+                tr(
+                    "the settings of the 2022 tool ask for {wanted}; the network runs in fp32 by {engine} on the CPU",
+                    wanted=wanted,
+                    engine=DEFAULT_ENGINE,
+                ),
+                Severity.WARNING,
+                file=str(self._path),
+                remedy=tr("choose engine, device and precision in Network Settings; saving keeps them"),
+            )
+        )
 
     def take(self, name: str, text: str, line: int) -> None:
         """Understand one setting, or keep it."""
@@ -176,7 +201,9 @@ class _Reader:
             self.values["profiling"] = _switch(text)
         elif name in _NUMBERS:
             self._number(*_NUMBERS[name], text, line)
-        elif name == f"{_GENERAL}device" and not self._old:
+        elif self._old and name in _FOREIGN:
+            self._foreign[_FOREIGN[name]] = text
+        elif name == f"{_GENERAL}device":
             self.values["device"] = text or "cpu"
         elif name == f"{_GENERAL}backend":
             self._engine(text, line)
@@ -210,8 +237,6 @@ class _Reader:
             self._add("bad-setting", f"'{text[:40]}' is no {key}; {choices[0]} is used", line, ", ".join(choices))
 
     def _engine(self, text: str, line: int) -> None:
-        if self._old:  # that tool's back ends are not ours
-            return
         if ENGINE_NAME.fullmatch(text):
             self.values["engine"] = text
         else:
@@ -244,6 +269,7 @@ class _Reader:
 PATTERN = "pattern:"  # what begins so is no file but a test picture that the program draws
 CAMERA = "camera:"  # what begins so is no file but a device: camera:0, or camera:/dev/video2
 
+_FOREIGN = {f"{_GENERAL}dataType": "precision", f"{_GENERAL}backend": "engine", f"{_GENERAL}device": "device"}
 _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{_GENERAL}dataType": ("precision", PRECISIONS),
     f"{_GENERAL}format": ("layout", LAYOUTS),

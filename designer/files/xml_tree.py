@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from xml.parsers import expat
 
 from designer.files import limits
@@ -75,10 +76,11 @@ class Element:
 class _Builder:
     """Expat's handlers; the finished tree is `root`."""
 
-    def __init__(self, parser: expat.XMLParserType) -> None:
+    def __init__(self, parser: expat.XMLParserType, prefixes: Mapping[str, str]) -> None:
         self.root: Element | None = None
         self.outside: list[Markup] = []  # comments before and after the root element
         self._parser = parser
+        self._prefixes = {"xml": "http://www.w3.org/XML/1998/namespace", **prefixes}
         self._stack: list[Element] = []
         self._count = 0
         self._namespaces = 0
@@ -111,7 +113,7 @@ class _Builder:
                 "too-large", f"an element has more than {limits.MAX_ATTRIBUTES} attributes", "shorten the element"
             )
         attributes = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        scope = self._stack[-1].scope if self._stack else {"xml": "http://www.w3.org/XML/1998/namespace"}
+        scope = self._stack[-1].scope if self._stack else self._prefixes
         for key, value in attributes.items():
             if len(value) > limits.MAX_TEXT:
                 raise self.stop(
@@ -174,8 +176,13 @@ class _Builder:
             )
 
 
-def parse_xml(data: bytes, max_bytes: int = limits.MAX_DOCUMENT_BYTES) -> tuple[Element, list[Markup]]:
-    """The root element and the comments that stand outside of it. Raises XmlError, nothing else."""
+def parse_xml(
+    data: bytes, max_bytes: int = limits.MAX_DOCUMENT_BYTES, prefixes: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Element, list[Markup]]:
+    """The root element and the comments outside of it. Raises XmlError, nothing else.
+
+    `prefixes` have their namespaces also where the file does not declare them.
+    """
     if len(data) > max_bytes:
         raise XmlError(
             "file-too-large",
@@ -187,7 +194,7 @@ def parse_xml(data: bytes, max_bytes: int = limits.MAX_DOCUMENT_BYTES) -> tuple[
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.ordered_attributes = True
-    builder = _Builder(parser)
+    builder = _Builder(parser, prefixes)
     parser.XmlDeclHandler = builder.declaration
     parser.StartDoctypeDeclHandler = builder.doctype
     parser.EntityDeclHandler = builder.entity

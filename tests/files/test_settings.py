@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from designer.files.settings import (
+    ADAPTED,
     Settings,
     find_settings,
     read_settings,
@@ -76,8 +77,12 @@ def test_the_settings_of_the_2022_tool_are_read(tmp_path: Path) -> None:
     copied.write_bytes(OLD.read_bytes())
     assert find_settings(document) == copied
     settings, found = read_settings(copied)
-    assert found == ()
-    assert (settings.precision, settings.layout, settings.iterations) == ("fp16", "nhwc", 25)
+    (finding,) = found
+    assert finding.code == ADAPTED
+    assert "fp16 cuda 0" in finding.message
+    assert "fp32 by onnxruntime on the CPU" in finding.message
+    assert (settings.precision, settings.layout, settings.iterations) == ("fp32", "nhwc", 25)
+    assert (settings.engine, settings.device) == ("onnxruntime", "cpu")
     assert settings.weights == str(tmp_path / "weights" / "small")
     assert settings.input_files == {"picture": "E:\\photos\\cat.png", "gone": str(document.parent / "old.png")}
     assert settings.output_files == {"result": str(document.parent / "out.png")}

@@ -83,3 +83,12 @@ def test_frames_go_with_their_layers_into_a_template_and_out() -> None:
     assert set(graph.frames) == {"f"}
     graph.apply(dissolve(graph, "pair_0"))
     assert sorted(frame.title for frame in graph.frames.values()) == ["Outside", "Pair"]
+
+
+def test_a_frame_of_a_file_that_does_not_declare_the_prefix_is_a_frame_at_once():
+    """It was kept as text, and became a frame once saving had declared the prefix."""
+    text = '<NetworkModel name="n" version="2"><lw:Frame id="f" title="T" color="" rect="0,0,64,64" /></NetworkModel>'
+    read = parse_document(text.encode()).graph
+    assert list(read.frames) == ["f"]
+    again = parse_document(write_document(read)).graph
+    assert again.frames == read.frames

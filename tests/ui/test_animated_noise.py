@@ -43,10 +43,14 @@ def test_frames_differ_while_it_is_seen_and_the_document_stays(
             seen.append(bench.analysis.result.outputs[OUT].tobytes())
 
     bench.analysis.result_changed.connect(see)
+    dimmed: list[bool] = []
+    bench.analysis.stale_changed.connect(dimmed.append)
+    bench.analysis._dim.setInterval(0)  # every frame takes longer than that
     document.do(lambda g: set_params(g, {"noise_0": {"animate": "true"}}))
     text = write_document(document.graph)
     assert panel.flicker.running
     qtbot.waitUntil(lambda: len(set(seen)) >= 5, timeout=kit.WAIT)
+    assert True not in dimmed[1:]  # only the edit dims, no frame
     assert write_document(document.graph) == text
     assert document.graph["noise_0"].params["seed"] == "0"
     panel.hide()

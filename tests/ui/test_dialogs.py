@@ -7,7 +7,9 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
@@ -16,6 +18,9 @@ from app.ui.shell.export.onnx import OnnxExportDialog
 from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.export.pytorch import PyTorchExportDialog
 from app.ui.shell.export.video import VideoExportDialog
+from app.ui.widgets.file_dialogs import ask_save_path
+from designer.files.document import DOCUMENTS
+from designer.files.tables import CSV
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -118,3 +123,18 @@ def test_an_export_begins_in_the_folder_of_the_last_one(qtbot, tmp_path) -> None
     other = PyTorchExportDialog(context)
     qtbot.addWidget(other)
     assert other.path.parent != tmp_path
+
+
+def test_a_number_in_a_name_is_no_suffix_and_the_folder_is_kept(qtbot, tmp_path, monkeypatch) -> None:
+    proposals = []
+
+    def choose(parent, title, proposed, *rest) -> tuple[str, str]:
+        proposals.append(Path(proposed))
+        return str(tmp_path / "net v1.2"), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
+    window = QWidget()
+    qtbot.addWidget(window)
+    assert ask_save_path(window, "Save", tmp_path / "net", DOCUMENTS) == tmp_path / "net v1.2.xml"
+    assert ask_save_path(window, "Save", "table.csv", CSV) == tmp_path / "net v1.2.csv"
+    assert proposals[1] == tmp_path / "table.csv"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from app.ui.shell.tabs import Tabs
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.number_field import NumberField
-from designer.files.document import save_document
+from designer.files.document import read_document, save_document
 from designer.files.settings import Settings, read_settings, save_settings, settings_path
 from designer.graph import commands
 from designer.graph.commands import set_params
@@ -316,3 +317,23 @@ def test_tiles_are_chosen_and_an_own_size_of_a_file_is_kept(context, panel) -> N
     assert context.document.settings.tile == 256
     context.document.change_settings(tile=100)
     assert box.currentText() == "100 x 100 pixels"
+
+
+def test_settings_of_the_2022_tool_say_how_the_network_runs_instead(qtbot, tmp_path):
+    """Half precision on a GPU became fp16 by ONNX Runtime on the CPU, which no run accepts."""
+    data = Path(__file__).parent.parent / "data" / "good"
+    model = tmp_path / "unet_2022.nv-neural-model"
+    model.write_bytes((data / "unet_2022.nv-neural-model").read_bytes())
+    model.with_suffix(".nv-editor-cfg").write_bytes((data / "unet_2022.nv-editor-cfg").read_bytes())
+    graph = read_document(model).graph
+    context = Context(default_registry())
+    document = Document(graph, context.registry, model, parent=context)
+    assert "settings-adapted" in {d.code for d in document.diagnostics()}
+    context.set_document(document)
+    panel = NetworkSettingsPanel(context)
+    qtbot.addWidget(panel)
+    message = panel._messages["engines"]
+    assert "fp16 cuda 0" in message.text()
+    assert document.settings.precision == "fp32"
+    document.change_settings(engine="torch")
+    assert "fp16" not in message.text()

@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side, network, photograph
 
+import samples
 from app.reports.comparison import Figures, Row
 from app.ui.compare import difference_images
 from app.ui.compare.folder_run import best
@@ -571,3 +572,13 @@ def test_noise_layers_of_the_documents_are_passed_by(side: Side) -> None:
     side.model.choices[1] = VariantChoice(path)
     side.begin()
     assert np.array_equal(side.model.made["A"].picture, side.model.made["B"].picture)
+
+
+def test_the_folders_of_the_samples_say_what_was_trained_on(side: Side) -> None:
+    view = side.window.folder
+    menu = view.samples.menu()
+    assert menu is not None
+    trained, held_out = menu.actions()
+    assert "have seen them" in trained.text()
+    held_out.trigger()
+    assert Path(view.folder.text()) == samples.HELD_OUT.parent

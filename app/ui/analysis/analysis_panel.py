@@ -257,7 +257,8 @@ class AnalysisPanel(QWidget):
         elif phase is Phase.IDLE:
             message = tr("Not launched")
         self._status.setText("" if problem else message)
-        self._stop.setEnabled(phase is Phase.RUNNING and (result is None or self._analysis.stale))
+        unfinished = result is None or self._analysis.stale or bool(result.coarse)
+        self._stop.setEnabled(phase is Phase.RUNNING and unfinished)
         self._launch.setEnabled(self._context.has_document)
 
     # --- what a person does ------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ class Flicker(QObject):
             self._on = not self._on
             for name in self._mixes():
                 self._tell(name, "phase", str(self._on).lower())
-            self._analysis.again()
+            self._analysis.again(animated=True)
 
     def _next_frame(self) -> None:
         if self._analysis.phase is not Phase.READY:
@@ -85,7 +85,7 @@ class Flicker(QObject):
         for name, seed in self._animated().items():
             self._moved.add(name)
             self._tell(name, "seed", str((seed + self._frame) % SEEDS))
-        self._analysis.again()
+        self._analysis.again(animated=True)
 
     def _rest(self, names: set[str]) -> None:
         """Give layers that stand still their own seed back."""

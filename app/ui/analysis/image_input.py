@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.widgets.file_dialogs import open_filter
-from app.ui.widgets.texts import tr
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.sources import INPUTS
+from designer.texts import tr
 
 
 def ask_input(parent: QWidget, layer: str, present: Path | None) -> Path | None:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QLineEdit,
+    QMenu,
     QProgressBar,
     QPushButton,
     QSplitter,
@@ -50,12 +51,25 @@ class FolderView(QWidget):
         self._plotting.done.connect(self._on_plotted)
         self._plotting.failed.connect(lambda found: self.plot.set_empty_text(str(found[0].message)))
         self._plot_wanted = False
+        self.save_buttons: dict[str, QPushButton] = {}
         self._build()
         run.started.connect(self._on_started)
         run.row_added.connect(self._on_row)
         run.finished.connect(self._on_finished)
         theme.changes().changed.connect(self._draw)
         self._show_state()
+
+    def _make_samples(self) -> QPushButton:
+        """Our folders, with what the sample networks know of them."""
+        button = _button("side.folder.samples", tr("Samples"), tr("Folders of photographs that come with the program"))
+        menu = QMenu(button)
+        for title, folder in (
+            (tr("Training photographs: the sample networks have seen them"), samples.PHOTOGRAPHS),
+            (tr("Held out: no sample network has seen them"), samples.HELD_OUT.parent),
+        ):
+            menu.addAction(title, partial(self.folder.setText, str(folder)))
+        button.setMenu(menu)
+        return button
 
     def _build(self) -> None:
         self.folder = QLineEdit(str(samples.PHOTOGRAPHS))
@@ -64,6 +78,7 @@ class FolderView(QWidget):
         self.folder.returnPressed.connect(self.start)
         browse = _button("side.folder.browse", tr("Browse…"), tr("Choose a folder of images"))
         browse.clicked.connect(self._browse)
+        self.samples = self._make_samples()
         self.start_button = _button("side.folder.start", tr("Run Over Folder"), tr("Compare on every image in it"))
         self.start_button.clicked.connect(self.start)
         self.cancel_button = _button("side.folder.cancel", tr("Cancel"), tr("Stop; the rows that are there stay"))
@@ -73,10 +88,9 @@ class FolderView(QWidget):
         self.progress.setAccessibleName(tr("Images that are done"))
         self.progress.setFormat("%v / %m")
         self.progress.setFixedWidth(120)
-        self.save_buttons = {}
         bar = QHBoxLayout()
         bar.addWidget(self.folder, 1)
-        for widget in (browse, self.start_button, self.progress, self.cancel_button):
+        for widget in (browse, self.samples, self.start_button, self.progress, self.cancel_button):
             bar.addWidget(widget)
         for kind in (format.suffixes[0].removeprefix(".") for format in COMPARISONS.writable):
             button = _button(f"side.folder.{kind}", f"{kind.upper()}…", tr("Save as {kind}", kind=kind.upper()))

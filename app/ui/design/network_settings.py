@@ -26,12 +26,13 @@ from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.file_dialogs import open_filter
+from app.ui.widgets.findings import finding_text
 from app.ui.widgets.message import Message
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.typed_path import typed_path
-from designer.files.settings import MAX_ITERATIONS, MAX_SEED, MAX_THREADS
+from designer.files.settings import ADAPTED, MAX_ITERATIONS, MAX_SEED, MAX_THREADS, Settings
 from designer.files.weights import WEIGHTS
 from designer.texts import mark, tr, tr_data
 
@@ -187,7 +188,9 @@ class NetworkSettingsPanel(QWidget):
             self._precision.show_choices(run_choices.precisions(settings.engine, settings.device), settings.precision),
             self._layout.show_choices(run_choices.layouts(settings.engine), settings.layout),
         )
-        self._messages["engines"].tell("\n".join(run_choices.engine_problems()), "warning")
+        adapted = [d for d in self._document.reading if d.code == ADAPTED and self._is_default(settings)]
+        problems = (*run_choices.engine_problems(), *map(finding_text, adapted))
+        self._messages["engines"].tell("\n".join(problems), "warning")
         self._tile.show_choices(run_choices.tiles(settings.tile), str(settings.tile))
         titles = (settings.engine, settings.device, settings.precision, settings.layout)
         broken = [f"{title}: {reason}." for title, reason in zip(titles, reasons, strict=True) if reason]
@@ -205,6 +208,11 @@ class NetworkSettingsPanel(QWidget):
         if self._weights.text() != settings.weights:
             self._weights.setText(settings.weights)
         self._weights.setToolTip(plain_tip(settings.weights))
+
+    def _is_default(self, settings: Settings) -> bool:
+        """Whether nobody has chosen how the network runs."""
+        default = Settings()
+        return all(getattr(settings, key) == getattr(default, key) for key in ("engine", "device", "precision"))
 
     # --- wishes ------------------------------------------------------------------------------------------------
 

@@ -104,10 +104,10 @@ class AnalysisController(QObject):
         self._opening = None
         self.again()
 
-    def again(self) -> None:
-        """Run with what the engine has been told meanwhile, once launched."""
+    def again(self, *, animated: bool = False) -> None:
+        """Run with what the engine has been told since, once launched. `animated`: the next frame; the one before stays bright."""
         if self._active:
-            self._want()
+            self._want(dim=not animated)
             self._pump()
 
     def output_layers(self) -> tuple[str, ...]:
@@ -227,13 +227,13 @@ class AnalysisController(QObject):
 
     # --- the batch ---------------------------------------------------------------------------------------------
 
-    def _want(self, moving: bool = False) -> None:
+    def _want(self, moving: bool = False, dim: bool = True) -> None:
         """Something is to be computed: from now the shown result counts as old. `moving`: by a slider, say."""
         self._coarse_to_fine.request(moving, self._wanted)
         if not self._wanted:
             self._since = perf_counter()
         self._wanted = True
-        if not self._dim.isActive() and not self.stale and not self.playback.playing:
+        if dim and not self._dim.isActive() and not self.stale and not self.playback.playing:
             self._dim.start()
 
     def _refine(self) -> None:

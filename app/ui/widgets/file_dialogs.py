@@ -11,6 +11,7 @@ from designer.files.formats import Format, FormatTable
 from designer.texts import tr, tr_data
 
 Table = FormatTable[Any, Any]
+_saved_in = [Path()]  # the folder of the last file that was saved under a chosen name
 
 
 def open_filter(table: Table) -> str:
@@ -30,14 +31,20 @@ def format_filter(format: Format[Any, Any]) -> str:
 
 
 def ask_save_path(parent: QWidget, title: str, proposed: Path | str, table: Table) -> Path | None:
-    """The file that the user chooses; a name without a suffix gets that of the chosen format. None: cancelled."""
+    """The file that the user chooses; a name without a suffix gets that of the chosen format. None: cancelled.
+
+    A name without a folder is proposed in the folder of the last file that was saved. `.2` of `net v1.2` is no suffix.
+    """
+    if not Path(proposed).is_absolute():
+        proposed = _saved_in[0] / proposed
     formats = {format_filter(format): format for format in table.writable}
     usual = next((text for text, format in formats.items() if Path(proposed).suffix.lower() in format.suffixes), "")
     name, chosen = QFileDialog.getSaveFileName(parent, title, str(proposed), save_filter(table), usual)
     if not name:
         return None
     path = Path(name)
-    if path.suffix:
+    _saved_in[0] = path.parent
+    if path.suffix[1:2].isalpha():
         return path
     return path.with_name(path.name + formats.get(chosen or usual, table.writable[0]).suffixes[0])
 

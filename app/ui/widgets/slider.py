@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QHBoxLayout, QSlider, QSpinBox, QWidget
 
+from app.ui.widgets.expression import ExpressionError, evaluate
 from designer.texts import tr
 
 REST = 500  # ms without a change after which wheel and key steps count as finished
@@ -101,6 +103,33 @@ class NumberSlider(QWidget):
         self.released.emit()
 
 
+class SumBox(QDoubleSpinBox):
+    """Takes a sum in place of a number: `25/255`. Shows `digits` digits, and more where the value needs them."""
+
+    def __init__(self, digits: int) -> None:
+        super().__init__()
+        self._digits = digits
+        self.setDecimals(6)
+        self.setToolTip(tr("A number, or a sum such as 25/255"))
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        try:
+            inside = self.minimum() <= float(evaluate(text)) <= self.maximum()
+        except ExpressionError:
+            inside = False
+        return (QValidator.State.Acceptable if inside else QValidator.State.Intermediate), text, position
+
+    def valueFromText(self, text: str) -> float:
+        try:
+            return float(evaluate(text))
+        except ExpressionError:
+            return self.value()
+
+    def textFromValue(self, value: float) -> str:
+        whole, _, digits = f"{value:.6f}".partition(".")
+        return f"{whole}.{digits.rstrip('0').ljust(self._digits, '0')}"
+
+
 def _box(low: float, high: float, step: float, whole: bool) -> QSpinBox | QDoubleSpinBox:
     box: QSpinBox | QDoubleSpinBox
     if whole:
@@ -108,8 +137,7 @@ def _box(low: float, high: float, step: float, whole: bool) -> QSpinBox | QDoubl
         box.setRange(round(low), round(high))
         box.setSingleStep(max(1, round(step)))
     else:
-        box = QDoubleSpinBox()
-        box.setDecimals(max(2, min(6, 1 - math.floor(math.log10(step)))))
+        box = SumBox(max(2, min(6, 1 - math.floor(math.log10(step)))))
         box.setRange(low, high)
         box.setSingleStep(step)
     box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)

@@ -1,0 +1,36 @@
+"""The number next to a slider takes sums: strengths of noise are written as 25/255."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.ui.widgets.slider import NumberSlider
+
+
+def write(slider: NumberSlider, text: str) -> None:
+    slider.box.selectAll()
+    QTest.keyClicks(slider.box, text)
+    QTest.keyClick(slider.box, Qt.Key.Key_Return)
+
+
+def test_a_share_of_255_is_typed(qtbot: QtBot) -> None:
+    slider = NumberSlider("scale", "Scale", 0.0, 1.0, 0.01)
+    qtbot.addWidget(slider)
+    slider.show()
+    told: list[float] = []
+    slider.changed.connect(told.append)
+    slider.set_value(0.1)
+    assert slider.box.text() == "0.100"
+    write(slider, "25/255")
+    assert told == [pytest.approx(25 / 255, abs=1e-6)]
+    assert slider.box.text() == "0.098039"
+    for wrong in ("25/", "255/25", "two"):  # no sum, beyond the range, no number
+        write(slider, wrong)
+        assert slider.value == pytest.approx(25 / 255, abs=1e-6)
