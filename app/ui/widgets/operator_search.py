@@ -25,16 +25,18 @@ def search(operators: Iterable[type[Operator]], query: str, recent: Sequence[str
 def _score(cls: type[Operator], word: str) -> int:
     names = (cls.title.casefold(), cls.type, cls.type.replace("_", ""))
     synonyms = tuple(s.casefold() for s in cls.synonyms)
-    if word in names or word in synonyms:
+    if word in names:
         return 0
-    if any(n.startswith(word) for n in names):
+    if word in synonyms:
         return 1
-    if any(s.startswith(word) for s in synonyms):
+    if any(n.startswith(word) for n in names):
         return 2
-    if any(word in n for n in names):
+    if any(s.startswith(word) for s in synonyms):
         return 3
-    if any(word in s for s in synonyms):
+    if any(word in n for n in names):
         return 4
-    if word in tr_data(cls.help()).casefold() or word in tr_data(cls.category.value).casefold():
+    if any(word in s for s in synonyms):
         return 5
+    if word in tr_data(cls.help()).casefold() or word in tr_data(cls.category.value).casefold():
+        return 6
     return _NO_MATCH
