@@ -21,7 +21,7 @@ class Quality:
         result, clean = self.images
         found = figures(clean, result)
         return tr(
-            "{result} against {clean}: PSNR {psnr} dB, SSIM {ssim}",
+            "PSNR {psnr} dB, SSIM {ssim}: {result} against {clean}",
             result=self.result,
             clean=self.clean,
             psnr=psnr_text(found.psnr),

@@ -60,7 +60,7 @@ def test_the_denoiser_is_measured_whatever_mix_shows(sample: kit.Launched, qtbot
     clean = read_image(samples.HELD_OUT)
     height, width = clean.shape[-2:]
     made = result.captures["conv_out_0"][..., :height, :width]
-    before = f"conv_out_0 against input_image: PSNR {psnr(clean, made):.2f} dB, SSIM {ssim(clean, made):.4f}"
+    before = f"PSNR {psnr(clean, made):.2f} dB, SSIM {ssim(clean, made):.4f}: conv_out_0 against input_image"
     assert label.text() == before
     assert psnr(clean, made) > 30
     assert abs(psnr(clean, result.outputs["output_image"]) - psnr(clean, made)) > 1  # the picture is that of a Mix
@@ -74,7 +74,7 @@ def test_the_denoiser_is_measured_whatever_mix_shows(sample: kit.Launched, qtbot
     result = sample.analysis.result
     assert result is not None
     again = result.captures["conv_out_0"][..., :height, :width]
-    assert label.text().startswith(f"conv_out_0 against input_image: PSNR {psnr(clean, again):.2f} dB")
+    assert label.text().startswith(f"PSNR {psnr(clean, again):.2f} dB, ")
     assert not np.array_equal(again, made)
 
 

@@ -161,6 +161,8 @@ class LayerOptions(QGroupBox):
 
     def _choice(self, option: Option) -> tuple[QWidget, Show]:
         box = self._named(QComboBox(), option)
+        box.setMinimumContentsLength(8)  # not the longest choice: the panel may be narrow
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         parameter = self._operator.parameter(option.param)
         for choice in option.choices or (parameter.info.choices if parameter is not None else ()):
             box.addItem(choice.replace("_", " "), choice)

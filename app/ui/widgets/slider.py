@@ -42,7 +42,7 @@ class NumberSlider(QWidget):
         self.slider.setPageStep(max(1, self._ticks // 10))
         self.slider.setObjectName(name)
         self.slider.setAccessibleName(title)
-        self.slider.setMinimumWidth(64)
+        self.slider.setMinimumWidth(48)
         self.box: QSpinBox | QDoubleSpinBox = _box(low, high, self._step, whole)
         self.box.setObjectName(f"{name}.number")
         self.box.setAccessibleName(tr("{title}, number", title=title))
