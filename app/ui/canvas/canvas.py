@@ -60,7 +60,9 @@ class Canvas(QWidget):
         self._quick_add = QuickAdd(context.registry, self)
         self._quick_add.chosen.connect(self._on_chosen)
         self._quick_add.offer_templates(self.templates)
-        self._hint = QLabel(tr("Drag an operator from the Layer Palette, or press Space to search for one."), self.viewer)
+        self._hint = QLabel(
+            tr("Drag an operator from the Layer Palette, or press Space to search for one."), self.viewer
+        )
         self._hint.setObjectName("canvas.hint")
         self._hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
