@@ -1,12 +1,14 @@
-# Ten small commands. `make run` and `make test` do all the set-up on a fresh machine.
+# Eleven small commands. `make run` and `make test` do all the set-up on a fresh machine.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 THREADS := OMP_NUM_THREADS=2 MKL_NUM_THREADS=2
+ALONE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+PARALLEL := -n auto --dist loadfile
 
-.PHONY: setup run test conformance lint bench screenshots docs texts gpu-check clean
+.PHONY: setup run test conformance mutants lint bench screenshots docs texts gpu-check clean
 
 setup: $(STAMP)
 
@@ -20,15 +22,20 @@ run: setup
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then exec $(BIN)/layerwright; \
 	else echo "No display: running the tour instead."; $(BIN)/layerwright tour build/tour; fi
 
-# The first run blocks Qt, so that everything but the window is shown to work without it.
+# The first run blocks Qt, so that everything but the window is shown to work without it. The tests of one file stay in one
+# process, where they share an engine. Windows are offscreen, so processes do not share a display; the story has a real one.
 test: setup
-	$(THREADS) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt $(BIN)/pytest -q -p no:pytest-qt -m "not gui"
-	$(THREADS) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q -m "gui and not story"
+	$(ALONE) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt $(BIN)/pytest -q $(PARALLEL) -p no:pytest-qt -m "not gui"
+	$(ALONE) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q $(PARALLEL) -m "gui and not story"
 	$(THREADS) QT_QPA_PLATFORM=xcb xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/pytest -q -m story
 
 # Every pair of operators on every engine, in both layouts and exported; `make test` tries a sample.
 conformance: setup
 	$(THREADS) $(BIN)/pytest -q -n auto tests/conformance --all-pairs
+
+# Plants mistakes in a copy of the sources for ten minutes and prints those that no test finds: make mutants ONLY=designer/graph
+mutants: setup
+	$(BIN)/python tests/mutants.py $(if $(ONLY),--only $(ONLY))
 
 lint: setup
 	$(BIN)/ruff check .

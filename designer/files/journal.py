@@ -80,6 +80,11 @@ class Journal:
         """The file on disk; None while nothing was changed."""
         return self._file
 
+    @property
+    def synced(self) -> bool:
+        """Whether all records are on the disk itself, where a power cut does not lose them."""
+        return self._synced == self._count
+
     def record(self, change: ChangeSet) -> None:
         """Append what the graph holds now where `change` touched it."""
         if self._failed or not change:
@@ -160,7 +165,7 @@ class Journal:
 
     def sync(self) -> None:
         """Bring what was recorded to the disk itself, in a thread; nothing to do when it is there already."""
-        if self._stream >= 0 and self._synced != self._count:
+        if self._stream >= 0 and not self.synced:
             self._in_thread(self._sync)
 
     def wait(self) -> None:

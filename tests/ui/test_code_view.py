@@ -10,6 +10,7 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QPlainTextEdit, QToolButton
+from window_kit import empty
 
 import samples
 from app.ui.design.code_view import CodeViewPanel
@@ -51,7 +52,7 @@ def panel(qtbot, context):
     panel.show()
     qtbot.waitExposed(panel)
     qtbot.waitUntil(lambda: not panel._busy and not panel._stale, timeout=20_000)
-    assert "class tiny" in panel.source(), panel._empty.text()
+    assert "class tiny" in panel.source(), empty(panel).text()
     return panel
 
 
@@ -104,12 +105,12 @@ def test_scroll_position_stays(qtbot, panel, context):
 def test_empty_states(qtbot, context):
     panel = CodeViewPanel(Context(default_registry()))
     qtbot.addWidget(panel)
-    assert panel._empty.text().startswith("Open or create")
+    assert empty(panel).text().startswith("Open or create")
     other = Context(default_registry())
     other.set_document(Document(Graph(), other.registry))
     panel = CodeViewPanel(other)
     qtbot.addWidget(panel)
-    assert panel._empty.text().startswith("Add layers")
+    assert empty(panel).text().startswith("Add layers")
 
 
 def test_words_strings_and_comments_are_coloured(qapp):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtCore import QEvent, QFileSystemWatcher, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QToolButton
 
@@ -195,7 +195,9 @@ def test_the_bar_belongs_to_the_tab(window, path, tmp_path, qtbot):
 
 
 def test_the_file_is_looked_at_when_the_window_becomes_active(window, path, qtbot):
-    window.disk._watcher.removePaths([*window.disk._watcher.files(), *window.disk._watcher.directories()])
+    window.findChild(QFileSystemWatcher).removePaths(
+        [*window.findChild(QFileSystemWatcher).files(), *window.findChild(QFileSystemWatcher).directories()]
+    )
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     overwrite(path)
@@ -233,8 +235,8 @@ def test_what_no_step_can_change_is_opened_anew_in_the_tab(window, path, tmp_pat
 def test_the_samples_are_not_watched(window):
     window.files.open_first(None)
     sample = window.context.root.path
-    assert str(sample) not in window.disk._watcher.files()
-    assert str(sample.parent) not in window.disk._watcher.directories()
+    assert str(sample) not in window.findChild(QFileSystemWatcher).files()
+    assert str(sample.parent) not in window.findChild(QFileSystemWatcher).directories()
 
 
 def test_a_file_is_read_again_only_when_its_marks_differ(path):

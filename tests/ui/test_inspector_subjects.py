@@ -15,6 +15,7 @@ from inspector_kit import Inspecting
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QComboBox, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
+from window_kit import empty
 
 from app.engine.protocol import WeightsRequest
 from app.ui.document.document import Document
@@ -88,7 +89,7 @@ def test_a_bias_is_bars_and_a_layer_without_weights_says_so(bench: Bench) -> Non
     assert bench.panel.features.isVisible()
     assert not bench.panel.bar.isEnabled()
     bench.context.inspect_requested.emit("mix_0")
-    bench.qtbot.waitUntil(lambda: "'mix_0' has no weights" in bench.panel._empty.text(), timeout=kit.WAIT)
+    bench.qtbot.waitUntil(lambda: "'mix_0' has no weights" in empty(bench.panel).text(), timeout=kit.WAIT)
 
 
 def test_the_gradient_of_a_convolution_is_its_flipped_kernel(

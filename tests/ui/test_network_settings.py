@@ -14,6 +14,7 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QTableWidget, QToolButton, QWidget
+from window_kit import empty
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.design.network_settings import NetworkSettingsPanel
@@ -240,7 +241,7 @@ def test_settings_beside_a_document_are_read_with_it(qtbot, panel, context, tmp_
 def test_without_a_document_it_says_what_will_stand_here(qtbot):
     panel = NetworkSettingsPanel(Context(default_registry()))
     qtbot.addWidget(panel)
-    assert panel._empty.text().startswith("Open or create")
+    assert empty(panel).text().startswith("Open or create")
 
 
 def files_of(qtbot, window, context, folder) -> Files:

@@ -14,7 +14,8 @@ pytest.importorskip("PySide6")
 
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QToolButton
+from window_kit import empty
 
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -93,9 +94,9 @@ def column_(key: str) -> int:
 
 
 def test_without_a_run_the_panel_says_what_fills_it(qtbot, context, table):
-    assert table._stack.currentIndex() == 0
+    assert empty(table).isVisibleTo(table)
     with qtbot.waitSignal(context.inference_requested):
-        qtbot.mouseClick(table._empty._button, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(table.findChild(QPushButton, "operator_table.empty.action"), Qt.MouseButton.LeftButton)
 
 
 def test_rows_are_sorted_by_saving_and_by_value(qtbot, context, table, record):
@@ -212,24 +213,24 @@ def test_runs_are_removed(qtbot, context, logger, record):
     profiling = profiling_of(context)
     profiling.add(record)
     profiling.add(record)
-    qtbot.mouseClick(logger._remove, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(logger.findChild(QToolButton, "run_logger.remove"), Qt.MouseButton.LeftButton)
     assert len(profiling.entries) == 1
     assert profiling.current is profiling.entries[0]
-    qtbot.mouseClick(logger._remove, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(logger.findChild(QToolButton, "run_logger.remove"), Qt.MouseButton.LeftButton)
     assert profiling.current is None
-    assert logger._stack.currentIndex() == 0
+    assert empty(logger).isVisibleTo(logger)
 
 
 def test_a_record_is_saved_and_opened_by_dialogs(qtbot, context, logger, record, tmp_path):
     profiling = profiling_of(context)
     profiling.add(record)
-    qtbot.mouseClick(logger._save, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(logger.findChild(QToolButton, "run_logger.save"), Qt.MouseButton.LeftButton)
     dialog = logger.findChild(QFileDialog, "run_logger.save_dialog")
     path = tmp_path / "run.json"
     dialog.fileSelected.emit(str(path))
     dialog.reject()
     assert json.loads(path.read_text())["schema"] == "layerwright-profile"
-    qtbot.mouseClick(logger._open, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(logger.findChild(QToolButton, "run_logger.open"), Qt.MouseButton.LeftButton)
     dialog = logger.findChild(QFileDialog, "run_logger.open_dialog")
     dialog.fileSelected.emit(str(path))
     dialog.reject()

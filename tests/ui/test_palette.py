@@ -10,6 +10,7 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLineEdit, QMenu, QTreeWidget
+from window_kit import empty
 
 from app.ui.design.palette import MIME_TYPE, PalettePanel
 from app.ui.document.document import Document
@@ -111,8 +112,8 @@ def test_a_drag_carries_the_type_name(qtbot, palette):
 def test_no_match_is_said_and_escape_brings_the_list_back(qtbot, palette):
     field = palette.findChild(QLineEdit, "palette.search")
     qtbot.keyClicks(field, "zzzz")
-    assert palette._empty.isVisible()
-    assert "zzzz" in palette._empty.text()
+    assert empty(palette).isVisible()
+    assert "zzzz" in empty(palette).text()
     qtbot.keyClick(field, Qt.Key.Key_Escape)
     assert tree_of(palette).isVisible()
 

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from window_kit import empty
 
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.document.document import Document
@@ -81,10 +82,10 @@ def params(context, layer):
 
 
 def test_without_a_selection_the_panel_says_what_stands_here(qtbot, panel, context):
-    assert "Select a layer" in panel._empty.text()
+    assert "Select a layer" in empty(panel).text()
     other = ParametersPanel(Context(context.registry))
     qtbot.addWidget(other)
-    assert other._empty.text().startswith("Open or create")
+    assert empty(other).text().startswith("Open or create")
 
 
 def test_typing_a_number_changes_the_layer_and_is_one_undo_step(qtbot, panel, context):
@@ -295,8 +296,8 @@ def test_deleting_the_layer_empties_the_panel(panel, context):
 
     context.select(("conv_0",))
     context.document.do(lambda g: remove_layers(g, ["conv_0"]))
-    assert "Select a layer" in panel._empty.text()
-    assert panel._empty.isVisible()
+    assert "Select a layer" in empty(panel).text()
+    assert empty(panel).isVisible()
     assert context.selection == ()
 
 

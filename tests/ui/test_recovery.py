@@ -119,7 +119,7 @@ def test_what_is_recovered_survives_another_crash(start, path):
     first.context.root.do(lambda g: commands.add_layer(g, Layer("more", "identity")))
     opened = first.tabs.shown
     lost = opened.document.graph.copy()
-    opened._keeping.journal.abandon()  # the process ends
+    opened.journal.abandon()  # the process ends
     second = start()
     press(second.recovery.dialog, "recover")
     assert second.context.root.graph == lost
@@ -260,7 +260,7 @@ def test_gestures_of_the_window_are_recorded_and_saving_ends_it(start, path):
     root.do(renamed("result"))
     root.do(lambda g: commands.move_layers(g, {"in": (64, 64)}))
     window.context.undo()
-    window.tabs.shown._keeping.journal.wait()
+    window.tabs.shown.journal.wait()
     assert len(journals()) == 1
     assert window.files.save()
     assert journals() == []
@@ -274,10 +274,11 @@ def test_gestures_of_the_window_are_recorded_and_saving_ends_it(start, path):
 def test_records_are_brought_to_the_disk_soon(start, path, monkeypatch, qtbot):
     monkeypatch.setattr("app.ui.document.opened.SYNC_AFTER", 20)
     window = start(path)
-    journal = window.tabs.shown._keeping.journal
+    journal = window.tabs.shown.journal
     for number in range(3):
         window.context.root.do(renamed("r0") if number == 0 else _again(number))
-    qtbot.waitUntil(lambda: journal._synced == journal._count == 3)
+    assert not journal.synced
+    qtbot.waitUntil(lambda: journal.synced)
 
 
 def test_a_folder_that_cannot_be_written_is_told_once(start, path, monkeypatch, tmp_path):
@@ -306,7 +307,7 @@ def test_no_descriptor_and_no_thread_stays(start, path):
 
     for number in range(5):
         window.context.root.do(renamed(f"r{number}") if number == 0 else _again(number))
-        window.tabs.shown._keeping.journal.wait()
+        window.tabs.shown.journal.wait()
         assert held() == 1
         assert window.files.save()
         gc.collect()
@@ -328,7 +329,7 @@ def test_an_edit_inside_of_a_template_is_recovered(start, path):
     first.context.document.do(lambda g: commands.set_params(g, {"body": {"features": "7"}}))
     lost = first.context.root.graph.copy()
     assert lost != read_document(path).graph
-    first.tabs.shown._keeping.journal.abandon()  # the process ends
+    first.tabs.shown.journal.abandon()  # the process ends
     second = start()
     press(second.recovery.dialog, "recover")
     assert second.context.root.graph == lost

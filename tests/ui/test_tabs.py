@@ -15,7 +15,7 @@ pytestmark = pytest.mark.gui
 
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
+from PySide6.QtCore import QCoreApplication, QEvent, QFileSystemWatcher, QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
@@ -564,4 +564,4 @@ def test_twenty_tabs_come_and_go(window, tmp_path):
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert len(window.tabs.bar.children()) <= children + 2
     assert len(window.findChildren(QTimer)) <= timers
-    assert window.disk._watcher.files() == [str(paths[0])]
+    assert window.findChild(QFileSystemWatcher).files() == [str(paths[0])]

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButton, QTableView, QToolButton
+from window_kit import empty
 
 from app.ui.design import fixes as fixing
 from app.ui.design.fix_bar import FixBar
@@ -88,8 +89,8 @@ def test_mending_removes_findings_and_the_empty_state_says_so(qtbot, panel, cont
     do(lambda g: connect(g, Source("input_0"), "pool_0", 0))
     qtbot.waitUntil(lambda: rows(panel) == [("Warning", "other_0")])
     context.set_document(Document(Graph([Layer("input_0", "input")]), context.registry))
-    assert panel._empty.isVisible()
-    assert panel._empty.text().startswith("No problems")
+    assert empty(panel).isVisible()
+    assert empty(panel).text().startswith("No problems")
     do = context.document.do
     do(lambda g: set_params(g, {"input_0": {"dims": "3"}}))
     qtbot.waitUntil(lambda: rows(panel) == [("Error", "input_0")])
@@ -115,7 +116,7 @@ def test_filters_by_word_and_by_severity(qtbot, panel):
     qtbot.mouseClick(panel.findChild(QToolButton, "type_checking.error"), Qt.MouseButton.LeftButton)
     assert rows(panel) == [("Warning", "other_0")]
     qtbot.mouseClick(panel.findChild(QToolButton, "type_checking.warning"), Qt.MouseButton.LeftButton)
-    assert "hides all 3" in panel._empty.text()
+    assert "hides all 3" in empty(panel).text()
 
 
 def test_a_finding_can_be_copied_with_its_code(qtbot, panel):
@@ -128,7 +129,7 @@ def test_a_finding_can_be_copied_with_its_code(qtbot, panel):
 def test_without_a_document_it_says_what_will_stand_here(qtbot):
     panel = TypeCheckingPanel(Context(default_registry()))
     qtbot.addWidget(panel)
-    assert panel._empty.text().startswith("Open or create")
+    assert empty(panel).text().startswith("Open or create")
 
 
 def test_reader_and_inference_do_not_report_twice():

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from PySide6.QtCore import QSettings
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.ui.document.document import Document
 from app.ui.shell.window import MainWindow
+from app.ui.widgets.empty_state import EmptyState
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import Registry, default_registry
@@ -51,6 +52,13 @@ def press(window: MainWindow, *keys: str) -> None:
         QApplication.processEvents()
         QTest.keySequence(window.canvas.viewer, text)
     QApplication.processEvents()
+
+
+def empty(panel: QWidget) -> EmptyState:
+    """What a panel shows while it has nothing else to show."""
+    found = panel.findChild(EmptyState)
+    assert found is not None
+    return found
 
 
 def network() -> Graph:

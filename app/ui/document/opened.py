@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QPointF, QTimer, Signal
 
 from app.ui.document.document import Document
+from designer.files.journal import Journal
 from designer.files.safekeeping import Safekeeping
 from designer.files.settings import Settings, settings_path
 from designer.files.watching import Disk, digest_of
@@ -54,8 +55,13 @@ class Opened(QObject):
         self._keeping = Safekeeping(
             document.history, path, digest if digest is not None else _digest(path), on_failure=bell().ring
         )
-        self._sync = QTimer(self, singleShot=True, interval=SYNC_AFTER, timeout=self._keeping.journal.sync)
+        self._sync = QTimer(self, singleShot=True, interval=SYNC_AFTER, timeout=self.journal.sync)
         document.changed.connect(self._on_change)
+
+    @property
+    def journal(self) -> Journal:
+        """What a crash leaves of the changes that are not saved."""
+        return self._keeping.journal
 
     @property
     def is_blank(self) -> bool:
@@ -77,7 +83,7 @@ class Opened(QObject):
 
     def keep_unsaved(self, settings: dict[str, object] | None = None) -> None:
         """What is open stands nowhere else: it counts as not saved, and the journal has all of it."""
-        self._keeping.journal.keep(settings)
+        self.journal.keep(settings)
         self.document.mark_unsaved()
 
     def look(self) -> Disk:
@@ -97,7 +103,7 @@ class Opened(QObject):
         self.accept_disk(digest)
         path = self.document.path
         if path is not None:
-            self._keeping.journal.saved(path, digest)
+            self.journal.saved(path, digest)
             self.document.mark_saved(path)
 
     def end(self) -> None:
