@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from designer.files.formats import Format, FormatTable
-from designer.files.json_text import problem_of
 from designer.files.tables import as_cells, write_table, write_text
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.figures import Figure
@@ -128,7 +127,9 @@ def _read_json(path: Path) -> tuple[Record, ...]:
 
 def from_json(data: object, file: str = "") -> tuple[Record, ...]:
     """Records from parsed JSON, every field checked."""
-    import msgspec  # here, for `make gpu-check` writes records on machines that have only torch and numpy
+    import msgspec  # here: `make gpu-check` writes records on machines that have only torch and numpy
+
+    from designer.files.json_text import problem_of
 
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise _bad(tr("it does not say schema '{SCHEMA}'", SCHEMA=SCHEMA), file)

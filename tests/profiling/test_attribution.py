@@ -65,7 +65,8 @@ def test_no_time_is_lost(cls):
                     raise
                 continue
             layers = {n for g in record.groups for n in g.layers}
-            assert "end" in layers
+            done_elsewhere = any("no work of their own in this run: end" in note for note in record.notes)
+            assert "end" in layers or done_elsewhere  # OpenVINO fuses it and keeps no trace
             if inference.read("the operator").operator.weights(inference.states["the operator"].inputs):
                 assert "the operator" in layers  # what has no weights may be nothing but its input to the engine
             assert not any("no layer" in note for note in record.notes)

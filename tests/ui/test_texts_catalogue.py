@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+
+pytest.importorskip("PySide6")
 from mo_kit import compiled
 
 from app.checks.texts_catalogue import Catalogue, collect, main, quoted
 from designer import texts
+
+pytestmark = pytest.mark.gui
 
 
 def read(source: str) -> Catalogue:
