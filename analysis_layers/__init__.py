@@ -1,1 +1,1 @@
-"""Operators that observe or disturb: they run in numpy between engine runs and vanish in deployment."""
+"""Analysis layers: operators that observe or modify tensors in numpy between engine runs; removed in deployment."""

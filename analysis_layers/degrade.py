@@ -1,4 +1,4 @@
-"""What cameras and files do to pictures: photon noise, JPEG's rounding, blur."""
+"""Image degradations: photon noise, JPEG quantization, blur."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
 
-FEW = 16.0  # up to this mean, photons are counted one by one
+FEW = 16.0  # up to this mean, the Poisson distribution is inverted exactly
 
-# Steps of the brightness table that the JPEG standard gives as an example (ITU-T T.81, table K.1), row by row.
+# Quantization table of the luminance from the JPEG standard (ITU-T T.81, table K.1), row by row.
 _STEPS = (
     (16, 11, 10, 16, 24, 40, 51, 61),
     (12, 12, 14, 19, 26, 58, 60, 55),
@@ -27,10 +27,10 @@ _STEPS = (
 
 
 def poisson(x: Array, scale: float, uniform: Array, normal: Array) -> Array:
-    """Counts of photons with the mean x / scale^2, times scale^2. Values below 0 count none.
+    """Photon counts (Poisson) with the mean x / scale^2, times scale^2. Negative values count as 0.
 
-    Small means invert the distribution at `uniform`; large ones use `normal` with the next term of Cornish and Fisher's
-    series, then round. Both fields are broadcast over the channels.
+    Small means invert the distribution at `uniform`; large ones use `normal` with the next term of the Cornish-Fisher
+    expansion, then round. Both fields are broadcast over the channels.
     """
     import numpy as np
 
@@ -44,7 +44,7 @@ def poisson(x: Array, scale: float, uniform: Array, normal: Array) -> Array:
         small, chance = mean[few], np.broadcast_to(uniform, x.shape)[few].astype(np.float64)
         term = np.exp(-small)
         reached, found = term.copy(), np.zeros_like(small)
-        for count in range(1, 80):  # beyond 80 there is less than float32 can tell
+        for count in range(1, 80):  # beyond 80, probabilities are below the precision of float32
             above = chance >= reached
             if not above.any():
                 break
@@ -56,7 +56,7 @@ def poisson(x: Array, scale: float, uniform: Array, normal: Array) -> Array:
 
 
 def jpeg(x: Array, scale: float) -> Array:
-    """Every block of 8 x 8 pixels of every channel with its frequencies rounded to steps of 10 * scale * table / 255."""
+    """Quantize the DCT of each 8 x 8 block of each channel with steps of 10 * scale * table / 255."""
     import numpy as np
 
     if scale == 0.0:
@@ -77,7 +77,7 @@ def jpeg(x: Array, scale: float) -> Array:
 
 
 def blur(x: Array, deviation: float) -> Array:
-    """A Gaussian mean over both last axes, cut off at three deviations; edges repeat."""
+    """Gaussian blur over the last two axes, truncated at three standard deviations; edges are replicated."""
     import numpy as np
 
     reach = ceil(3 * deviation)

@@ -1,4 +1,4 @@
-"""How much two tensors differ."""
+"""Difference of two tensors."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Difference(
     role=op.Role.ANALYSIS,
     synonyms=("error map", "psnr", "ssim", "compare", "quality"),
 ):
-    """A map of the differences of two images of the same size, with PSNR in decibels and SSIM for each image."""
+    """A difference map of two images of the same size, with PSNR in decibels and SSIM for each image."""
 
     inputs = (op.Port("a", rank=4, dtypes=op.FLOATS), op.Port("b", rank=4, dtypes=op.FLOATS))
     outputs = (
-        op.Port("y", doc="The map, as large as the images."),
-        op.Port("psnr", doc="Decibels, N x 1 x 1 x 1, of values clipped to 0..peak."),
-        op.Port("ssim", doc="1 for equal images, N x 1 x 1 x 1, of values clipped to 0..peak."),
+        op.Port("y", doc="The difference map."),
+        op.Port("psnr", doc="PSNR in decibels, N x 1 x 1 x 1, of values clipped to 0..peak."),
+        op.Port("ssim", doc="SSIM, 1 for equal images, N x 1 x 1 x 1, of values clipped to 0..peak."),
     )
 
-    kind: str = op.param(default="absolute", choices=KINDS, doc="What the map shows: |a - b|, a - b or its square.")
+    kind: str = op.param(default="absolute", choices=KINDS, doc="Values of the map: |a - b|, a - b or its square.")
     gain: float = op.param(default=1.0, min=0.0, max=1e6, step=0.5, doc="Factor of the map.")
-    peak: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Range of the values, for PSNR and SSIM.")
+    peak: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Maximum of the value range, for PSNR and SSIM.")
     examples = (
         op.Example((op.image(), op.image())),
         op.Example((op.image(1, 13, 12), op.image(1, 13, 12)), {"kind": "signed", "gain": 4.0}, "signed"),

@@ -1,4 +1,4 @@
-"""How values are distributed."""
+"""Histogram."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Histogram(
     role=op.Role.ANALYSIS,
     synonyms=("distribution", "bins", "range"),
 ):
-    """Count how many values lie in each of equal ranges. The tensor passes on unchanged.
+    """Count the values in ranges of equal width. The tensor passes through unchanged.
 
-    Values below and above count in the first and the last range; what is not a number does not count.
+    Values below and above are counted in the first and last range; NaN is not counted.
     """
 
     inputs = (op.Port("x", rank=(1, 2, 3, 4, 5), dtypes=op.FLOATS),)
-    outputs = (op.Port("y"), op.Port("shares", doc="Shares of all values that count, N x 1 x 1 x ranges."))
+    outputs = (op.Port("y"), op.Port("shares", doc="Fraction of the values in each range, N x 1 x 1 x ranges."))
 
     ranges: int = op.param(default=64, min=1, max=4096, doc="Number of ranges.")
-    low: float = op.param(default=0.0, doc="Where the first range begins.")
-    high: float = op.param(default=1.0, doc="Where the last range ends.")
+    low: float = op.param(default=0.0, doc="Start of the first range.")
+    high: float = op.param(default=1.0, doc="End of the last range.")
     examples = (
         op.Example((op.image(),)),
         op.Example((op.TensorType((op.BATCH, 5)),), {"ranges": 8, "low": -2.0, "high": 2.0}, "table"),
@@ -43,7 +43,7 @@ class Histogram(
     def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         if self.low >= self.high:
             raise op.ShapeError(
-                tr("the ranges end at {high:g} before they begin at {low:g}", high=self.high, low=self.low),
+                tr("the end of the ranges, {high:g}, must be above their start, {low:g}", high=self.high, low=self.low),
                 remedy=tr("swap them"),
             )
         return (inputs[0], inputs[0].with_shape(inputs[0].shape[0], 1, 1, self.ranges))

@@ -1,4 +1,4 @@
-"""Two tensors in one picture."""
+"""Comparison of two tensors in one image."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class Mix(
     role=op.Role.ANALYSIS,
     synonyms=("compare", "split view", "blend", "before after", "difference"),
 ):
-    """Compare two tensors of the same size in one picture.
+    """Compare two tensors of the same size in one image.
 
-    V split shows a at the left and b at the right of a line at `amount` of the width, H split a above and b below;
-    checkerboard shows them in turns in squares of `cell` pixels, blend is a * (1 - amount) + b * amount, difference is
-    |a - b|, signed difference 0.5 + gain * (a - b) / 2, amplified difference gain * |a - b|. Flicker shows a and b in turns
-    while the window is open, and a elsewhere. Custom computes the recipe, where `alpha` is the amount and x and y go from 0
+    V split shows a to the left and b to the right of a line at `amount` of the width, H split a above and b below;
+    checkerboard alternates them in squares of `cell` pixels, blend is a * (1 - amount) + b * amount, difference is
+    |a - b|, signed difference 0.5 + gain * (a - b) / 2, amplified difference gain * |a - b|. Flicker alternates a and b
+    in the window, and shows a elsewhere. Custom evaluates the recipe, where `alpha` is the amount, and x and y range from 0
     at the left and top to 1 at the right and bottom.
     """
 
     inputs = (op.Port("a", dtypes=op.FLOATS), op.Port("b", dtypes=op.FLOATS))
 
-    selection: str = op.param(default="v_split", choices=SELECTIONS, doc="How the two are put together.")
+    selection: str = op.param(default="v_split", choices=SELECTIONS, doc="How the tensors are combined.")
     amount: float = op.param(
-        default=0.5, min=0.0, max=1.0, step=0.01, doc="Where the line is, or the share of b; `alpha` in recipes."
+        default=0.5, min=0.0, max=1.0, step=0.01, doc="Position of the line, or weight of b; `alpha` in recipes."
     )
     cell: int = op.param(
         default=32,
@@ -60,7 +60,7 @@ class Mix(
         max=4096,
         visible_when=("selection", "checkerboard"),
         extension=True,
-        doc="Pixels of a square.",
+        doc="Size of a square.",
     )
     gain: float = op.param(
         default=8.0, min=0.0, max=1e4, step=0.5, visible_when=("selection", DIFFERENCES), extension=True, doc="Factor."
@@ -73,13 +73,13 @@ class Mix(
         unit="1/s",
         visible_when=("selection", "flicker"),
         extension=True,
-        doc="How often a second flicker changes; more than three flashes a second are a danger to some people.",
+        doc="Changes per second of flicker; more than three flashes per second can trigger seizures.",
     )
     phase: bool = op.param(
         default=False,
         visible_when=("selection", "flicker"),
         extension=True,
-        doc="Flicker shows b; the window turns it over.",
+        doc="Flicker shows b; toggled by the window.",
     )
     recipe: str = op.param(
         default=FIRST_RECIPE,
@@ -107,11 +107,11 @@ class Mix(
             raise op.ShapeError(
                 tr("a of {a} and b of {b} must have the same size", a=a, b=b),
                 port="b",
-                remedy=tr("connect tensors of equal size; the channels may also be 1"),
+                remedy=tr("connect tensors of the same size; one channel is broadcast"),
             )
         if self.selection in ("v_split", "h_split", "checkerboard") and a.rank < 3:
             raise op.ShapeError(
-                tr("{replace} needs height and width, not {a}", replace=self.selection.replace("_", " "), a=a),
+                tr("{replace} requires height and width, not {a}", replace=self.selection.replace("_", " "), a=a),
                 port="a",
                 remedy=tr("choose blend"),
             )
@@ -122,7 +122,7 @@ class Mix(
                 raise op.ShapeError(str(error), remedy=error.remedy) from None
             if a.rank < 3 and used & {"x", "y"}:
                 raise op.ShapeError(
-                    tr("x and y need height and width, not {a}", a=a), port="a", remedy=tr("use a, b and alpha")
+                    tr("x and y require height and width, not {a}", a=a), port="a", remedy=tr("use a, b and alpha")
                 )
         return b if a.rank > 1 and a.shape[1] == 1 else a
 
@@ -176,7 +176,7 @@ class Mix(
         if self.selection in DIFFERENCES:
             found.append(op.Option("gain", "float", "Gain", min=0.0, max=50.0, step=0.5))
         if self.selection == "flicker":
-            found.append(op.Option("rate", "float", "Changes a second", min=0.1, max=3.0, step=0.1))
+            found.append(op.Option("rate", "float", "Changes per second", min=0.1, max=3.0, step=0.1))
         if self.selection == "custom":
             found.append(op.Option("recipe", "text", "Mix Recipe"))
         return tuple(found)
@@ -189,12 +189,12 @@ class Mix(
 
 
 def split(a: Array, b: Array, amount: float, axis: int) -> Array:
-    """`a` where the position along `axis` is below amount x size, `b` elsewhere."""
+    """`a` where the position along `axis` is below amount x size, `b` otherwise."""
     import numpy as np
 
     shape = np.broadcast_shapes(a.shape, b.shape)
     line = min(shape[axis], ceil(amount * shape[axis]))
     result = np.array(np.broadcast_to(b, shape), np.float32)
-    # views with the axis in front: writing to them writes to the result
+    # views with the axis first; writing to them changes the result
     np.moveaxis(result, axis, 0)[:line] = np.moveaxis(np.broadcast_to(a, shape), axis, 0)[:line]
     return result

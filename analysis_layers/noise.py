@@ -1,4 +1,4 @@
-"""Noise that is the same on every engine and machine."""
+"""Noise that is identical on every engine and machine."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class Noise(
     role=op.Role.ANALYSIS,
     synonyms=("gaussian noise", "grain", "disturb", "salt and pepper", "random", "shot noise", "compression", "blur"),
 ):
-    """Disturb a tensor, to see how a network copes.
+    """Add noise to a tensor, to test the robustness of a network.
 
     Gaussian adds values with the standard deviation `scale`, uniform adds values between -scale and scale, salt and
-    pepper sets the share `scale` of the values to 0 or 1. Poisson counts 1 / scale^2 photons at brightness 1, so that the
-    deviation there is `scale`. Speckle multiplies by values around 1 with the deviation `scale`. JPEG rounds the frequencies
-    of blocks of 8 x 8 pixels as a file would, 0.1 being about quality 50. Blur is Gaussian with a deviation of `scale`
-    pixels. The same seed gives the same noise at the same size; animated noise counts the seed up from frame to frame.
+    pepper sets the fraction `scale` of the values to 0 or 1. Poisson counts 1 / scale^2 photons at brightness 1, so the
+    standard deviation there is `scale`. Speckle multiplies by values around 1 with the standard deviation `scale`. JPEG
+    quantizes the DCT of 8 x 8 blocks like a JPEG file, with 0.1 about quality 50. Blur is Gaussian with a standard deviation
+    of `scale` pixels. The same seed gives the same noise at the same size; animated noise increments the seed every frame.
     """
 
     inputs = (op.Port("x", dtypes=op.FLOATS),)
 
-    kind: str = op.param(default="gaussian", choices=KINDS, doc="How the noise is distributed.")
+    kind: str = op.param(default="gaussian", choices=KINDS, doc="Kind of noise.")
     scale: float = op.param(
         default=0.1,
         min=0.0,
         max=100.0,
         step=0.01,
-        doc="Strength: deviation, half range, share of pixels, or pixels of blur.",
+        doc="Strength: standard deviation, half the range, fraction of pixels, or blur in pixels.",
     )
     mean: float = op.param(
-        default=0.0, step=0.01, visible_when=("kind", ("gaussian", "uniform")), doc="Added to every value."
+        default=0.0, step=0.01, visible_when=("kind", ("gaussian", "uniform")), doc="Offset added to each value."
     )
     seed: int = op.param(
         default=0, min=0, max=2**31 - 1, visible_when=("kind", RANDOM), doc="The same seed gives the same noise."
@@ -58,7 +58,7 @@ class Noise(
         default=False,
         visible_when=("kind", RANDOM),
         extension=True,
-        doc="Another seed for every frame while the window shows the analysis; elsewhere `seed` holds.",
+        doc="Use a new seed for every frame during analysis in the window; otherwise `seed`.",
     )
     examples = (
         op.Example((op.image(),)),
@@ -73,7 +73,7 @@ class Noise(
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.kind in ("jpeg", "blur") and inputs[0].rank < 3:
             raise op.ShapeError(
-                tr("{kind} needs height and width, not {inputs}", kind=self.kind, inputs=inputs[0]),
+                tr("{kind} requires height and width, not {inputs}", kind=self.kind, inputs=inputs[0]),
                 port="x",
                 remedy=tr("choose gaussian"),
             )
@@ -125,8 +125,8 @@ class Noise(
         return f"{self.kind.replace('_', ' ')} {self.scale:g}"
 
 
-# Only the generator's raw bits are used: numpy guarantees them for ever, but not how its distributions use them. The
-# fields do not depend on the strength, so dragging a slider draws nothing anew; two are kept for networks with two noises.
+# Only the generator's raw bits are used: NumPy guarantees their stability, but not that of its distributions. The
+# fields do not depend on the strength, so dragging a slider does not generate them again; two are cached for networks with two noise layers.
 
 
 def _bits(seed: int, count: int) -> NDArray[np.uint64]:
@@ -137,7 +137,7 @@ def _bits(seed: int, count: int) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=2)
 def uniform_field(seed: int, shape: tuple[int, ...]) -> Array:
-    """Values in [0, 1), read only."""
+    """Uniform values in [0, 1), read-only."""
     import numpy as np
 
     count = prod(shape)
@@ -150,7 +150,7 @@ def uniform_field(seed: int, shape: tuple[int, ...]) -> Array:
 
 @lru_cache(maxsize=2)
 def gaussian_field(seed: int, shape: tuple[int, ...]) -> Array:
-    """Values of a normal distribution of mean 0 and deviation 1, read only (Box-Muller, computed in double)."""
+    """Standard normal values, read-only (Box-Muller, computed in double precision)."""
     import numpy as np
 
     count = prod(shape)

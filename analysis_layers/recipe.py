@@ -1,7 +1,7 @@
-"""Recipes: small formulas that a person types, parsed to a whitelist and computed over numpy by our own walker.
+"""Recipes: formulas entered by the user, parsed against an allow-list and evaluated with numpy.
 
-A recipe never reaches Python's evaluator. It may use the names it is given, numbers, + - * / ** %, comparisons,
-brackets and the functions of `FUNCTIONS`. Truth is 1.0 and 0.0.
+A recipe is never passed to Python's eval. It can use the given names, numbers, + - * / ** %, comparisons,
+parentheses and the functions in `FUNCTIONS`. Comparisons return 1.0 or 0.0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LARGEST = 3.4028234e38  # of float32
 
 
 class RecipeError(ValueError):
-    """A recipe breaks a rule. The message names the column (from 1) where there is one; `remedy` says what to do."""
+    """An invalid recipe. The message has the column (from 1) if there is one; `remedy` says what to do."""
 
     def __init__(self, message: str, remedy: str, column: int | None = None) -> None:
         super().__init__(f"the recipe {message}" if column is None else f"the recipe, at column {column}: {message}")
@@ -36,7 +36,7 @@ class RecipeError(ValueError):
         self.remedy = remedy
 
 
-# name -> (numpy's name of it, number of values); resolved when a recipe runs, so that reading one loads no numpy
+# name -> (numpy function, number of arguments); resolved when a recipe runs, so that parsing does not import numpy
 FUNCTIONS: Mapping[str, tuple[str, int]] = {
     "abs": ("absolute", 1),
     "sqrt": ("sqrt", 1),
@@ -80,7 +80,7 @@ class Recipe:
     program: tuple[Any, ...]
 
     def __call__(self, **values: NDArray[np.float32] | float) -> NDArray[np.float32]:
-        """The result over arrays that broadcast. Division by zero gives what IEEE says, without a warning."""
+        """Evaluate the recipe over arrays that broadcast. Division by zero follows IEEE 754, without a warning."""
         import numpy as np
 
         given = {name: np.asarray(value, np.float32) for name, value in values.items()}
@@ -90,25 +90,25 @@ class Recipe:
 
 @lru_cache(maxsize=64)
 def parse(text: str, names: Sequence[str] = ("a", "b", "alpha")) -> Recipe:
-    """The recipe that `text` holds, which may use `names`; raises RecipeError."""
+    """Parse a recipe that can use `names`; raises RecipeError."""
     if len(text) > MAX_LENGTH:
         raise RecipeError(
             tr("has {count} characters, more than {MAX_LENGTH}", count=len(text), MAX_LENGTH=MAX_LENGTH),
-            tr("shorten it"),
+            tr("shorten the recipe"),
         )
     if not text.strip():
-        raise RecipeError(tr("is empty"), tr("write a formula such as a * (1 - alpha) + b * alpha"))
+        raise RecipeError(tr("is empty"), tr("enter a formula such as a * (1 - alpha) + b * alpha"))
     body = text.strip()
     indent = len(text) - len(text.lstrip())
     if "\n" in body or "\r" in body:
-        raise RecipeError(tr("has more than one line"), tr("write one formula on one line"))
+        raise RecipeError(tr("has more than one line"), tr("enter one formula on one line"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(body, mode="eval")
     except SyntaxError as error:
-        column = indent + (error.offset or len(body) + 1)  # 0: the text ends too early
-        raise RecipeError(tr("this is no formula"), "check brackets and operators; " + _USE, column) from None
+        column = indent + (error.offset or len(body) + 1)  # 0: the text is incomplete
+        raise RecipeError(tr("this is not a formula"), "check brackets and operators; " + _USE, column) from None
     except (ValueError, RecursionError, MemoryError):
         raise RecipeError(tr("is not a formula"), "check brackets and operators; " + _USE) from None
     used: set[str] = set()
@@ -119,7 +119,7 @@ def parse(text: str, names: Sequence[str] = ("a", "b", "alpha")) -> Recipe:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Turns Python's tree into ours and refuses everything that is not on the list."""
+    """Converts Python's syntax tree and rejects everything that is not on the list."""
 
     text: str
     indent: int
@@ -127,14 +127,14 @@ class _Reader:
     used: set[str]
 
     def error(self, node: ast.AST, message: str, remedy: str = _USE) -> RecipeError:
-        # ast counts bytes of UTF-8, people count characters
+        # ast counts bytes of UTF-8, columns count characters
         offset = getattr(node, "col_offset", 0)
         column = len(self.text.encode()[:offset].decode(errors="ignore")) + self.indent + 1
         return RecipeError(message, remedy, column)
 
     def read(self, node: ast.expr, depth: int) -> tuple[Any, ...]:
         if depth > MAX_DEPTH:
-            raise self.error(node, f"more than {MAX_DEPTH} levels deep", "write a simpler formula")
+            raise self.error(node, f"more than {MAX_DEPTH} levels deep", "simplify the formula")
         down = depth + 1
         match node:
             case ast.Constant(value=value):

@@ -1,4 +1,4 @@
-"""A point of the network to look at."""
+"""Snapshots."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Snapshot(
     role=op.Role.ANALYSIS,
     synonyms=("probe", "tap", "keep", "look"),
 ):
-    """Mark a tensor to look at. It passes on unchanged; the label tells it apart from others."""
+    """Mark a tensor for inspection. It passes through unchanged; the label identifies it."""
 
-    label: str = op.param(default="", doc="What the tensor shows, in your own words.")
+    label: str = op.param(default="", doc="Description of the tensor.")
     examples = (op.Example((op.image(),)), op.Example((op.TensorType((op.BATCH, 5)),), {"label": "scores"}, "table"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:

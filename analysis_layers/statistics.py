@@ -1,4 +1,4 @@
-"""A tensor in five numbers."""
+"""Statistics of a tensor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Statistics(
     role=op.Role.ANALYSIS,
     synonyms=("mean", "deviation", "minimum", "maximum", "sparsity", "dead channels"),
 ):
-    """Mean, deviation, minimum, maximum and share of zeros of each sample. The tensor passes on unchanged."""
+    """Mean, standard deviation, minimum, maximum and fraction of zeros of each sample. The tensor passes through unchanged."""
 
     inputs = (op.Port("x", rank=(1, 2, 3, 4, 5), dtypes=op.FLOATS),)
     outputs = (op.Port("y"), op.Port("figures", doc="N x 1 x 1 x 5 in the order of the description."))

@@ -1,4 +1,4 @@
-"""An alarm for values that must not be."""
+"""Checks of values."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Watch(
     role=op.Role.ANALYSIS,
     synonyms=("assert", "nan", "infinity", "overflow", "guard", "alarm"),
 ):
-    """Stop the run when a value is not finite, or outside the bounds. Otherwise the tensor passes on unchanged."""
+    """Stop the run if a value is NaN, infinite or out of bounds. Otherwise the tensor passes through unchanged."""
 
     inputs = (op.Port("x", dtypes=op.FLOATS),)
 
-    finite: bool = op.param(default=True, doc="Stop at infinite values and at what is not a number.")
-    bounds: bool = op.param(default=False, doc="Stop at values outside the bounds.")
-    low: float = op.param(default=-1e4, visible_when=("bounds", True), doc="Smallest value allowed.")
-    high: float = op.param(default=1e4, visible_when=("bounds", True), doc="Largest value allowed.")
+    finite: bool = op.param(default=True, doc="Stop at NaN and infinity.")
+    bounds: bool = op.param(default=False, doc="Stop at values out of bounds.")
+    low: float = op.param(default=-1e4, visible_when=("bounds", True), doc="Lower bound.")
+    high: float = op.param(default=1e4, visible_when=("bounds", True), doc="Upper bound.")
     examples = (
         op.Example((op.image(),)),
         op.Example((op.image(),), {"bounds": True, "low": -50.0, "high": 50.0}, "bounds"),
@@ -40,7 +40,7 @@ class Watch(
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.bounds and self.low > self.high:
             raise op.ShapeError(
-                tr("the lower bound {low:g} is above the upper bound {high:g}", low=self.low, high=self.high),
+                tr("the lower bound {low:g} must not exceed the upper bound {high:g}", low=self.low, high=self.high),
                 remedy=tr("swap them"),
             )
         return inputs[0]
@@ -50,7 +50,7 @@ class Watch(
 
         x = inputs[0]
         if self.finite and not np.isfinite(x).all():
-            self._stop(x, ~np.isfinite(x), "is not finite")
+            self._stop(x, ~np.isfinite(x), "is NaN or infinite")
         if self.bounds:
             with np.errstate(invalid="ignore"):
                 outside = (x < self.low) | (x > self.high)
@@ -74,14 +74,14 @@ class Watch(
                     what=what,
                     others=others,
                 ),
-                remedy=tr("look at the layers before it, or change the bounds of the watch"),
+                remedy=tr("check the layers before it, or change the bounds"),
             )
         )
 
     def options(self) -> tuple[op.Option, ...]:
         return (
-            op.Option("finite", "bool", "Stop at infinite values"),
-            op.Option("bounds", "bool", "Stop outside the bounds"),
+            op.Option("finite", "bool", "Stop at NaN and infinity"),
+            op.Option("bounds", "bool", "Stop out of bounds"),
         )
 
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""What a network does without some channels."""
+"""Ablation of channels."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class ZeroEmbed(
     role=op.Role.ANALYSIS,
     synonyms=("ablation", "mute channels", "zero channels", "solo"),
 ):
-    """Set channels to zero, to see what the network does without them; or all others, to see what these alone do."""
+    """Set channels to zero to see the effect of removing them, or keep only these."""
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    channels: tuple[int, ...] = op.param(default=(0,), min=0, max=1_000_000, doc="Numbers of the channels, from 0 on.")
-    keep_only: bool = op.param(default=False, doc="Keep these channels and set the others to zero.")
+    channels: tuple[int, ...] = op.param(default=(0,), min=0, max=1_000_000, doc="Channel indices, starting at 0.")
+    keep_only: bool = op.param(default=False, doc="Keep these channels and set all others to zero.")
     examples = (
         op.Example((op.image(4),), {"channels": (1, 3)}),
         op.Example((op.image(4),), {"keep_only": True}, "one alone"),
@@ -40,9 +40,9 @@ class ZeroEmbed(
         for channel in self.channels:
             if channel >= count:
                 raise op.ShapeError(
-                    tr("there is no channel {channel} among {count}", channel=channel, count=count),
+                    tr("channel {channel} is out of range for {count} channels", channel=channel, count=count),
                     port="x",
-                    remedy=tr("choose a smaller one"),
+                    remedy=tr("choose a smaller index"),
                 )
         return inputs[0]
 

@@ -69,7 +69,7 @@ def test_weighted_classes_and_answers_by_definition() -> None:
     expected = -(yes * answers * p.log() + (1 - answers) * (1 - p).log()).mean()
     loss = made("bce_loss", pos_weight=(3.0, 1.0, 0.5))
     assert result(loss, pictures, answers)[0].item() == pytest.approx(expected.item(), rel=1e-5)
-    with pytest.raises(ShapeError, match="3 numbers in pos_weight"):
+    with pytest.raises(ShapeError, match="3 numbers of pos_weight"):
         loss.infer_checked([TensorType((BATCH, 4))] * 2)
 
 

@@ -45,7 +45,7 @@ def test_division_by_zero_is_silent_and_ieee() -> None:
     ("text", "column", "word"),
     [
         ("", None, "empty"),
-        ("a +", 4, "no formula"),
+        ("a +", 4, "not a formula"),
         ("a + q", 5, "'q'"),
         ("__import__('os').system('true')", 1, "function"),
         ("a.shape", 1, "dots"),

@@ -1,4 +1,4 @@
-"""An activation as a layer of its own."""
+"""Activation layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ActivationLayer(
     category=op.Category.ACTIVATION,
     synonyms=("relu", "non-linearity", "nonlinearity", "sigmoid", "gelu", "tanh", "silu", "softmax"),
 ):
-    """Apply an activation function to a tensor. The attached activation does the work; choose it in the editor."""
+    """Apply an activation function to a tensor. Select the attached activation in the Layer Editor."""
 
     default_activation = "relu"
     inputs = (op.Port("x", dtypes=op.FLOATS),)

@@ -1,4 +1,4 @@
-"""Smooth exponential unit."""
+"""CELU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Celu(op.Activation, type="celu", title="CELU", synonyms=()):
     """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
 
     alpha: float = op.param(
-        default=1.0, min=0.001, max=100.0, step=0.1, doc="Minus the limit for very negative values."
+        default=1.0, min=0.001, max=100.0, step=0.1, doc="Negative of the limit for very negative values."
     )
     examples = (op.Example((op.image(),)),)
 

@@ -1,4 +1,4 @@
-"""Exponential below zero."""
+"""ELU."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from designer.operators import api as op
 
 
 class Elu(op.Activation, type="elu", title="ELU", synonyms=()):
-    """x above zero, `alpha * (exp(x) - 1)` below."""
+    """x if x > 0, otherwise `alpha * (exp(x) - 1)`."""
 
     alpha: float = op.param(
-        default=1.0, min=-100.0, max=100.0, step=0.1, doc="Minus the limit for very negative values."
+        default=1.0, min=-100.0, max=100.0, step=0.1, doc="Negative of the limit for very negative values."
     )
     examples = (op.Example((op.image(),)),)
 

@@ -1,4 +1,4 @@
-"""Gaussian error linear unit."""
+"""GELU."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from designer.operators import api as op
 
 
 class Gelu(op.Activation, type="gelu", title="GELU", synonyms=("gaussian error",)):
-    """x times the share of a normal distribution below x."""
+    """x times the cumulative distribution function of the standard normal distribution."""
 
-    approximate: str = op.param(default="none", choices=("none", "tanh"), doc="Exact, or the approximation with tanh.")
+    approximate: str = op.param(default="none", choices=("none", "tanh"), doc="none (exact) or the tanh approximation.")
     examples = (op.Example((op.image(),)), op.Example((op.image(),), {"approximate": "tanh"}, "tanh form"))
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

@@ -1,4 +1,4 @@
-"""One half gates the other."""
+"""GLU."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from designer.operators.shapes import axis_of, divisible, known
 
 
 class Glu(op.Activation, type="glu", title="GLU", synonyms=("gated linear unit", "gate")):
-    """The first half of an axis times the sigmoid of the second half; the axis becomes half as long."""
+    """The first half of an axis times the sigmoid of the second half."""
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that is halved; 1 is the channels.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis that is halved; 1 is the channels.")
     examples = (op.Example((op.image(4),)), op.Example((op.TensorType((2, 6)),), {"axis": -1}, "table"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:

@@ -1,4 +1,4 @@
-"""A sigmoid of straight lines."""
+"""Hard sigmoid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A swish of straight lines."""
+"""Hard swish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clipped to a range."""
+"""Hard tanh."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from designer.texts import tr
 
 
 class HardTanh(op.Activation, type="hard_tanh", title="Hard tanh", synonyms=("hardtanh", "clamp", "clip")):
-    """x between two bounds, the nearer bound outside."""
+    """x clipped to a range."""
 
     min_value: float = op.param(default=-1.0, doc="Lower bound.")
     max_value: float = op.param(default=1.0, doc="Upper bound.")
@@ -19,7 +19,7 @@ class HardTanh(op.Activation, type="hard_tanh", title="Hard tanh", synonyms=("ha
         if self.min_value >= self.max_value:
             raise op.ShapeError(
                 tr(
-                    "the lower bound {min_value:g} is not below the upper bound {max_value:g}",
+                    "the lower bound {min_value:g} must be less than the upper bound {max_value:g}",
                     min_value=self.min_value,
                     max_value=self.max_value,
                 ),

@@ -1,4 +1,4 @@
-"""A small slope below zero."""
+"""Leaky ReLU."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from designer.operators import api as op
 
 
 class LeakyRelu(op.Activation, type="leaky_relu", title="Leaky ReLU", synonyms=("lrelu",)):
-    """x above zero, `negative_slope * x` below."""
+    """x if x > 0, otherwise `negative_slope * x`."""
 
-    negative_slope: float = op.param(default=0.01, min=-100.0, max=100.0, step=0.01, doc="Slope below zero.")
+    negative_slope: float = op.param(default=0.01, min=-100.0, max=100.0, step=0.01, doc="Slope for negative x.")
     examples = (op.Example((op.image(),)),)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

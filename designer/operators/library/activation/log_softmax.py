@@ -1,4 +1,4 @@
-"""The logarithm of the softmax along an axis."""
+"""Log-softmax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from designer.operators.shapes import axis_of
 class LogSoftmax(op.Activation, type="log_softmax", title="Log-softmax", synonyms=()):
     """The logarithm of the softmax along an axis."""
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that adds up; 1 is the channels.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis of the sum; 1 is the channels.")
     examples = (op.Example((op.image(),)), op.Example((op.TensorType((2, 5)),), {"axis": -1}, "scores"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:

@@ -1,4 +1,4 @@
-"""x times tanh of its softplus."""
+"""Mish."""
 
 from __future__ import annotations
 

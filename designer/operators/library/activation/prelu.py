@@ -1,4 +1,4 @@
-"""A learned slope below zero."""
+"""PReLU."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from designer.operators.shapes import known
 
 
 class Prelu(op.Activation, type="prelu", title="PReLU", synonyms=("parametric relu",)):
-    """x above zero, a learned slope times x below."""
+    """x if x > 0, otherwise a learned slope times x."""
 
-    per_channel: bool = op.param(default=True, doc="Learn one slope a channel (axis 1) rather than one in all.")
-    initial: float = op.param(default=0.25, min=-100.0, max=100.0, step=0.01, doc="The slopes before training.")
+    per_channel: bool = op.param(default=True, doc="Learn one slope per channel (axis 1) instead of a single one.")
+    initial: float = op.param(default=0.25, min=-100.0, max=100.0, step=0.01, doc="Initial slope.")
     examples = (
         op.Example((op.image(4),)),
         op.Example((op.image(4),), {"per_channel": False, "initial": 0.1}, "one slope"),
@@ -34,7 +34,7 @@ class Prelu(op.Activation, type="prelu", title="PReLU", synonyms=("parametric re
         if self.per_channel and inputs[0].rank > 2:
             ones = (1,) * (inputs[0].rank - 2)
             slope = op.OnnxNode("Reshape", (slope, op.int64(-1, *ones)))
-        elif inputs[0].rank == 0:  # the slope's shape would become the result's
+        elif inputs[0].rank == 0:  # the result would have the shape of the slope
             slope = op.OnnxNode("Squeeze", (slope,))
         return op.OnnxNode("PRelu", (op.OnnxInput(0), slope))
 

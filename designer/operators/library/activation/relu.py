@@ -1,4 +1,4 @@
-"""Zero below zero."""
+"""ReLU."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from designer.operators import api as op
 
 
 class Relu(op.Activation, type="relu", title="ReLU", synonyms=("rectifier",)):
-    """max(x, 0), or `alpha * x` below zero."""
+    """max(x, 0), or `alpha * x` for negative x."""
 
-    alpha: float = op.param(default=0.0, min=-100.0, max=100.0, step=0.01, doc="Slope below zero; 0 is the plain ReLU.")
+    alpha: float = op.param(
+        default=0.0, min=-100.0, max=100.0, step=0.01, doc="Slope for negative x; 0 is the standard ReLU."
+    )
     examples = (op.Example((op.image(),)), op.Example((op.image(),), {"alpha": 0.1}, "leaky"))
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

@@ -1,4 +1,4 @@
-"""Zero below zero, at most 6."""
+"""ReLU6."""
 
 from __future__ import annotations
 

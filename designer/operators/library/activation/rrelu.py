@@ -1,4 +1,4 @@
-"""A random slope below zero."""
+"""RReLU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from designer.texts import tr
 
 
 class Rrelu(op.Activation, type="rrelu", title="RReLU", synonyms=("randomised leaky relu",)):
-    """x above zero; below, x times a slope drawn at random while training and the mean of the bounds afterwards."""
+    """x if x > 0, otherwise x times a slope: random in training, the mean of the bounds in inference."""
 
     lower: float = op.param(default=0.125, min=0.0, max=1.0, step=0.01, doc="Smallest slope.")
     upper: float = op.param(default=0.3333333333333333, min=0.0, max=1.0, step=0.01, doc="Largest slope.")
@@ -18,7 +18,11 @@ class Rrelu(op.Activation, type="rrelu", title="RReLU", synonyms=("randomised le
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.lower > self.upper:
             raise op.ShapeError(
-                tr("the lower bound {lower:g} is above the upper bound {upper:g}", lower=self.lower, upper=self.upper),
+                tr(
+                    "the lower bound {lower:g} must not exceed the upper bound {upper:g}",
+                    lower=self.lower,
+                    upper=self.upper,
+                ),
                 remedy=tr("swap the bounds"),
             )
         return inputs[0]

@@ -1,4 +1,4 @@
-"""Self-normalising exponential unit."""
+"""SELU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from designer.operators import api as op
 
 
 class Selu(op.Activation, type="selu", title="SELU", synonyms=()):
-    """A scaled ELU whose outputs keep mean 0 and variance 1."""
+    """A scaled ELU that preserves mean 0 and variance 1."""
 
     examples = (op.Example((op.image(),)),)
 

@@ -1,4 +1,4 @@
-"""Between 0 and 1."""
+"""Sigmoid."""
 
 from __future__ import annotations
 

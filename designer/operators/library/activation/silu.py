@@ -1,4 +1,4 @@
-"""x times its sigmoid."""
+"""SiLU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""exp(x) divided by its sum along an axis."""
+"""Softmax."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from designer.operators.shapes import axis_of
 
 
 class Softmax(op.Activation, type="softmax", title="Softmax", synonyms=("probabilities",)):
-    """exp(x) divided by its sum along an axis: shares that add up to 1."""
+    """exp(x) divided by its sum along an axis."""
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that adds up; 1 is the channels.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis of the sum; 1 is the channels.")
     examples = (op.Example((op.image(),)), op.Example((op.TensorType((2, 5)),), {"axis": -1}, "scores"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:

@@ -1,4 +1,4 @@
-"""A smooth ReLU."""
+"""Softplus."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _STRAIGHT = 20.0  # beyond this, log(1 + exp(x)) is x in fp32
 
 
 class Softplus(op.Activation, type="softplus", title="Softplus", synonyms=("smooth relu",)):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+    """log(1 + exp(beta * x)) / beta, or x if beta * x is above the threshold."""
 
-    beta: float = op.param(default=1.0, min=0.001, max=100.0, step=0.1, doc="Sharpness of the bend at zero.")
+    beta: float = op.param(default=1.0, min=0.001, max=100.0, step=0.1, doc="Sharpness of the transition at 0.")
     threshold: float = op.param(
-        default=20.0, min=0.0, max=80.0, extension=True, doc="Where beta * x is above this, the result is x."
+        default=20.0, min=0.0, max=80.0, extension=True, doc="The result is x if beta * x is above this."
     )
     examples = (
         op.Example((op.image(),)),

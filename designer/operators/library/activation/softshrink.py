@@ -1,4 +1,4 @@
-"""Towards zero by a fixed amount."""
+"""Softshrink."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from designer.operators import api as op
 
 
 class Softshrink(op.Activation, type="softshrink", title="Softshrink", synonyms=("soft threshold", "shrinkage")):
-    """x moved towards zero by `amount`; zero where |x| is smaller."""
+    """x moved towards 0 by `amount`; 0 if |x| is smaller."""
 
-    amount: float = op.param(default=0.5, min=0.0, max=1000.0, step=0.1, doc="How far values move.")
+    amount: float = op.param(default=0.5, min=0.0, max=1000.0, step=0.1, doc="Amount of shrinkage.")
     examples = (op.Example((op.image(),)),)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

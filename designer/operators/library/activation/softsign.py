@@ -1,4 +1,4 @@
-"""x over 1 + |x|."""
+"""Softsign."""
 
 from __future__ import annotations
 

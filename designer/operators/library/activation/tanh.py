@@ -1,4 +1,4 @@
-"""Between -1 and 1."""
+"""Tanh."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def attended(
     mask: op.OnnxValue | None = None,
     causal: tuple[int, int] | None = None,
 ) -> op.OnnxValue:
-    """softmax(q k^T * scale + mask) v over the last two axes of rank-4 tensors; `causal` is (queries, keys)."""
+    """softmax(q k^T * scale + mask) v over the last two axes of rank-4 tensors; `causal` is (number of queries, number of keys)."""
     turned = op.OnnxNode("Transpose", (k,), {"perm": (0, 1, 3, 2)})
     scores: op.OnnxValue = op.OnnxNode("Mul", (op.OnnxNode("MatMul", (q, turned)), op.scalar(scale)))
     if causal is not None:
@@ -29,7 +29,7 @@ def attended(
 
 
 def heads_of(x: op.OnnxValue, heads: int, size: int) -> op.OnnxValue:
-    """N x L x heads * size as N x heads x L x size."""
+    """Reshape N x L x heads * size to N x heads x L x size."""
     split = op.OnnxNode("Reshape", (x, op.int64(0, 0, heads, size)))
     return op.OnnxNode("Transpose", (split,), {"perm": (0, 2, 1, 3)})
 
@@ -42,9 +42,9 @@ def multi_head(
     names: Sequence[str],
     causal: bool = False,
 ) -> op.OnnxValue:
-    """torch's multi-head attention; `names` are the weights in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias.
+    """torch.nn.functional.multi_head_attention_forward; `names` are the weights in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias.
 
-    The biases are left out where their names are empty.
+    Biases with an empty name are omitted.
     """
     size = features // heads
     parts = op.OnnxNode("Split", (op.OnnxWeight(names[0]),), {"axis": 0, "num_outputs": 3}, outputs=3)
@@ -67,6 +67,6 @@ def multi_head(
 
 
 def attention_flops(queries: int, keys: int, features: int) -> int:
-    """Projections and the two products of multi-head attention, for one sample."""
+    """FLOPs of the projections and the two products of multi-head attention, for one sample."""
     projections = 2 * features * features * (2 * queries + 2 * keys)
     return projections + 4 * queries * keys * features

@@ -1,4 +1,4 @@
-"""Attention with learned projections."""
+"""Multi-head attention."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class MultiHeadAttention(
     category=op.Category.ATTENTION,
     synonyms=("mha", "self attention", "cross attention", "transformer"),
 ):
-    """Several heads attend at once; learned projections lead in and out. Tensors are N x length x features.
+    """Attention with several heads and learned input and output projections. Tensors are N x length x features.
 
-    With the query alone it is self-attention; a value that is not connected is the key.
+    With only the query connected it is self-attention; an unconnected value defaults to the key.
     """
 
     inputs = (
@@ -29,10 +29,12 @@ class MultiHeadAttention(
         op.Port("value", rank=3, dtypes=op.FLOATS, optional=True),
     )
 
-    heads: int = op.param(default=8, min=1, max=1024, doc="Number of heads; the features are a multiple of it.")
-    apply_bias: bool = op.param(default=True, doc="Add learned numbers in the projections.")
-    causal: bool = op.param(default=False, doc="A query sees only keys up to its own place.")
-    dropout: float = op.param(default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of links dropped while training.")
+    heads: int = op.param(default=8, min=1, max=1024, doc="Number of heads; must divide the number of features.")
+    apply_bias: bool = op.param(default=True, doc="Use biases in the projections.")
+    causal: bool = op.param(default=False, doc="Each query attends only to keys at its position or before.")
+    dropout: float = op.param(
+        default=0.0, min=0.0, max=1.0, step=0.05, doc="Dropout probability of attention weights in training."
+    )
     examples = (
         op.Example((op.TensorType((op.BATCH, 5, 8)),), {"heads": 2}),
         op.Example(
@@ -79,7 +81,7 @@ class MultiHeadAttention(
         query, key = op.TorchInput(0), op.TorchInput(min(1, last))
         arguments: tuple[Any, ...] = (query, key, op.TorchInput(last), None, False)
         if self.causal:
-            # queries x keys of ones, of any length and on any device; what is true is hidden
+            # a queries x keys mask of any length, on any device; true entries are masked
             everything = slice(None)
             rows = op.TorchCall("torch.ones_like", (op.TorchItem(query, (0, everything, slice(None, 1))),))
             columns = op.TorchCall("torch.ones_like", (op.TorchItem(key, (0, everything, 0)),))

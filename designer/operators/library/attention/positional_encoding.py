@@ -1,4 +1,4 @@
-"""Where in a sequence a value stands."""
+"""Positional encoding."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ class PositionalEncoding(
     category=op.Category.ATTENTION,
     synonyms=("position embedding", "sinusoidal", "position"),
 ):
-    """Add to every step of N x length x features a vector that tells its place: waves of many lengths, or learned ones."""
+    """Add a vector for its position to each step of N x length x features: sinusoids of many wavelengths, or learned vectors."""
 
     inputs = (op.Port("x", rank=3, dtypes=op.FLOATS),)
 
-    kind: str = op.param(default="sinusoidal", choices=("sinusoidal", "learned"), doc="Waves, or learned vectors.")
+    kind: str = op.param(default="sinusoidal", choices=("sinusoidal", "learned"), doc="Sinusoids, or learned vectors.")
     base: float = op.param(
-        default=10000.0, min=2.0, max=1e9, visible_when=("kind", "sinusoidal"), doc="Ratio of longest to shortest wave."
+        default=10000.0,
+        min=2.0,
+        max=1e9,
+        visible_when=("kind", "sinusoidal"),
+        doc="Ratio of the longest to the shortest wavelength.",
     )
     max_length: int = op.param(
-        default=512, min=1, max=1_000_000, visible_when=("kind", "learned"), doc="Number of places that are learned."
+        default=512, min=1, max=1_000_000, visible_when=("kind", "learned"), doc="Number of learned positions."
     )
     examples = (
         op.Example((op.TensorType((op.BATCH, 5, 6)),)),
@@ -39,17 +43,17 @@ class PositionalEncoding(
         elif length > self.max_length:
             raise op.ShapeError(
                 tr(
-                    "a sequence of {length} is longer than the {max_length} learned places",
+                    "a sequence of {length} is longer than the {max_length} learned positions",
                     length=length,
                     max_length=self.max_length,
                 ),
                 port="x",
-                remedy=tr("raise max_length"),
+                remedy=tr("increase max_length"),
             )
         return inputs[0]
 
     def _speeds(self, features: int) -> tuple[float, ...]:
-        """Angle from one place to the next, for every pair of features."""
+        """Angle between adjacent positions, for each pair of features."""
         return tuple(self.base ** (-pair / features) for pair in range(0, features, 2))
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
@@ -59,7 +63,7 @@ class PositionalEncoding(
             table = op.TorchParameter("table", (1, self.max_length, features))
             length = op.TorchMethod("size", op.TorchInput(0), (1,))
             return op.TorchCall("torch.add", (op.TorchInput(0), op.TorchCall("torch.narrow", (table, 1, 0, length))))
-        # 0, 1, 2, ... of any length and on any device
+        # 0, 1, 2, ... of any length, on any device
         ones = op.TorchCall(
             "torch.ones_like", (op.TorchItem(op.TorchInput(0), (everything, everything, slice(None, 1))),)
         )

@@ -1,4 +1,4 @@
-"""Attention without weights."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ScaledDotProductAttention(
     category=op.Category.ATTENTION,
     synonyms=("attention", "sdpa", "softmax attention"),
 ):
-    """softmax(query key^T * scale + mask) value: each query takes a weighted mean of the values.
+    """softmax(query key^T * scale + mask) value: for each query, a weighted mean of the values.
 
-    Tensors are N x heads x length x size. The mask is added to the scores; minus infinity hides a key.
+    Tensors are N x heads x length x size. The mask is added to the scores; minus infinity excludes a key.
     """
 
     inputs = (
@@ -30,8 +30,8 @@ class ScaledDotProductAttention(
         op.Port("mask", rank=(2, 3, 4), dtypes=op.FLOATS, optional=True, doc="Added to the scores."),
     )
 
-    causal: bool = op.param(default=False, doc="A query sees only keys up to its own place.")
-    scale: float = op.param(default=0.0, min=0.0, max=1000.0, doc="Factor of the scores; 0 means 1 / sqrt(size).")
+    causal: bool = op.param(default=False, doc="Each query attends only to keys at its position or before.")
+    scale: float = op.param(default=0.0, min=0.0, max=1000.0, doc="Factor of the scores; 0: 1 / sqrt(size).")
     examples = (
         op.Example(
             (op.TensorType((op.BATCH, 2, 5, 4)), op.TensorType((op.BATCH, 2, 6, 4)), op.TensorType((op.BATCH, 2, 6, 3)))
@@ -47,20 +47,22 @@ class ScaledDotProductAttention(
                 known(tensor, axis, name)
         if q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3]:
             raise op.ShapeError(
-                tr("query {q} and key {k} may differ in the length (axis 2) only", q=q, k=k),
+                tr("query {q} and key {k} must be equal except for the length (axis 2)", q=q, k=k),
                 port="key",
                 remedy=tr("make the last axes equal, for instance with Fully connected"),
             )
         if k.shape[:3] != v.shape[:3]:
             raise op.ShapeError(
-                tr("key {k} and value {v} may differ in the last axis only", k=k, v=v),
+                tr("key {k} and value {v} must be equal except along the last axis", k=k, v=v),
                 port="value",
                 remedy=tr("make the other axes equal, for instance with Reshape or Permute"),
             )
         if len(inputs) == 4:
             if self.causal:
                 raise op.ShapeError(
-                    tr("causal and a mask exclude each other"), port="mask", remedy=tr("put both into the mask")
+                    tr("causal cannot be combined with a mask"),
+                    port="mask",
+                    remedy=tr("include the causal mask in the mask"),
                 )
             scores = q.with_shape(*q.shape[:3], k.shape[2])
             if broadcast(scores, inputs[3], "mask") != scores:

@@ -1,4 +1,4 @@
-"""A layer of a transformer."""
+"""Transformer encoder layer."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ class TransformerEncoderLayer(
     category=op.Category.ATTENTION,
     synonyms=("transformer", "encoder block", "vit", "bert"),
 ):
-    """Self-attention and a small network for every step, each with a residual link and a normalisation."""
+    """Self-attention and a feed-forward network, each with a residual connection and layer normalization."""
 
     inputs = (op.Port("x", rank=3, dtypes=op.FLOATS),)
 
-    heads: int = op.param(default=8, min=1, max=1024, doc="Number of heads; the features are a multiple of it.")
-    hidden: int = op.param(default=2048, min=1, max=1_000_000, doc="Size of the hidden layer of the small network.")
+    heads: int = op.param(default=8, min=1, max=1024, doc="Number of heads; must divide the number of features.")
+    hidden: int = op.param(default=2048, min=1, max=1_000_000, doc="Hidden size of the feed-forward network.")
     activation_function: str = op.param(
-        default="relu", choices=("relu", "gelu"), doc="The function of the small network."
+        default="relu", choices=("relu", "gelu"), doc="Activation function of the feed-forward network."
     )
-    norm_first: bool = op.param(default=False, doc="Normalise before attention and network rather than after them.")
-    dropout: float = op.param(default=0.1, min=0.0, max=1.0, step=0.05, doc="Share of values dropped while training.")
-    epsilon: float = op.param(default=1e-5, min=1e-12, max=1.0, doc="Added to variances, so that nothing divides by 0.")
+    norm_first: bool = op.param(
+        default=False, doc="Normalize before attention and feed-forward network instead of after."
+    )
+    dropout: float = op.param(default=0.1, min=0.0, max=1.0, step=0.05, doc="Dropout probability in training.")
+    epsilon: float = op.param(default=1e-5, min=1e-12, max=1.0, doc="Added to variances to avoid division by 0.")
     examples = (
         op.Example((op.TensorType((op.BATCH, 5, 8)),), {"heads": 2, "hidden": 6}),
         op.Example(
             (op.TensorType((op.BATCH, 4, 6)),),
             {"heads": 3, "hidden": 5, "norm_first": True, "activation_function": "gelu"},
-            "normalisation first",
+            "normalization first",
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What convolutions of one, two and three dimensions share. Tuples are in torch's order: depth, height, width."""
+"""Shared parts of one-, two- and three-dimensional convolutions. Tuples are in torch's order: depth, height, width."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pads_of(
 
 @dataclass(frozen=True)
 class Filter:
-    """A convolution in numbers."""
+    """The hyperparameters of a convolution, with its shapes, expressions and cost."""
 
     features: int
     kernel: tuple[int, ...]
@@ -61,7 +61,7 @@ class Filter:
         return x.with_shape(*dims)
 
     def torch(self, channels: int, x: op.TorchExpr | None = None, name: str = "") -> op.TorchExpr:
-        """nn.Conv1d, Conv2d or Conv3d; a border that is not symmetric, which these do not know, is added before."""
+        """nn.Conv1d, Conv2d or Conv3d, after explicit padding if it is asymmetric, which these do not support."""
         source: op.TorchExpr = op.TorchInput(0) if x is None else x
         kwargs: dict[str, Any] = {
             "in_channels": channels,
@@ -115,10 +115,10 @@ class Filter:
 
 
 class FilterOperator(op.Operator):
-    """A layer that is one `Filter`: everything follows from its numbers."""
+    """A layer that is one `Filter`."""
 
     def filter(self, x: op.TensorType) -> Filter:
-        """The convolution that the parameters mean for the input `x`."""
+        """The convolution for the input `x`."""
         raise NotImplementedError
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
@@ -138,12 +138,12 @@ class FilterOperator(op.Operator):
 
 
 def check_border(mode: str, pad: int, size: int, name: str) -> None:
-    """Raise ShapeError where a border cannot be made of an input that small."""
+    """Raise ShapeError if the input is too small for a border of `pad` in this mode."""
     most = {"reflect": size - 1, "circular": size}.get(mode, pad)
     if pad > most:
         raise op.ShapeError(
             tr(
-                "a {mode} border of {pad} needs an input {name} of at least {size}, not {size2}",
+                "{mode} padding of {pad} requires an input {name} of at least {size}, not {size2}",
                 mode=mode,
                 pad=pad,
                 name=name,
@@ -151,12 +151,12 @@ def check_border(mode: str, pad: int, size: int, name: str) -> None:
                 size2=size,
             ),
             port="x",
-            remedy=tr("use zeros or replicate, or a narrower border"),
+            remedy=tr("use zeros or replicate, or less padding"),
         )
 
 
 def torch_pad(x: op.TorchExpr, pads: Sequence[tuple[int, int]], mode: str, value: float = 0.0) -> op.TorchExpr:
-    """`pads` in the order of the axes; torch wants the last axis first."""
+    """Padding as torch.nn.functional.pad; `pads` is in the order of the axes (torch expects the last axis first)."""
     flat = tuple(number for pad in reversed(pads) for number in pad)
     kwargs: dict[str, Any] = {"mode": "constant" if mode in ("zeros", "constant") else mode}
     if value:
@@ -167,10 +167,10 @@ def torch_pad(x: op.TorchExpr, pads: Sequence[tuple[int, int]], mode: str, value
 def onnx_pad(
     x: op.OnnxValue, pads: Sequence[tuple[int, int]], mode: str, value: op.OnnxValue | None = None
 ) -> op.OnnxValue:
-    """`pads` of the axes behind batch and channels.
+    """Padding with `pads` for the axes after batch and channels.
 
-    All axes are named although they need not be: ONNX Runtime's Pad_Fusion merges a Pad without names into a MaxPool that
-    follows, where the border is minus infinity rather than zero; and its transposing optimiser fails where some are missing.
+    All axes are listed although they are optional: ONNX Runtime's Pad_Fusion merges a Pad without axes into a following
+    MaxPool, where padding is minus infinity instead of zero, and its transpose optimizer fails if some are missing.
     """
     numbers = op.int64(0, 0, *(before for before, _ in pads), 0, 0, *(after for _, after in pads))
     axes = op.int64(*range(2 + len(pads)))
@@ -183,5 +183,5 @@ def summary(kernel: object, stride: object, unit: object, features: int) -> str:
 
 
 def _text(values: Sequence[int]) -> str:
-    """Width first, as people read sizes."""
+    """Sizes with the width first."""
     return "x".join(str(value) for value in reversed(values))

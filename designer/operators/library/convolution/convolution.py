@@ -20,50 +20,46 @@ class Convolution(
     category=op.Category.CONVOLUTION,
     synonyms=("conv", "conv2d", "filter"),
 ):
-    """Slide learned filters over an image: every output channel is one filter's response.
+    """Apply learned filters to an image; each output channel is the response of one filter.
 
-    With padding "same" the output is the input's size divided by the stride, rounded up, at every input size: the padding
-    is dilation * (kernel - 1) in all, the smaller half at the left and top.
+    With padding "same", the output size is the input size divided by the stride, rounded up. The total padding is
+    dilation * (kernel - 1) for every input size, the smaller half on the left and top.
     """
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    features: int = op.param(
-        default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
-    )
+    features: int = op.param(default=32, min=1, max=65536, doc="Number of filters (output channels).")
     kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
-    stride: op.Size2D = op.param(
-        default=op.Size2D(1, 1), min=1, max=1024, doc="Step between filter positions, width x height."
-    )
-    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    stride: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Stride, width x height.")
+    padding: str = op.param(default="same", choices=PADDING, doc="Amount of padding: same, valid (none), or explicit.")
     padding_tuple: op.Size2D = op.param(
         default=op.Size2D(0, 0),
         min=0,
         max=4096,
         visible_when=("padding", "tuple"),
-        doc="Pixels added on each side: width left and right, height top and bottom.",
+        doc="Padding on each side: width left and right, height top and bottom.",
     )
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output channel.")
     dilation: op.Size2D = op.param(
         default=op.Size2D(1, 1),
         min=1,
         max=1024,
         extension=True,
-        doc="Distance between the filter's taps, width x height.",
+        doc="Distance between filter taps, width x height.",
     )
     groups: int = op.param(
         default=1,
         min=1,
         max=65536,
         extension=True,
-        doc="Split channels into this many groups that do not see each other.",
+        doc="Number of channel groups that are convolved separately.",
     )
     padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         extension=True,
         visible_when=("padding", ("same", "tuple")),
-        doc="What the border is filled with.",
+        doc="Values of the padding.",
     )
     examples = (
         op.Example((op.image(3, 8, 10),), {"features": 4}),

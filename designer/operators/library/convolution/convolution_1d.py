@@ -20,27 +20,25 @@ class Convolution1d(
     category=op.Category.CONVOLUTION,
     synonyms=("conv1d", "temporal convolution", "sequence filter"),
 ):
-    """Slide learned filters along a sequence of shape N x C x L."""
+    """Apply learned filters along a sequence of shape N x C x L."""
 
     inputs = (op.Port("x", rank=3, dtypes=op.FLOATS),)
 
-    features: int = op.param(
-        default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
-    )
+    features: int = op.param(default=32, min=1, max=65536, doc="Number of filters (output channels).")
     kernel: int = op.param(default=3, min=1, max=1024, doc="Filter size, length.")
-    stride: int = op.param(default=1, min=1, max=1024, doc="Step between filter positions.")
-    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    stride: int = op.param(default=1, min=1, max=1024, doc="Stride.")
+    padding: str = op.param(default="same", choices=PADDING, doc="Amount of padding: same, valid (none), or explicit.")
     padding_tuple: int = op.param(
-        default=0, min=0, max=4096, visible_when=("padding", "tuple"), doc="Values added on each side."
+        default=0, min=0, max=4096, visible_when=("padding", "tuple"), doc="Padding on each side."
     )
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
-    dilation: int = op.param(default=1, min=1, max=1024, doc="Distance between the filter's taps.")
-    groups: int = op.param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output channel.")
+    dilation: int = op.param(default=1, min=1, max=1024, doc="Distance between filter taps.")
+    groups: int = op.param(default=1, min=1, max=65536, doc="Number of channel groups that are convolved separately.")
     padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         visible_when=("padding", ("same", "tuple")),
-        doc="What the border is filled with.",
+        doc="Values of the padding.",
     )
     examples = (
         op.Example((op.TensorType((op.BATCH, 3, 9)),), {"features": 4}),

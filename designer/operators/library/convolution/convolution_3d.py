@@ -24,31 +24,27 @@ class Convolution3d(
     category=op.Category.CONVOLUTION,
     synonyms=("conv3d", "volume filter", "video filter"),
 ):
-    """Slide learned filters through a volume of shape N x C x D x H x W, for instance a video."""
+    """Apply learned filters to a volume of shape N x C x D x H x W, for instance a video."""
 
     inputs = (op.Port("x", rank=5, dtypes=op.FLOATS),)
 
-    features: int = op.param(
-        default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
-    )
+    features: int = op.param(default=32, min=1, max=65536, doc="Number of filters (output channels).")
     kernel: op.Size3D = op.param(
         default=op.Size3D(3, 3, 3), min=1, max=1024, doc="Filter size, width x height x depth."
     )
-    stride: op.Size3D = op.param(default=op.Size3D(1, 1, 1), min=1, max=1024, doc="Step between filter positions.")
-    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    stride: op.Size3D = op.param(default=op.Size3D(1, 1, 1), min=1, max=1024, doc="Stride.")
+    padding: str = op.param(default="same", choices=PADDING, doc="Amount of padding: same, valid (none), or explicit.")
     padding_tuple: op.Size3D = op.param(
-        default=op.Size3D(0, 0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Values added on each side."
+        default=op.Size3D(0, 0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Padding on each side."
     )
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
-    dilation: op.Size3D = op.param(
-        default=op.Size3D(1, 1, 1), min=1, max=1024, doc="Distance between the filter's taps."
-    )
-    groups: int = op.param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output channel.")
+    dilation: op.Size3D = op.param(default=op.Size3D(1, 1, 1), min=1, max=1024, doc="Distance between filter taps.")
+    groups: int = op.param(default=1, min=1, max=65536, doc="Number of channel groups that are convolved separately.")
     padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         visible_when=("padding", ("same", "tuple")),
-        doc="What the border is filled with.",
+        doc="Values of the padding.",
     )
     examples = (
         op.Example((op.TensorType((op.BATCH, 3, 4, 5, 6)),), {"features": 4}),

@@ -1,4 +1,4 @@
-"""Convolution of every channel by itself."""
+"""Depthwise convolution."""
 
 from __future__ import annotations
 
@@ -14,26 +14,24 @@ class DepthwiseConvolution(
     category=op.Category.CONVOLUTION,
     synonyms=("depthwise", "dwconv", "channel-wise convolution"),
 ):
-    """Filter every channel by itself: cheap, and channels do not mix. Follow it with a 1x1 convolution to mix them."""
+    """Filter each channel separately: cheap, without mixing channels. Add a 1x1 convolution to mix them."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
     kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
-    stride: op.Size2D = op.param(
-        default=op.Size2D(1, 1), min=1, max=1024, doc="Step between filter positions, width x height."
-    )
-    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    stride: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Stride, width x height.")
+    padding: str = op.param(default="same", choices=PADDING, doc="Amount of padding: same, valid (none), or explicit.")
     padding_tuple: op.Size2D = op.param(
-        default=op.Size2D(0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Pixels added on each side."
+        default=op.Size2D(0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Padding on each side."
     )
-    multiplier: int = op.param(default=1, min=1, max=1024, doc="Filters for every input channel.")
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
-    dilation: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Distance between the filter's taps.")
+    multiplier: int = op.param(default=1, min=1, max=1024, doc="Number of filters per input channel.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output channel.")
+    dilation: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Distance between filter taps.")
     padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         visible_when=("padding", ("same", "tuple")),
-        doc="What the border is filled with.",
+        doc="Values of the padding.",
     )
     examples = (
         op.Example((op.image(3, 6, 7),)),

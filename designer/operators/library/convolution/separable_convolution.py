@@ -15,27 +15,25 @@ class SeparableConvolution(
     category=op.Category.CONVOLUTION,
     synonyms=("depthwise separable", "sepconv", "mobilenet", "xception"),
 ):
-    """Filter every channel by itself, then mix the channels with a 1x1 convolution: a convolution at a fraction of the work."""
+    """Filter each channel separately, then mix the channels with a 1x1 convolution: less work than a convolution."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
     features: int = op.param(default=32, min=1, max=65536, doc="Number of output channels.")
     kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
-    stride: op.Size2D = op.param(
-        default=op.Size2D(1, 1), min=1, max=1024, doc="Step between filter positions, width x height."
-    )
-    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    stride: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Stride, width x height.")
+    padding: str = op.param(default="same", choices=PADDING, doc="Amount of padding: same, valid (none), or explicit.")
     padding_tuple: op.Size2D = op.param(
-        default=op.Size2D(0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Pixels added on each side."
+        default=op.Size2D(0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Padding on each side."
     )
-    multiplier: int = op.param(default=1, min=1, max=1024, doc="Filters for every input channel.")
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
-    dilation: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Distance between the filter's taps.")
+    multiplier: int = op.param(default=1, min=1, max=1024, doc="Number of filters per input channel.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output channel.")
+    dilation: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Distance between filter taps.")
     padding_mode: str = op.param(
         default="zeros",
         choices=PADDING_MODES,
         visible_when=("padding", ("same", "tuple")),
-        doc="What the border is filled with.",
+        doc="Values of the padding.",
     )
     examples = (
         op.Example((op.image(3, 6, 7),), {"features": 5}),

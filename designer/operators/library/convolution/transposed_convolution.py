@@ -18,48 +18,50 @@ class TransposedConvolution(
     category=op.Category.CONVOLUTION,
     synonyms=("deconvolution", "deconv", "convtranspose2d", "conv_transpose", "up convolution"),
 ):
-    """Spread every input pixel over a learned pattern: the convolution's backward direction, used to enlarge images.
+    """Distribute each input pixel over a learned filter: the transpose of a convolution, used for upsampling.
 
-    With padding "same" the output is the input's size times the stride.
+    With padding "same", the output size is the input size times the stride.
     """
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
     features: int = op.param(default=32, min=1, max=65536, doc="Number of output channels.")
-    kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Pattern size, width x height.")
-    stride: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=1024, doc="Enlargement, width x height.")
+    kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
+    stride: op.Size2D = op.param(
+        default=op.Size2D(2, 2), min=1, max=1024, doc="Stride (upsampling factor), width x height."
+    )
     padding: str = op.param(
-        default="same", choices=("same", "valid", "tuple"), doc="How much of the border is cut off."
+        default="same", choices=("same", "valid", "tuple"), doc="How much of the border is cropped."
     )
     padding_tuple: op.Size2D = op.param(
         default=op.Size2D(0, 0),
         min=0,
         max=4096,
         visible_when=("padding", "tuple"),
-        doc="Pixels cut off on each side: width left and right, height top and bottom.",
+        doc="Pixels cropped on each side: width left and right, height top and bottom.",
     )
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output channel.")
     output_padding: op.Size2D = op.param(
         default=op.Size2D(0, 0),
         min=0,
         max=1023,
         extension=True,
         visible_when=("padding", ("valid", "tuple")),
-        doc="Pixels added at the right and bottom; smaller than the stride or the dilation.",
+        doc="Pixels added on the right and bottom; less than the stride or the dilation.",
     )
     dilation: op.Size2D = op.param(
         default=op.Size2D(1, 1),
         min=1,
         max=1024,
         extension=True,
-        doc="Distance between the pattern's taps, width x height.",
+        doc="Distance between filter taps, width x height.",
     )
     groups: int = op.param(
         default=1,
         min=1,
         max=65536,
         extension=True,
-        doc="Split channels into this many groups that do not see each other.",
+        doc="Number of channel groups that are convolved separately.",
     )
     examples = (
         op.Example((op.image(3, 4, 5),), {"features": 4}),
@@ -100,7 +102,7 @@ class TransposedConvolution(
     )
 
     def _axis(self, kernel: int, stride: int, dilation: int, pad: int, extra: int) -> tuple[int, int, int]:
-        """(padding, output_padding, values cut off at the front) along one axis."""
+        """(padding, output_padding, values cropped at the start) along one axis."""
         if self.padding == "valid":
             return 0, extra, 0
         if self.padding == "tuple":
@@ -110,7 +112,7 @@ class TransposedConvolution(
             return 0, -surplus, 0
         if surplus % 2 and max(stride, dilation) > 1:
             return surplus // 2 + 1, 1, 0
-        # Only stride 1 with an even kernel: torch allows no output padding there, so one value is cut off.
+        # Only stride 1 with an even kernel: torch allows no output padding there, so one value is cropped.
         return surplus // 2, 0, surplus % 2
 
     def _axes(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
@@ -138,12 +140,12 @@ class TransposedConvolution(
                     ),
                     remedy=tr("use a smaller output padding"),
                 )
-            # torch refuses an empty result before anything is cut off
+            # torch rejects an empty result before cropping
             sizes.append((size - 1) * stride - 2 * pad + dilation * (kernel - 1) + extra + 1 - cut)
         if min(sizes) < 1:
             raise op.ShapeError(
                 tr(
-                    "kernel {kernel} with padding {padding_tuple} leaves nothing of an input of {w}x{h}",
+                    "kernel {kernel} with padding {padding_tuple} leaves no output for an input of {w}x{h}",
                     kernel=self.kernel,
                     padding_tuple=self.padding_tuple,
                     w=x.w,
@@ -177,7 +179,7 @@ class TransposedConvolution(
         return op.TorchItem(module, (everything, everything, slice(down[2], None), slice(across[2], None)))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
-        """ONNX allows output padding below the stride only: the rest is cut off less at the end, or added behind."""
+        """ONNX requires output padding less than the stride: the rest is cropped less at the end, or appended."""
         begins, ends, extras, missing = [], [], [], []
         for (pad, extra, cut), stride in zip(self._axes(), self.stride.hw, strict=True):
             begins.append(pad + cut)
@@ -204,7 +206,7 @@ class TransposedConvolution(
 
     def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
         shape = (inputs[0].image().c, self.features // self.groups, *self.kernel.hw)
-        fan_in = prod(shape[1:])  # torch takes the second dimension here too
+        fan_in = prod(shape[1:])  # torch uses the second dimension here too
         kernel = op.Weight("kernel", shape, "weight", fan_in=fan_in)
         return (kernel, op.Weight("bias", (self.features,), "bias", fan_in=fan_in)) if self.apply_bias else (kernel,)
 

@@ -1,4 +1,4 @@
-"""Colour spaces. The hub is RGB as pictures store it: sRGB values in 0..1."""
+"""Color spaces, converted through sRGB values in 0..1."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def from_rgb(f: Formula, x: Part, space: str) -> Part:
 
 
 def to_linear(f: Formula, x: Part) -> Part:
-    """sRGB's curve undone; values below 0 stay on its straight part."""
+    """Linearize sRGB; values below 0 use the linear segment."""
     curve = f.power(f.div(f.add(f.maximum(x, 0.0), 0.055), 1.055), 2.4)
     return f.where(f.less(x, 0.04045), f.div(x, 12.92), curve)
 

@@ -1,4 +1,4 @@
-"""Fixed filters, the same for every channel."""
+"""Fixed filters, identical for each channel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BORDERS = ("reflect", "replicate", "zeros", "circular")
 def torch_filtered(
     x: op.TorchExpr, values: Sequence[Sequence[float]], channels: int, name: str, border: str
 ) -> op.TorchExpr:
-    """`x` filtered channel by channel at its own size; `values` are the rows of a filter of odd size."""
+    """Filter `x` per channel, with the same output size; `values` are the rows of a filter of odd size."""
     rows, columns = len(values), len(values[0])
     padded = torch_pad(x, ((rows // 2, rows // 2), (columns // 2, columns // 2)), border)
     flat = tuple(value for row in values for value in row)

@@ -1,4 +1,4 @@
-"""Between colour spaces."""
+"""Color conversion."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class ColorConversion(
     category=op.Category.DATA,
     synonyms=("rgb", "bgr", "ycbcr", "yuv", "gray", "grayscale", "hsv", "lab", "linear", "srgb", "colour"),
 ):
-    """Convert an image between colour spaces.
+    """Convert an image between color spaces.
 
-    RGB means the values that pictures store (sRGB, 0..1); linear RGB is proportional to light. YCbCr is that of JPEG with
-    all three in 0..1; hue, saturation and value lie in 0..1; L*a*b* is CIE's with the white D65 (L* in 0..100). Gray is
+    RGB is sRGB in 0..1, as in image files; linear RGB is proportional to light. YCbCr is that of JPEG with all components
+    in 0..1; hue, saturation and value are in 0..1; L*a*b* is CIELAB with white point D65 (L* in 0..100). Gray is
     0.299 R + 0.587 G + 0.114 B.
     """
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    source: str = op.param(default="rgb", choices=SPACES, doc="Colour space of the input.")
-    target: str = op.param(default="ycbcr", choices=SPACES, doc="Colour space of the output.")
+    source: str = op.param(default="rgb", choices=SPACES, doc="Color space of the input.")
+    target: str = op.param(default="ycbcr", choices=SPACES, doc="Color space of the output.")
     examples = (
         *(op.Example((op.image(3, 4, 5),), {"target": space}, f"rgb to {space}") for space in SPACES[1:]),
         *(
@@ -50,7 +50,7 @@ class ColorConversion(
                     c=x.c,
                 ),
                 port="x",
-                remedy=tr("choose the input's colour space, or pick channels with a selector"),
+                remedy=tr("choose the color space of the input, or select channels with a Selector layer"),
             )
         return inputs[0].with_dim(1, channels_of(self.target))
 

@@ -1,4 +1,4 @@
-"""A soft image."""
+"""Gaussian blur."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class GaussianBlur(
     category=op.Category.DATA,
     synonyms=("blur", "smooth", "low pass", "soften"),
 ):
-    """Replace every pixel by a mean of its surroundings, weighted by a Gaussian, channel by channel."""
+    """Convolve each channel with a Gaussian."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    sigma: float = op.param(default=1.0, min=0.05, max=100.0, step=0.1, unit="pixels", doc="Width of the Gaussian.")
-    size: int = op.param(
-        default=0, min=0, max=255, unit="pixels", doc="Side of the window, an odd number; 0: four sigma to each side."
+    sigma: float = op.param(
+        default=1.0, min=0.05, max=100.0, step=0.1, unit="pixels", doc="Standard deviation of the Gaussian."
     )
-    border: str = op.param(default="replicate", choices=BORDERS, doc="What lies outside the image.")
+    size: int = op.param(default=0, min=0, max=255, unit="pixels", doc="Filter size, odd; 0: four sigma on each side.")
+    border: str = op.param(default="replicate", choices=BORDERS, doc="Padding outside the image.")
     examples = (
         op.Example((op.image(3, 9, 10),)),
         op.Example((op.image(2, 6, 7),), {"sigma": 2.0, "size": 5, "border": "reflect"}, "own window"),

@@ -1,4 +1,4 @@
-"""How channels go together."""
+"""Gram matrix."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class GramMatrix(
     category=op.Category.DATA,
     synonyms=("style", "correlation", "covariance", "style transfer"),
 ):
-    """The products of all pairs of channels, summed over the positions: N x C x C, which describes an image's style."""
+    """The Gram matrix N x C x C: products of all pairs of channels, summed over the positions; describes the style of an image."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    normalize: bool = op.param(default=True, doc="Divide by the number of values of a sample.")
+    normalize: bool = op.param(default=True, doc="Divide by the number of values per sample.")
     examples = (op.Example((op.image(3, 4, 5),)), op.Example((op.image(2, 3, 3),), {"normalize": False}, "plain sums"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:

@@ -1,4 +1,4 @@
-"""Where an image changes."""
+"""Image gradient."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class ImageGradient(
     category=op.Category.DATA,
     synonyms=("sobel", "edges", "derivative", "scharr", "prewitt"),
 ):
-    """The change of every channel for one pixel to the right (dx) and one pixel down (dy)."""
+    """Derivatives of each channel per pixel to the right (dx) and down (dy)."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
     outputs = (op.Port("dx"), op.Port("dy"))
 
-    kind: str = op.param(default="sobel", choices=tuple(_DERIVATIVES), doc="Which neighbours count.")
-    border: str = op.param(default="replicate", choices=BORDERS, doc="What lies outside the image.")
+    kind: str = op.param(default="sobel", choices=tuple(_DERIVATIVES), doc="Derivative filter.")
+    border: str = op.param(default="replicate", choices=BORDERS, doc="Padding outside the image.")
     examples = (
         op.Example((op.image(3, 5, 6),)),
         op.Example((op.image(2, 5, 6),), {"kind": "scharr", "border": "reflect"}, "scharr"),

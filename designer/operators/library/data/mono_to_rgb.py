@@ -1,4 +1,4 @@
-"""One channel becomes three."""
+"""Mono to RGB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MonoToRgb(
     category=op.Category.DATA,
     synonyms=("gray to rgb", "grayscale", "repeat channel"),
 ):
-    """Repeat the only channel three times, so that a gray image can go where colour is expected."""
+    """Repeat a single channel three times, to use a gray image as a color image."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
     examples = (op.Example((op.image(1, 4, 5),)),)
@@ -24,7 +24,9 @@ class MonoToRgb(
         x = inputs[0].image()
         if x.c != 1:
             raise op.ShapeError(
-                tr("one channel is needed, not {c}", c=x.c), port="x", remedy=tr("pick one with a selector")
+                tr("the input must have one channel, not {c}", c=x.c),
+                port="x",
+                remedy=tr("select one with a Selector layer"),
             )
         return inputs[0].with_dim(1, 3)
 

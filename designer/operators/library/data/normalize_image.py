@@ -1,4 +1,4 @@
-"""The statistics that a network was trained with."""
+"""Image normalization."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class NormalizeImage(
     category=op.Category.DATA,
     synonyms=("standardize", "imagenet", "mean", "whiten", "preprocess"),
 ):
-    """(x - mean) / deviation, with a number for every channel or one for all. The defaults are ImageNet's."""
+    """(x - mean) / deviation, with a number for each channel or a single one. The defaults are those of ImageNet."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    mean: tuple[float, ...] = op.param(default=(0.485, 0.456, 0.406), doc="Subtracted, for every channel.")
+    mean: tuple[float, ...] = op.param(default=(0.485, 0.456, 0.406), doc="Mean of each channel.")
     deviation: tuple[float, ...] = op.param(
-        default=(0.229, 0.224, 0.225), min=1e-6, doc="Divided by afterwards, for every channel."
+        default=(0.229, 0.224, 0.225), min=1e-6, doc="Standard deviation of each channel."
     )
     examples = (
         op.Example((op.image(3, 4, 5),)),
@@ -40,7 +40,7 @@ class NormalizeImage(
                         channels=channels,
                     ),
                     port="x",
-                    remedy=tr("write one number, or one for every channel"),
+                    remedy=tr("enter one number, or one for each channel"),
                 )
         return inputs[0]
 

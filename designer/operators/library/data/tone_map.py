@@ -1,4 +1,4 @@
-"""Bright light on a screen."""
+"""Tone mapping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ToneMap(
     category=op.Category.DATA,
     synonyms=("hdr", "exposure", "gamma", "reinhard", "aces", "filmic"),
 ):
-    """Bring light of any strength into 0..1: times the exposure, through a curve, then to the power 1 / gamma.
+    """Map high dynamic range to 0..1: multiply by the exposure, apply a curve, raise to the power 1 / gamma.
 
     Values below 0 count as 0. The curves are x / (1 + x), 1 - exp(-x), log(1 + mu x) / log(1 + mu), a fit of the
     film curve ACES, and plain clipping.
@@ -26,10 +26,14 @@ class ToneMap(
 
     inputs = (op.Port("x", dtypes=op.FLOATS),)
 
-    method: str = op.param(default="reinhard", choices=METHODS, doc="The curve.")
-    exposure: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Factor in front of the curve.")
+    method: str = op.param(default="reinhard", choices=METHODS, doc="Tone curve.")
+    exposure: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Factor before the curve.")
     mu: float = op.param(
-        default=5000.0, min=1e-3, max=1e9, visible_when=("method", "logarithmic"), doc="Bend of the logarithmic curve."
+        default=5000.0,
+        min=1e-3,
+        max=1e9,
+        visible_when=("method", "logarithmic"),
+        doc="Compression of the logarithmic curve.",
     )
     gamma: float = op.param(
         default=1.0, min=0.1, max=10.0, step=0.1, doc="The result is raised to the power 1 / gamma."

@@ -1,4 +1,4 @@
-"""A layer that a person writes: a torch module whose source is in the document."""
+"""Custom layers: torch modules whose source is in the document."""
 
 from __future__ import annotations
 
@@ -38,35 +38,39 @@ class Custom(
     category=op.Category.DEVELOPMENT,
     synonyms=("own", "python", "torch", "nn.module", "code", "script"),
 ):
-    """Run a torch module of your own. Its source is part of the document and of the generated project.
+    """Run a custom torch module. Its source is part of the document and of the generated project.
 
-    The source is shown everywhere and only read, until you agree to this very text: then the engine runs it, in a process of
-    its own. Another text is asked for again. What you agreed to is remembered on your machine, never in the document. ONNX
-    cannot hold such a layer: torch runs it, and the project for PyTorch has it word for word.
+    The source is only displayed and parsed until you agree to exactly this text; then the engine runs it in a separate
+    process. A changed text requires your consent again. Consent is stored on your computer, never in the document. ONNX
+    does not support such layers: torch runs them, and the PyTorch project includes them unchanged.
     """
 
     source: str = op.param(
         default=SOURCE,
         multiline=True,
-        doc="Python that defines the class; torch, nn and F are there without an import.",
+        doc="Python source of the class; torch, nn and F are available without an import.",
     )
-    class_name: str = op.param(default="Custom", doc="Which class of the source is the layer.")
-    arguments: str = op.param(default="", doc="What the class is made with, as plain values: 3, 0.5, features=8.")
-    input_count: int = op.param(default=1, min=1, max=16, doc="How many tensors forward takes.")
+    class_name: str = op.param(default="Custom", doc="Name of the class in the source.")
+    arguments: str = op.param(default="", doc="Constructor arguments as plain values: 3, 0.5, features=8.")
+    input_count: int = op.param(default=1, min=1, max=16, doc="Number of tensors that forward takes.")
     result: str = op.param(
         default="same",
         choices=("same", "scaled", "shape"),
-        doc="What the result looks like: the first input, an image of another size, or a shape of its own.",
+        doc="Shape of the result: like the first input, a scaled image, or an explicit shape.",
     )
     channels: int = op.param(
-        default=0, min=0, max=65536, visible_when=("result", "scaled"), doc="Channels of the result; 0: the input's."
+        default=0,
+        min=0,
+        max=65536,
+        visible_when=("result", "scaled"),
+        doc="Channels of the result; 0: those of the input.",
     )
     scale: float = op.param(
         default=1.0,
         min=0.001,
         max=64.0,
         visible_when=("result", "scaled"),
-        doc="Height and width of the result as a multiple of the input's, rounded down.",
+        doc="Scale of height and width from input to result, rounded down.",
     )
     shape: tuple[int, ...] = op.param(
         default=(1,), min=1, max=1048576, visible_when=("result", "shape"), doc="Shape of the result without the batch."
@@ -74,7 +78,7 @@ class Custom(
     tensors: str = op.param(
         default="",
         multiline=True,
-        doc="Tensors that the weights bring, one a line: name in the state dict and shape, as in conv.weight 8x3x3x3.",
+        doc="Tensors of the weights, one per line: name in the state dict and shape, as in conv.weight 8x3x3x3.",
     )
     examples = (
         op.Example((op.image(),), {"arguments": "gain=0.5"}),
@@ -93,10 +97,10 @@ class Custom(
         ),
     )
     exceptions: ClassVar[Mapping[str, str]] = {
-        "random": "what a person writes is not declared; results are checked when it runs",
-        "flops": "the work of a person's code is not known",
-        "onnx": "ONNX cannot hold Python; torch runs the layer",
-        "onnx_random": "ONNX cannot hold Python; torch runs the layer",
+        "random": "the source is not declared; results are checked at run time",
+        "flops": "the cost of custom code is not known",
+        "onnx": "ONNX does not support Python; torch runs the layer",
+        "onnx_random": "ONNX does not support Python; torch runs the layer",
     }
 
     def input_ports(self) -> tuple[op.Port, ...]:
@@ -122,7 +126,7 @@ class Custom(
         if self.result == "shape":
             if not self.shape:
                 raise op.ShapeError(
-                    tr("the shape of the result is empty"), remedy=tr("write it without the batch, as in 8,16,16")
+                    tr("the shape of the result is empty"), remedy=tr("enter it without the batch, as in 8,16,16")
                 )
             return op.TensorType((op.BATCH, *self.shape))
         known = first.image()
@@ -146,7 +150,7 @@ class Custom(
 
     @property
     def agreement(self) -> str:
-        """What the user agrees to before the layer runs."""
+        """The text that the user must agree to before the layer runs."""
         return agreement_text(self.source, self.class_name, *arguments(self.arguments))
 
     def summary(self) -> str:
@@ -155,8 +159,8 @@ class Custom(
 
 @lru_cache(maxsize=256)
 def declared(text: str) -> tuple[op.Weight, ...]:
-    """The weights of lines such as `conv.weight 8x3x3x3`; a third word `buffer` says that it is not learned."""
-    rule = "write one a line: name and shape, as in conv.weight 8x3x3x3"
+    """Parse lines such as `conv.weight 8x3x3x3`; a third word `buffer` marks a tensor that is not learned."""
+    rule = "enter one per line: name and shape, as in conv.weight 8x3x3x3"
     found: dict[str, op.Weight] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
@@ -166,21 +170,25 @@ def declared(text: str) -> tuple[op.Weight, ...]:
         dims = sizes.split("x") if sizes else []
         if not all(part.isidentifier() or part.isdigit() for part in name.split(".")):
             raise CodeError(
-                tr("line {number} of the tensors: '{name}' is no name of a state dict", number=number, name=name[:60]),
+                tr(
+                    "line {number} of the tensors: '{name}' is not a valid name of a state dict",
+                    number=number,
+                    name=name[:60],
+                ),
                 rule,
             )
         if not all(d.isdigit() and d.isascii() and 0 < len(d) < 10 and int(d) > 0 for d in dims):
             raise CodeError(
-                tr("line {number} of the tensors: '{sizes}' is no shape", number=number, sizes=sizes[:60]), rule
+                tr("line {number} of the tensors: '{sizes}' is not a shape", number=number, sizes=sizes[:60]), rule
             )
         if kind not in ([], ["buffer"]):
             raise CodeError(
-                tr("line {number} of the tensors: '{kind}' is not understood", number=number, kind=" ".join(kind)[:60]),
+                tr("line {number} of the tensors: '{kind}' is not valid", number=number, kind=" ".join(kind)[:60]),
                 rule,
             )
         if name in found:
             raise CodeError(
-                tr("line {number} of the tensors names '{name}' again", number=number, name=name),
+                tr("line {number} of the tensors repeats '{name}'", number=number, name=name),
                 tr("remove one of the lines"),
             )
         shape = tuple(int(d) for d in dims)

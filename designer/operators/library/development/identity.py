@@ -1,4 +1,4 @@
-"""A layer that changes nothing."""
+"""Identity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Identity(
     category=op.Category.DEVELOPMENT,
     synonyms=("pass through", "noop", "nothing", "rename"),
 ):
-    """Pass a tensor on unchanged: to name a point of the network, or to hold a place."""
+    """Pass a tensor through unchanged, to name a point of the network or as a placeholder."""
 
     examples = (op.Example((op.image(),)),)
 

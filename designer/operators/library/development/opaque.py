@@ -1,4 +1,4 @@
-"""An ONNX operator that we do not know, kept whole."""
+"""Undeclared ONNX operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from designer.operators import api as op
 from designer.operators.code_text import CodeError, literal
 from designer.texts import tr
 
-_NO_TORCH = "torch does not know it; only ONNX Runtime may"
+_NO_TORCH = "not available in torch; only ONNX Runtime can run it"
 
 
 class Opaque(
@@ -20,23 +20,25 @@ class Opaque(
     category=op.Category.DEVELOPMENT,
     synonyms=("onnx node", "unknown", "imported", "foreign"),
 ):
-    """Keep an operator of an ONNX file that this program has no layer for.
+    """An operator of an ONNX file for which there is no layer type.
 
-    It runs where ONNX Runtime knows the operator, and goes into ONNX files as it came. Torch and the PyTorch project cannot
-    have it. What it gives cannot be computed here: declare the shapes of its results, or what follows stays unknown.
+    It runs if ONNX Runtime supports the operator, and is exported to ONNX unchanged. torch and PyTorch projects do not
+    support it. Its output shapes cannot be inferred: declare them, otherwise the types of the following layers are unknown.
     """
 
     op_type: str = op.param(default="Identity", doc="Name of the ONNX operator.")
-    domain: str = op.param(default="", doc="Its domain; empty for ONNX's own operators.")
+    domain: str = op.param(default="", doc="Domain of the operator; empty for standard operators.")
     attributes: str = op.param(
-        default="", multiline=True, doc="Its attributes, one a line: name=value, with numbers, texts or lists of these."
+        default="",
+        multiline=True,
+        doc="Attributes, one per line: name=value with a number, a text, or a list of these.",
     )
-    input_count: int = op.param(default=1, min=1, max=64, doc="How many tensors it reads.")
-    output_count: int = op.param(default=1, min=1, max=64, doc="How many tensors it gives.")
+    input_count: int = op.param(default=1, min=1, max=64, doc="Number of inputs.")
+    output_count: int = op.param(default=1, min=1, max=64, doc="Number of outputs.")
     shapes: str = op.param(
         default="",
         multiline=True,
-        doc="What it gives, one tensor a line, as in N x 3 x 8 x 8 or N x 10 int64.",
+        doc="Types of the outputs, one per line, as in N x 3 x 8 x 8 or N x 10 int64.",
     )
     examples = (
         op.Example((op.image(),), {"op_type": "LeakyRelu", "attributes": "alpha=0.25", "shapes": "N x 3 x 8 x 8"}),
@@ -69,7 +71,9 @@ class Opaque(
     def faults(self) -> Iterable[op.Fault]:
         if not self.op_type.isidentifier():
             yield op.Fault(
-                "op_type", f"'{self.op_type[:60]}' is no name of an ONNX operator", "write it as in the ONNX file"
+                "op_type",
+                f"'{self.op_type[:60]}' is not a valid name of an ONNX operator",
+                "enter it as in the ONNX file",
             )
         for parameter, look in (("attributes", attributes_of), ("shapes", types_of)):
             try:
@@ -82,12 +86,12 @@ class Opaque(
         if len(types) != self.output_count:
             raise op.ShapeError(
                 tr(
-                    "what the ONNX operator {op_type} gives is not declared: {count} of {output_count} shapes",
+                    "the ONNX operator {op_type} declares {count} of {output_count} output shapes",
                     op_type=self.op_type,
                     count=len(types),
                     output_count=self.output_count,
                 ),
-                remedy=tr("write one line for each of its outputs, as in N x 3 x 8 x 8"),
+                remedy=tr("enter one line for each output, as in N x 3 x 8 x 8"),
                 code="shape-not-declared",
             )
         return types
@@ -103,7 +107,7 @@ class Opaque(
 
 @lru_cache(maxsize=256)
 def attributes_of(text: str) -> Mapping[str, Any]:
-    """The attributes of lines `name=value`."""
+    """Parse attributes from lines `name=value`."""
     found: dict[str, Any] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -112,12 +116,12 @@ def attributes_of(text: str) -> Mapping[str, Any]:
         name = name.strip()
         if not equals or not name.isidentifier():
             raise CodeError(
-                tr("line {number} of the attributes is no name=value", number=number),
-                tr("write one attribute a line: axis=1"),
+                tr("line {number} of the attributes is not name=value", number=number),
+                tr("enter one attribute per line: axis=1"),
             )
         if name in found:
             raise CodeError(
-                tr("line {number} of the attributes names '{name}' again", number=number, name=name),
+                tr("line {number} of the attributes repeats '{name}'", number=number, name=name),
                 tr("remove one of the lines"),
             )
         found[name] = literal(value)
@@ -127,20 +131,24 @@ def attributes_of(text: str) -> Mapping[str, Any]:
         kinds = {float if isinstance(item, float) else type(item) for item in items}
         if not kinds <= {int, float} and kinds != {str}:
             raise CodeError(
-                tr("line {number} of the attributes: '{name}' is neither numbers nor texts", number=number, name=name),
-                tr("write a number, a text in quotes, or a list of one of them"),
+                tr(
+                    "line {number} of the attributes: the value of '{name}' is not a number or a text",
+                    number=number,
+                    name=name,
+                ),
+                tr("enter a number, a quoted text, or a list of either"),
             )
     return found
 
 
 @lru_cache(maxsize=256)
 def types_of(text: str) -> tuple[op.TensorType, ...]:
-    """The tensor types of lines such as `N x 3 x 8 x 8 int64`; a scalar is the word scalar."""
+    """Parse tensor types from lines such as `N x 3 x 8 x 8 int64`, or `scalar`."""
     return tuple(_type(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip())
 
 
 def _type(number: int, line: str) -> op.TensorType:
-    rule = f"write dimensions and, unless float32, one of {', '.join(op.DataType)}: N x 10 int64"
+    rule = f"enter dimensions and, unless float32, one of {', '.join(op.DataType)}: N x 10 int64"
     head, _, last = line.rpartition(" ")
     dtype = op.DataType.FLOAT32
     if last in tuple(op.DataType):
@@ -155,6 +163,6 @@ def _type(number: int, line: str) -> op.TensorType:
             dims.append(op.Symbol(part))
         else:
             raise CodeError(
-                tr("line {number} of the shapes: '{part}' is no dimension", number=number, part=part[:40]), rule
+                tr("line {number} of the shapes: '{part}' is not a dimension", number=number, part=part[:40]), rule
             )
     return op.TensorType(tuple(dims), dtype)

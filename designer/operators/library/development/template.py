@@ -1,4 +1,4 @@
-"""An instance of a subnetwork."""
+"""Template instances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TemplateBody(Protocol):
-    """A template in the graph that holds it, as its instances know it (`designer.operators.templates.Body`)."""
+    """A template in its graph, as seen by instances (`designer.operators.templates.Body`)."""
 
     template: Template
 
@@ -39,9 +39,9 @@ class TemplateInstance(
     role=op.Role.TEMPLATE,
     synonyms=("subnetwork", "block", "group", "module", "subgraph", "macro", "function"),
 ):
-    """A subnetwork of the document, used here: its ports are the template's `template_input` and `template_output` layers.
+    """An instance of a template (subnetwork) of the document. Its ports are the template's `template_input` and `template_output` layers.
 
-    Each instance has weights of its own, named `<instance>.<layer>`, unless it shares those of the template.
+    Each instance has its own weights, named `<instance>.<layer>`, unless it shares those of the template.
     """
 
     inputs = (op.Port("x", variadic=True, optional=True),)  # until the template is known
@@ -51,18 +51,18 @@ class TemplateInstance(
     shared_weights: bool = op.param(
         default=False,
         extension=True,
-        doc="Use one set of weights, named `<template>.<layer>`, together with all instances that share.",
+        doc="Share one set of weights, named `<template>.<layer>`, among all instances with this option.",
     )
 
     @property
     def body(self) -> TemplateBody | None:
-        """What the template is in the graph at hand; None for an operator that was read without a graph."""
+        """The template in the current graph; None if the operator was read without a graph."""
         return self.__dict__.get("_body")
 
     def with_body(self, body: TemplateBody) -> TemplateInstance:
-        """This instance in the graph that `body` belongs to."""
+        """This instance in the graph of `body`."""
         made = copy.copy(self)
-        object.__setattr__(made, "_body", body)  # no parameter, so no field
+        object.__setattr__(made, "_body", body)  # not a parameter, so not a field
         return made
 
     def input_ports(self) -> tuple[op.Port, ...]:
@@ -74,21 +74,21 @@ class TemplateInstance(
     def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         if self.body is None:
             raise op.ShapeError(
-                tr("the template '{template}' is not known here", template=self.template),
+                tr("the template '{template}' does not exist in this document", template=self.template),
                 code="unknown-template",
                 remedy=tr("choose a template of this document"),
             )
         return self.body.outputs(inputs)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr | tuple[op.TorchExpr, ...]:
-        """A module of the class that the exporter makes of the template, for source code; engines run its layers."""
+        """A module of the class that the exporter generates for the template; engines run its layers instead."""
         arguments = tuple(op.TorchInput(i) for i in range(len(self.input_ports())))
         module = op.TorchModule(f"template.{self.template}", {}, arguments)
         count = len(self.output_ports())
         return module if count == 1 else tuple(op.TorchItem(module, i) for i in range(count))
 
     def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:
-        """The tensors of its layers, named `<layer>.<tensor>`."""
+        """The tensors of the layers inside, named `<layer>.<tensor>`."""
         return self.body.weights(inputs) if self.body is not None else ()
 
     def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:

@@ -1,4 +1,4 @@
-"""A port at which a subnetwork is fed."""
+"""Template inputs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ class TemplateInput(
     role=op.Role.TEMPLATE,
     synonyms=("port", "subnetwork input", "argument"),
 ):
-    """An input of a template: stands for what an instance of the template reads at the port of this name."""
+    """An input port of a template: receives the input of an instance at the port of this name."""
 
     inputs = ()
     examples = (op.Example(()),)
 
-    index: int = op.param(default=0, min=0, max=999, doc="Place among the ports; ports of one place are in name order.")
+    index: int = op.param(
+        default=0, min=0, max=999, doc="Index among the ports; ports with the same index are sorted by name."
+    )
 
     def carrying(self, kind: op.TensorType | None) -> TemplateInput:
-        """This port fed with a tensor of that type; None for an instance that does not connect it."""
+        """This port with an input of that type; None for an instance that does not connect it."""
         made = copy.copy(self)
-        object.__setattr__(made, "_kind", kind)  # no parameter, so no field
+        object.__setattr__(made, "_kind", kind)  # not a parameter, so not a field
         return made
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         kind: op.TensorType | None = self.__dict__.get("_kind")
         if kind is None:
             raise op.ShapeError(
-                tr("what the template reads here is not known"), remedy=tr("connect the port of its instances")
+                tr("the type of this template input is not known"), remedy=tr("connect the port of its instances")
             )
         return kind

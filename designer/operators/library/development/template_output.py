@@ -1,4 +1,4 @@
-"""A port at which a subnetwork gives a result."""
+"""Template outputs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ class TemplateOutput(
     role=op.Role.TEMPLATE,
     synonyms=("port", "subnetwork output", "result", "return"),
 ):
-    """An output of a template: what it reads is what an instance of the template gives at the port of this name."""
+    """An output port of a template: its input is the output of an instance at the port of this name."""
 
     examples = (op.Example((op.image(),)),)
 
-    index: int = op.param(default=0, min=0, max=999, doc="Place among the ports; ports of one place are in name order.")
+    index: int = op.param(
+        default=0, min=0, max=999, doc="Index among the ports; ports with the same index are sorted by name."
+    )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0]

@@ -1,4 +1,4 @@
-"""Another element type."""
+"""Type conversion."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Cast(
     category=op.Category.ELEMENT_WISE,
     synonyms=("to integer", "to float", "dtype", "astype", "convert"),
 ):
-    """Convert values to another element type. To whole numbers, what follows the point is dropped; not 0 is true."""
+    """Convert values to another element type. Conversion to integers truncates; nonzero values are true."""
 
-    target: str = op.param(default="float32", choices=_TYPES, doc="The type that the values get.")
+    target: str = op.param(default="float32", choices=_TYPES, doc="Target element type.")
     examples = (
         op.Example((op.image(),), {"target": "int64"}),
         op.Example((op.TensorType((op.BATCH, 3), op.DataType.INT64),), {"target": "float32"}, "to float"),

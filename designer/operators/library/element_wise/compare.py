@@ -1,4 +1,4 @@
-"""Which values are larger."""
+"""Comparison."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Compare(
     category=op.Category.ELEMENT_WISE,
     synonyms=("less", "greater", "equal", "mask", "threshold", "test"),
 ):
-    """True where the comparison of a with b holds; without b, a is compared with a number. Feeds "where"."""
+    """Compare a with b, or with a number if b is not connected; the result is boolean. Use it with Where."""
 
     inputs = (op.Port("a", dtypes=op.FLOATS), op.Port("b", dtypes=op.FLOATS, optional=True))
 
-    operation: str = op.param(default="greater", choices=tuple(_FUNCTIONS), doc="What must hold.")
-    value: float = op.param(default=0.0, doc="The number that a is compared with where b is not connected.")
+    operation: str = op.param(default="greater", choices=tuple(_FUNCTIONS), doc="Comparison operator.")
+    value: float = op.param(default=0.0, doc="Number to compare with if b is not connected.")
     examples = (
         op.Example((op.image(), op.image(1))),
         op.Example((op.image(),), {"operation": "less", "value": 0.5}, "with a number"),

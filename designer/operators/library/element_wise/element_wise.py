@@ -1,4 +1,4 @@
-"""Arithmetic on two or more tensors, value by value."""
+"""Element-wise arithmetic."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class ElementWise(
     category=op.Category.ELEMENT_WISE,
     synonyms=("add", "sum", "subtract", "multiply", "divide", "min", "max", "power", "residual", "arithmetic"),
 ):
-    """Combine tensors value by value; more than two are taken from left to right: (a - b) - c.
+    """Combine tensors element by element; more than two from left to right: (a - b) - c.
 
-    Dimensions are aligned at the end and must be equal or 1; those of 1 are repeated.
+    Dimensions are aligned at the end and must be equal or 1 (broadcasting).
     """
 
     inputs = (op.Port("a", dtypes=op.FLOATS + op.INTEGERS), op.Port("b", dtypes=op.FLOATS + op.INTEGERS, variadic=True))
 
-    operation: str = op.param(default="add", choices=tuple(_FUNCTIONS), doc="What is done with each pair of values.")
+    operation: str = op.param(default="add", choices=tuple(_FUNCTIONS), doc="Arithmetic operation.")
     examples = (
         op.Example((op.image(3), op.image(3))),
         op.Example((op.image(3), op.image(3)), {"operation": "subtract"}),
@@ -62,7 +62,7 @@ class ElementWise(
                     value=inputs[0].dtype.value,
                 ),
                 port="a",
-                remedy=tr("put a Convert type layer before both inputs"),
+                remedy=tr("insert a Convert type layer before both inputs"),
             )
         return reduce(broadcast, inputs)
 

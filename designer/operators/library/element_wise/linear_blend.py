@@ -1,4 +1,4 @@
-"""A weighted mean of two tensors."""
+"""Linear blend."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class LinearBlend(
     category=op.Category.ELEMENT_WISE,
     synonyms=("lerp", "mix", "interpolate", "weighted sum"),
 ):
-    """a * (1 - alpha) + b * alpha. Dimensions of 1 are repeated."""
+    """a * (1 - alpha) + b * alpha. Dimensions of 1 are broadcast."""
 
     inputs = (op.Port("a", dtypes=op.FLOATS), op.Port("b", dtypes=op.FLOATS))
 
-    alpha: float = op.param(default=0.5, min=0.0, max=1.0, step=0.01, doc="Share of b: 0 is a alone, 1 is b alone.")
-    invert_alpha: bool = op.param(default=False, doc="Use 1 - alpha instead: alpha is then the share of a.")
+    alpha: float = op.param(default=0.5, min=0.0, max=1.0, step=0.01, doc="Weight of b: 0 is a, 1 is b.")
+    invert_alpha: bool = op.param(default=False, doc="Use 1 - alpha instead, so alpha is the weight of a.")
     examples = (
         op.Example((op.image(), op.image()), {"alpha": 0.25}),
         op.Example((op.image(), op.image(1)), {"alpha": 0.25, "invert_alpha": True}, "inverted"),

@@ -1,4 +1,4 @@
-"""Several values become one."""
+"""Reduction over axes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ class Reduce(
 
     inputs = (op.Port("x", rank=(1, 2, 3, 4, 5, 6), dtypes=op.FLOATS),)
 
-    operation: str = op.param(default="mean", choices=tuple(_FUNCTIONS), doc="What is taken of the values.")
-    axes: tuple[int, ...] = op.param(
-        default=(1,), min=-8, max=7, doc="The axes that are taken together; 1 is the channels; empty: all."
-    )
-    keep: bool = op.param(default=True, doc="Keep the axes as dimensions of 1; otherwise they go.")
+    operation: str = op.param(default="mean", choices=tuple(_FUNCTIONS), doc="How the values are combined.")
+    axes: tuple[int, ...] = op.param(default=(1,), min=-8, max=7, doc="Reduced axes; 1 is the channels; empty: all.")
+    keep: bool = op.param(default=True, doc="Keep the axes as dimensions of 1; otherwise remove them.")
     examples = (
         op.Example((op.image(),)),
         op.Example((op.image(),), {"operation": "sum", "axes": (-1, 2), "keep": False}, "rows and columns"),

@@ -1,4 +1,4 @@
-"""Times a number, plus a number."""
+"""Scale and shift."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class ScaleShift(
     category=op.Category.ELEMENT_WISE,
     synonyms=("affine", "multiply add", "gain", "layer scale", "bias"),
 ):
-    """x * scale + shift, with two fixed numbers, or with two learned ones for every channel that start as these."""
+    """x * scale + shift, with fixed numbers or learned ones for each channel."""
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    scale: float = op.param(default=1.0, doc="Factor.")
-    shift: float = op.param(default=0.0, doc="Added afterwards.")
-    learned: bool = op.param(default=False, doc="Learn both for every channel (axis 1).")
+    scale: float = op.param(default=1.0, doc="Factor; the initial value if learned.")
+    shift: float = op.param(default=0.0, doc="Offset; the initial value if learned.")
+    learned: bool = op.param(default=False, doc="Learn both for each channel (axis 1).")
     examples = (
         op.Example((op.image(),), {"scale": 2.0, "shift": -0.5}),
         op.Example((op.image(3),), {"scale": 0.1, "learned": True}, "learned"),

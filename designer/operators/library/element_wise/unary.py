@@ -1,4 +1,4 @@
-"""A function of every value."""
+"""Unary functions."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Unary(
     category=op.Category.ELEMENT_WISE,
     synonyms=(*_FUNCTIONS, "negate", "clamp", "function"),
 ):
-    """Apply a function to every value. Halves are rounded to the even neighbour."""
+    """Apply a function to each value. round rounds halves to even."""
 
     inputs = (op.Port("x", dtypes=op.FLOATS),)
 
-    function: str = op.param(default="abs", choices=tuple(_FUNCTIONS), doc="What is done to every value.")
-    low: float = op.param(default=0.0, visible_when=("function", "clip"), doc="Smallest value that clip leaves.")
-    high: float = op.param(default=1.0, visible_when=("function", "clip"), doc="Largest value that clip leaves.")
+    function: str = op.param(default="abs", choices=tuple(_FUNCTIONS), doc="The function.")
+    low: float = op.param(default=0.0, visible_when=("function", "clip"), doc="Lower bound of clip.")
+    high: float = op.param(default=1.0, visible_when=("function", "clip"), doc="Upper bound of clip.")
     examples = tuple(op.Example((op.image(2, 3, 4),), {"function": name}, name) for name in _FUNCTIONS)
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.function == "clip" and self.low > self.high:
             raise op.ShapeError(
-                tr("the lower bound {low:g} is above the upper bound {high:g}", low=self.low, high=self.high),
+                tr("the lower bound {low:g} must not exceed the upper bound {high:g}", low=self.low, high=self.high),
                 remedy=tr("swap them"),
             )
         return inputs[0]

@@ -1,4 +1,4 @@
-"""One of two values."""
+"""Where."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Where(
     category=op.Category.ELEMENT_WISE,
     synonyms=("select", "if", "mask", "choose"),
 ):
-    """Take a where the condition is true, b elsewhere. Dimensions of 1 are repeated."""
+    """Select a where the condition is true, b otherwise. Dimensions of 1 are broadcast."""
 
     inputs = (op.Port("condition", dtypes=(op.DataType.BOOL,)), op.Port("a"), op.Port("b"))
     examples = (

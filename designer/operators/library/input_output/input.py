@@ -15,10 +15,10 @@ class Input(
     role=op.Role.INPUT,
     synonyms=("image", "source", "placeholder", "data"),
 ):
-    """A picture or tensor that the person feeds.
+    """An image or tensor as input of the network.
 
-    A picture's values in 0..1 are multiplied by `scale`, then `shift` is added; a tensor from a file is taken as it is.
-    Height and width are padded up to a multiple of `tiling`, and results are cropped back.
+    Image values in 0..1 are multiplied by `scale`, then `shift` is added; tensors from files are used unchanged.
+    Height and width are padded to a multiple of `tiling`, and results are cropped back.
     """
 
     inputs = ()
@@ -26,15 +26,15 @@ class Input(
     dims: op.Size3D = op.param(
         default=op.Size3D(256, 256, 3), min=1, max=65536, doc="Size as width x height x channels."
     )
-    scale: float = op.param(default=1.0, doc="Factor for the values of a picture.")
-    shift: float = op.param(default=0.0, doc="Added to the values of a picture after scaling.")
-    rgba: bool = op.param(default=False, doc="Whether a picture's fourth channel is its opacity.")
+    scale: float = op.param(default=1.0, doc="Factor for image values.")
+    shift: float = op.param(default=0.0, doc="Offset added to image values after scaling.")
+    rgba: bool = op.param(default=False, doc="Use the fourth channel of an image as alpha.")
     tiling: int = op.param(
         default=0,
         min=0,
         max=4096,
         unit="pixels",
-        doc="Height and width are padded up to a multiple of this; 0 and 1 leave them as they are.",
+        doc="Height and width are padded to a multiple of this; 0 and 1: no padding.",
     )
     examples = (
         op.Example((), {"dims": op.Size3D(8, 6, 3)}),

@@ -1,4 +1,4 @@
-"""A tensor that does not change."""
+"""Constant tensors."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class InputCst(
     category=op.Category.INPUT_OUTPUT,
     synonyms=("constant", "fill", "fixed tensor", "buffer"),
 ):
-    """A constant tensor of shape 1 x C x H x W: one number everywhere, or values that the weights bring.
+    """A constant tensor of shape 1 x C x H x W: a single value, or values from the weights.
 
-    Its batch is 1, so element-wise operators repeat it for every picture of a batch.
+    The batch size is 1, so element-wise operators broadcast it over the batch.
     """
 
     inputs = ()
 
     dims: op.Size3D = op.param(default=op.Size3D(1, 1, 1), min=1, max=65536, doc="Size as width x height x channels.")
     source: str = op.param(
-        default="fill", choices=("fill", "weights"), doc="One number everywhere, or the tensor 'value' of the weights."
+        default="fill", choices=("fill", "weights"), doc="A single value, or the tensor 'value' of the weights."
     )
-    value: float = op.param(default=0.0, visible_when=("source", "fill"), doc="The number that fills the tensor.")
+    value: float = op.param(default=0.0, visible_when=("source", "fill"), doc="Value of all elements.")
     examples = (
         op.Example((), {"dims": op.Size3D(4, 3, 2), "value": 0.5}),
         op.Example((), {"dims": op.Size3D(4, 3, 2), "source": "weights"}, "from the weights"),

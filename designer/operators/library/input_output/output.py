@@ -15,24 +15,26 @@ class Output(
     role=op.Role.OUTPUT,
     synonyms=("result", "sink", "target"),
 ):
-    """A result that the person sees. The tensor passes through unchanged; the parameters say how to show it.
+    """An output of the network. The tensor passes through unchanged; the parameters control how it is displayed.
 
-    The image view shows values clipped to 0..1. A size of 0 means the full size.
+    The image view clips values to 0..1. A size of 0 means the full size.
     """
 
     analysis_view: str = op.param(
-        default="image", choices=("image", "labels", "tensor"), doc="How the analysis shows it."
+        default="image", choices=("image", "labels", "tensor"), doc="How the analysis view displays it."
     )
-    width: int = op.param(default=0, min=0, max=1_000_000, unit="pixels", doc="Width of the part shown; 0 shows all.")
-    height: int = op.param(default=0, min=0, max=1_000_000, unit="pixels", doc="Height of the part shown; 0 shows all.")
-    channels: int = op.param(default=0, min=0, max=1_000_000, doc="Number of channels shown; 0 shows all.")
+    width: int = op.param(default=0, min=0, max=1_000_000, unit="pixels", doc="Width of the displayed region; 0: all.")
+    height: int = op.param(
+        default=0, min=0, max=1_000_000, unit="pixels", doc="Height of the displayed region; 0: all."
+    )
+    channels: int = op.param(default=0, min=0, max=1_000_000, doc="Number of displayed channels; 0: all.")
     offset: op.Size3D = op.param(
-        default=op.Size3D(0, 0, 0), min=0, max=1_000_000, doc="Where the part shown begins: x, y and channel."
+        default=op.Size3D(0, 0, 0), min=0, max=1_000_000, doc="Start of the displayed region: x, y and channel."
     )
     label_path: str = op.param(
         default="",
         visible_when=("analysis_view", "labels"),
-        doc="Text file with one label a line, for the labels view.",
+        doc="Text file with one label per line, for the labels view.",
     )
     examples = (
         op.Example((op.image(),)),

@@ -1,4 +1,4 @@
-"""A learned tensor."""
+"""Learned tensors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class LearnedTensor(
     category=op.Category.INPUT_OUTPUT,
     synonyms=("learned tensor", "weight", "trainable constant"),
 ):
-    """A tensor that training learns. Element-wise operators repeat its dimensions of 1, for instance for every picture."""
+    """A learned tensor. Element-wise operators broadcast its dimensions of 1, for instance over the batch."""
 
     inputs = ()
 
     shape: tuple[int, ...] = op.param(
-        default=(1, 1, 1, 1), min=1, max=1_000_000, doc="Dimensions, the first one first."
+        default=(1, 1, 1, 1), min=1, max=1_000_000, doc="Shape, outermost dimension first."
     )
-    initial: float = op.param(default=0.0, doc="The value of all elements before training.")
+    initial: float = op.param(default=0.0, doc="Initial value of all elements.")
     examples = (
         op.Example((), {"shape": (1, 3, 1, 1), "initial": 0.5}),
         op.Example((), {"shape": (7,)}, "vector"),
@@ -32,7 +32,7 @@ class LearnedTensor(
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if not self.shape:
             raise op.ShapeError(
-                tr("a parameter needs a shape"), remedy=tr("write its dimensions, for instance 1,3,1,1")
+                tr("a parameter must have a shape"), remedy=tr("enter its dimensions, for instance 1,3,1,1")
             )
         return op.TensorType(self.shape)
 

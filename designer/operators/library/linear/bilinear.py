@@ -1,4 +1,4 @@
-"""A learned product of two inputs."""
+"""Bilinear layers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from designer.texts import tr
 class Bilinear(
     op.Operator, type="bilinear", title="Bilinear", category=op.Category.LINEAR, synonyms=("bilinear form",)
 ):
-    """Every output is a learned weighted sum of all products of a value of a and a value of b, along the last axis."""
+    """Compute learned weighted sums of all products of a value of a and a value of b, along the last axis."""
 
     inputs = (op.Port("a", rank=(2, 3, 4), dtypes=op.FLOATS), op.Port("b", rank=(2, 3, 4), dtypes=op.FLOATS))
     exceptions: ClassVar[Mapping[str, str]] = {
-        "flops": "torch's counter does not see its bilinear kernel; hand-computed in the tests"
+        "flops": "torch's FLOP counter does not support its bilinear kernel; computed by hand in the tests"
     }
 
     features: int = op.param(default=32, min=1, max=65536, doc="Number of outputs.")
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output.")
     examples = (
         op.Example((op.TensorType((op.BATCH, 3)), op.TensorType((op.BATCH, 4))), {"features": 5}),
         op.Example(
@@ -35,7 +35,7 @@ class Bilinear(
         a, b = inputs
         if a.shape[:-1] != b.shape[:-1]:
             raise op.ShapeError(
-                tr("a of {a} and b of {b} may differ in the last axis only", a=a, b=b),
+                tr("a of {a} and b of {b} must be equal except along the last axis", a=a, b=b),
                 port="b",
                 remedy=tr("make the other axes equal, for instance with Reshape or Permute"),
             )
@@ -53,7 +53,7 @@ class Bilinear(
         return op.TorchModule("torch.nn.Bilinear", kwargs, (op.TorchInput(0), op.TorchInput(1)))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
-        # No Einsum: engines compute it differently behind some products.
+        # No Einsum: engines disagree on it after some products.
         first, second = (kind.dim(-1) for kind in inputs)
         turned = op.OnnxNode("Transpose", (op.OnnxWeight("kernel"),), {"perm": (1, 0, 2)})
         matrix = op.OnnxNode("Reshape", (turned, op.int64(first, self.features * second)))

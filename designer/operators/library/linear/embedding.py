@@ -1,4 +1,4 @@
-"""Whole numbers become learned vectors."""
+"""Embedding."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ class Embedding(
     category=op.Category.LINEAR,
     synonyms=("lookup table", "token embedding", "vocabulary"),
 ):
-    """Replace every whole number by a learned vector, which becomes a new last axis."""
+    """Replace each integer by a learned vector, along a new last axis."""
 
     inputs = (op.Port("x", dtypes=op.INTEGERS),)
 
-    vocabulary: int = op.param(
-        default=256, min=2, max=10_000_000, doc="How many different numbers there are, from 0 on."
-    )
-    features: int = op.param(default=64, min=1, max=65536, doc="Length of the vectors.")
+    vocabulary: int = op.param(default=256, min=2, max=10_000_000, doc="Number of different integers, starting at 0.")
+    features: int = op.param(default=64, min=1, max=65536, doc="Size of the vectors.")
     padding_idx: int = op.param(
         default=-1,
         min=-1,
         max=9_999_999,
         extension=True,
-        doc="The number that fills up short inputs: its vector starts as zeros and is not trained; -1: none.",
+        doc="Integer that pads short inputs: its vector is initialized with zeros and not trained; -1: none.",
     )
     examples = (
         op.Example((op.TensorType((op.BATCH, 5), op.DataType.INT64),), {"vocabulary": 7, "features": 4}),
@@ -44,7 +42,7 @@ class Embedding(
         if self.padding_idx >= self.vocabulary:
             yield op.Fault(
                 "padding_idx",
-                f"the padding {self.padding_idx} is none of the {self.vocabulary} numbers",
+                f"the padding index {self.padding_idx} is not one of the {self.vocabulary} integers",
                 f"choose a number from 0 to {self.vocabulary - 1}, or -1 for none",
             )
 

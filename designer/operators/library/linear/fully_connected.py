@@ -1,4 +1,4 @@
-"""Every output sees every input."""
+"""Fully connected layers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class FullyConnected(
     category=op.Category.LINEAR,
     synonyms=("linear", "dense", "fc", "perceptron", "gemm"),
 ):
-    """Every output is a learned weighted sum of all inputs.
+    """Compute learned weighted sums of all inputs.
 
-    Everything behind the batch is flattened first; without `flatten` only the last axis is replaced, as for sequences.
+    All axes after the batch are flattened first; without `flatten` only the last axis is transformed, as for sequences.
     """
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
     features: int = op.param(default=64, min=1, max=1_000_000, doc="Number of outputs.")
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output.")
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output.")
     flatten: bool = op.param(
-        default=True, extension=True, doc="Use all values of a sample at once rather than those along the last axis."
+        default=True, extension=True, doc="Use all values of a sample instead of those along the last axis."
     )
     examples = (
         op.Example((op.TensorType((op.BATCH, 5)),), {"features": 4}),

@@ -1,4 +1,4 @@
-"""The product of two matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class MatMul(
     category=op.Category.LINEAR,
     synonyms=("matrix multiplication", "dot", "bmm", "gemm"),
 ):
-    """Multiply the matrices that the last two axes hold; the axes before them are matched or repeated."""
+    """Multiply matrices in the last two axes; the other axes are broadcast."""
 
     inputs = (op.Port("a", rank=(2, 3, 4, 5), dtypes=op.FLOATS), op.Port("b", rank=(2, 3, 4, 5), dtypes=op.FLOATS))
 
-    transpose_a: bool = op.param(default=False, doc="Swap the last two axes of a first.")
-    transpose_b: bool = op.param(default=False, doc="Swap the last two axes of b first.")
+    transpose_a: bool = op.param(default=False, doc="Transpose the last two axes of a.")
+    transpose_b: bool = op.param(default=False, doc="Transpose the last two axes of b.")
     examples = (
         op.Example((op.TensorType((op.BATCH, 3, 4)), op.TensorType((op.BATCH, 4, 5)))),
         op.Example(

@@ -1,4 +1,4 @@
-"""What normalisations over the last axes share."""
+"""Shared parts of normalizations over the last axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from designer.operators.shapes import axis_of, known
 
 
 class TrailingNormalisation(op.Operator):
-    """Normalise over all axes from `axis` on, or over the channels (axis 1) at every position of an image."""
+    """Normalize over all axes starting at `axis`, or over the channels (axis 1) at each position of an image."""
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
     module: ClassVar[str] = ""
@@ -20,22 +20,20 @@ class TrailingNormalisation(op.Operator):
     over: str = op.param(
         default="last_axes",
         choices=("last_axes", "channels"),
-        doc="Over the axes from `axis` on, or over the channels.",
+        doc="Normalize over the axes starting at `axis`, or over the channels.",
     )
     axis: int = op.param(
         default=-1,
         min=-8,
         max=7,
         visible_when=("over", "last_axes"),
-        doc="First of the axes that are normalised together.",
+        doc="First of the normalized axes.",
     )
-    epsilon: float = op.param(
-        default=1e-5, min=1e-12, max=1.0, doc="Added to the mean square, so that nothing divides by 0."
-    )
-    affine: bool = op.param(default=True, doc="Scale the result by learned numbers.")
+    epsilon: float = op.param(default=1e-5, min=1e-12, max=1.0, doc="Added to the mean square to avoid division by 0.")
+    affine: bool = op.param(default=True, doc="Apply a learned scale.")
 
     def shape(self, x: op.TensorType) -> tuple[int, ...]:
-        """The dimensions that are normalised together."""
+        """The normalized dimensions."""
         if self.over == "channels":
             return (known(x, 1),)
         return tuple(known(x, axis) for axis in range(axis_of(self.axis, x), x.rank))
@@ -62,7 +60,7 @@ class TrailingNormalisation(op.Operator):
         return op.OnnxNode("Transpose", (result,), {"perm": (0, rank - 1, *range(1, rank - 1))})
 
     def normalised(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
-        """`x` normalised over the axes from `axis` (negative) on; `kind` is the layer's input."""
+        """`x` normalized over the axes starting at `axis` (negative); `kind` is the type of the layer's input."""
         raise NotImplementedError
 
     def weights(self, inputs: Sequence[op.TensorType]) -> tuple[op.Weight, ...]:

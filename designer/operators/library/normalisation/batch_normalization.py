@@ -1,4 +1,4 @@
-"""Normalisation over the batch."""
+"""Batch normalization."""
 
 from __future__ import annotations
 
@@ -20,23 +20,21 @@ class BatchNormalization(
     category=op.Category.NORMALISATION,
     synonyms=("batchnorm", "batchnorm2d", "bn", "batch norm"),
 ):
-    """Bring every channel to mean 0 and variance 1, then scale and shift it by learned numbers.
+    """Normalize each channel to mean 0 and variance 1, then apply a learned scale and bias.
 
-    Training uses the statistics of the batch and remembers their running mean; inference uses what was remembered. Without running
-    statistics inference uses those of the batch too: a result then depends on what else is in the batch.
+    Training uses the statistics of the batch and updates their running mean, which inference uses. Without running
+    statistics, inference also uses those of the batch, so results depend on the other samples of the batch.
     """
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    epsilon: float = op.param(
-        default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0."
-    )
+    epsilon: float = op.param(default=1e-5, min=1e-12, max=1.0, doc="Added to the variance to avoid division by 0.")
     momentum: float = op.param(
-        default=0.1, min=0.0, max=1.0, doc="Share of the newest batch in the running statistics; training only."
+        default=0.1, min=0.0, max=1.0, doc="Weight of the latest batch in the running statistics; training only."
     )
-    affine: bool = op.param(default=True, doc="Scale and shift by learned numbers.")
+    affine: bool = op.param(default=True, doc="Apply a learned scale and bias.")
     track_running_stats: bool = op.param(
-        default=True, extension=True, doc="Remember statistics in training for inference; else the batch's are used."
+        default=True, extension=True, doc="Keep running statistics for inference; otherwise use those of the batch."
     )
     examples = (
         op.Example((op.image(4),)),
@@ -56,7 +54,7 @@ class BatchNormalization(
             raise op.ShapeError(
                 tr("a single value has no statistics"),
                 port="x",
-                remedy=tr("switch track_running_stats on, or use a larger input"),
+                remedy=tr("enable track_running_stats, or use a larger input"),
             )
         return x
 
@@ -76,7 +74,7 @@ class BatchNormalization(
         return op.OnnxNode("BatchNormalization", tensors, {"epsilon": self.epsilon})
 
     def _onnx_of_batch(self, x: op.TensorType) -> op.OnnxValue:
-        """ONNX's own form is for training: its runtimes need not know it."""
+        """BatchNormalization in training mode is optional for ONNX runtimes, so its formula is written out."""
         axes = op.int64(*(axis for axis in range(x.rank) if axis != 1))
         centred = op.OnnxNode("Sub", (op.OnnxInput(0), op.OnnxNode("ReduceMean", (op.OnnxInput(0), axes))))
         variance = op.OnnxNode("ReduceMean", (op.OnnxNode("Mul", (centred, centred)), axes))

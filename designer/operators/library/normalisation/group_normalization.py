@@ -1,4 +1,4 @@
-"""Normalisation over groups of channels."""
+"""Group normalization."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ class GroupNormalization(
     category=op.Category.NORMALISATION,
     synonyms=("groupnorm", "gn", "group norm"),
 ):
-    """Bring every group of channels of a sample to mean 0 and variance 1, then scale and shift each channel."""
+    """Normalize each group of channels of a sample to mean 0 and variance 1, then scale and shift each channel."""
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    groups: int = op.param(default=8, min=1, max=65536, doc="Number of groups; the channels are a multiple of it.")
-    epsilon: float = op.param(
-        default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0."
-    )
-    affine: bool = op.param(default=True, doc="Scale and shift by learned numbers.")
+    groups: int = op.param(default=8, min=1, max=65536, doc="Number of groups; must divide the number of channels.")
+    epsilon: float = op.param(default=1e-5, min=1e-12, max=1.0, doc="Added to the variance to avoid division by 0.")
+    affine: bool = op.param(default=True, doc="Apply a learned scale and bias.")
     examples = (
         op.Example((op.image(6, 3, 4),), {"groups": 2}),
         op.Example((op.TensorType((op.BATCH, 6)),), {"groups": 3, "affine": False}, "table"),
@@ -39,7 +37,7 @@ class GroupNormalization(
         divisible("channels", channels, self.groups, "groups")
         if channels // self.groups * prod(known(x, axis) for axis in range(2, x.rank)) == 1:
             raise op.ShapeError(
-                tr("a group of a single value cannot be normalised"), port="x", remedy=tr("use fewer groups")
+                tr("a group with a single value cannot be normalized"), port="x", remedy=tr("use fewer groups")
             )
         return x
 

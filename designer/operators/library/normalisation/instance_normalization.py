@@ -1,4 +1,4 @@
-"""Normalisation of every channel of a sample."""
+"""Instance normalization."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ class InstanceNormalization(
     category=op.Category.NORMALISATION,
     synonyms=("instancenorm", "style transfer", "contrast normalization"),
 ):
-    """Bring every channel of every sample to mean 0 and variance 1.
+    """Normalize each channel of each sample to mean 0 and variance 1.
 
-    With running statistics, inference uses what training remembered of all samples, as batch normalization does.
+    With running statistics, inference uses those collected in training, like batch normalization.
     """
 
     inputs = (op.Port("x", rank=(3, 4, 5), dtypes=op.FLOATS),)
 
-    epsilon: float = op.param(
-        default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0."
-    )
-    affine: bool = op.param(default=False, doc="Scale and shift by learned numbers.")
+    epsilon: float = op.param(default=1e-5, min=1e-12, max=1.0, doc="Added to the variance to avoid division by 0.")
+    affine: bool = op.param(default=False, doc="Apply a learned scale and bias.")
     track_running_stats: bool = op.param(
-        default=False, extension=True, doc="Remember statistics in training for inference; else each sample's are used."
+        default=False, extension=True, doc="Keep running statistics for inference; otherwise use those of each sample."
     )
     momentum: float = op.param(
         default=0.1,
@@ -41,7 +39,7 @@ class InstanceNormalization(
         max=1.0,
         extension=True,
         visible_when=("track_running_stats", True),
-        doc="Share of the newest batch in the running statistics; training only.",
+        doc="Weight of the latest batch in the running statistics; training only.",
     )
     examples = (
         op.Example((op.image(3, 4, 5),)),
@@ -55,7 +53,7 @@ class InstanceNormalization(
         known(x, 1)
         if prod(known(x, axis) for axis in range(2, x.rank)) == 1:
             raise op.ShapeError(
-                tr("a channel of a single value cannot be normalised"), port="x", remedy=tr("use a larger input")
+                tr("a channel with a single value cannot be normalized"), port="x", remedy=tr("use a larger input")
             )
         return x
 

@@ -1,4 +1,4 @@
-"""Vectors of length 1."""
+"""L2 normalization."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class L2Normalization(
     category=op.Category.NORMALISATION,
     synonyms=("unit length", "normalize vector", "cosine", "l2 norm"),
 ):
-    """Divide the values along an axis by their Euclidean length."""
+    """Divide the values along an axis by their Euclidean norm."""
 
     inputs = (op.Port("x", rank=(1, 2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis along which the length is taken; 1 is the channels.")
-    epsilon: float = op.param(default=1e-12, min=1e-12, max=1.0, doc="Smallest length that is divided by.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis of the norm; 1 is the channels.")
+    epsilon: float = op.param(default=1e-12, min=1e-12, max=1.0, doc="Lower bound of the norm, to avoid division by 0.")
     examples = (
         op.Example((op.image(3, 4, 5),)),
         op.Example((op.TensorType((op.BATCH, 6)),), {"axis": -1, "epsilon": 0.01}, "table"),

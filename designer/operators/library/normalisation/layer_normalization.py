@@ -1,4 +1,4 @@
-"""Normalisation within a sample."""
+"""Layer normalization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class LayerNormalization(
     category=op.Category.NORMALISATION,
     synonyms=("layernorm", "ln", "layer norm", "convnext"),
 ):
-    """Bring the values of each position to mean 0 and variance 1, then scale and shift them by learned numbers."""
+    """Normalize the values of each position to mean 0 and variance 1, then apply a learned scale and bias."""
 
     module = "torch.nn.LayerNorm"
     with_bias = True

@@ -1,4 +1,4 @@
-"""Even contrast across an image."""
+"""Local contrast normalization."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ class LocalContrastNormalization(
     category=op.Category.NORMALISATION,
     synonyms=("lcn", "divisive normalization", "local contrast"),
 ):
-    """Subtract from every pixel the mean of its surroundings and divide by their deviation, channel by channel.
+    """Subtract the mean of the neighborhood from each pixel and divide by its standard deviation, per channel.
 
-    The surroundings are a square in which all pixels count alike; Jarrett et al. (2009) weigh them with a Gaussian, over all
-    channels. At the border only the surroundings inside the image count.
+    All pixels of the square neighborhood have equal weight; Jarrett et al. (2009) use Gaussian weights, over all
+    channels. At the border, only pixels inside the image are included.
     """
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    size: int = op.param(default=9, min=3, max=255, unit="pixels", doc="Side of the surroundings, an odd number.")
-    epsilon: float = op.param(
-        default=1e-4, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0."
-    )
+    size: int = op.param(default=9, min=3, max=255, unit="pixels", doc="Size of the square neighborhood, odd.")
+    epsilon: float = op.param(default=1e-4, min=1e-12, max=1.0, doc="Added to the variance to avoid division by 0.")
     examples = (
         op.Example((op.image(3, 12, 11),)),
         op.Example((op.image(2, 5, 6),), {"size": 3, "epsilon": 0.01}, "small"),

@@ -1,4 +1,4 @@
-"""Channels that inhibit their neighbours."""
+"""Local response normalization."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class LocalResponseNormalization(
     category=op.Category.NORMALISATION,
     synonyms=("lrn", "alexnet", "localresponsenorm"),
 ):
-    """Divide every value by (bias + alpha / size * the sum of squares over neighbouring channels) to the power beta."""
+    """Divide each value by (bias + alpha / size * the sum of squares over neighboring channels) to the power beta."""
 
     inputs = (op.Port("x", rank=(3, 4), dtypes=op.FLOATS),)
 
-    size: int = op.param(default=5, min=1, max=1023, doc="Number of channels that count, an odd number.")
-    alpha: float = op.param(default=1e-4, min=1e-9, max=1000.0, doc="Strength.")
+    size: int = op.param(default=5, min=1, max=1023, doc="Number of neighboring channels, odd.")
+    alpha: float = op.param(default=1e-4, min=1e-9, max=1000.0, doc="Factor of the sum of squares.")
     beta: float = op.param(default=0.75, min=1e-3, max=16.0, doc="Exponent.")
-    bias: float = op.param(default=1.0, min=1e-6, max=1000.0, doc="Added to the sum, so that nothing divides by 0.")
+    bias: float = op.param(default=1.0, min=1e-6, max=1000.0, doc="Added to the sum to avoid division by 0.")
     examples = (
         op.Example((op.image(7, 3, 4),)),
         op.Example((op.image(3, 4, 4),), {"size": 3, "alpha": 0.5, "beta": 0.5, "bias": 2.0}, "strong"),
@@ -46,7 +46,7 @@ class LocalResponseNormalization(
         attributes = {"size": self.size, "alpha": self.alpha, "beta": self.beta, "bias": self.bias}
         if inputs[0].rank == 4:
             return op.OnnxNode("LRN", attributes=attributes)
-        # ONNX Runtime wants four dimensions
+        # ONNX Runtime requires four dimensions
         wide = op.OnnxNode("Unsqueeze", (op.OnnxInput(0), op.int64(-1)))
         return op.OnnxNode("Squeeze", (op.OnnxNode("LRN", (wide,), attributes), op.int64(-1)))
 

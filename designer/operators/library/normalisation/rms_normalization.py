@@ -1,4 +1,4 @@
-"""Normalisation by the root mean square."""
+"""RMS normalization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RmsNormalization(
     category=op.Category.NORMALISATION,
     synonyms=("rmsnorm", "root mean square"),
 ):
-    """Divide the values of each position by their root mean square, then scale them by learned numbers."""
+    """Divide the values of each position by their root mean square, then apply a learned scale."""
 
     module = "torch.nn.RMSNorm"
     examples = (

@@ -1,4 +1,4 @@
-"""Convolution with standardised filters."""
+"""Weight-standardized convolution."""
 
 from __future__ import annotations
 
@@ -16,27 +16,21 @@ class WeightStandardization(
     category=op.Category.NORMALISATION,
     synonyms=("weight standardization", "ws conv", "standardised convolution", "bit"),
 ):
-    """A convolution whose filters are brought to mean 0 and variance 1 before they are used, each by itself."""
+    """A convolution whose filters are each normalized to mean 0 and variance 1."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    features: int = op.param(
-        default=32, min=1, max=65536, doc="Number of filters, which is the number of output channels."
-    )
+    features: int = op.param(default=32, min=1, max=65536, doc="Number of filters (output channels).")
     kernel: op.Size2D = op.param(default=op.Size2D(3, 3), min=1, max=1024, doc="Filter size, width x height.")
-    stride: op.Size2D = op.param(
-        default=op.Size2D(1, 1), min=1, max=1024, doc="Step between filter positions, width x height."
-    )
-    padding: str = op.param(default="same", choices=PADDING, doc="How the border is filled.")
+    stride: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Stride, width x height.")
+    padding: str = op.param(default="same", choices=PADDING, doc="Amount of padding: same, valid (none), or explicit.")
     padding_tuple: op.Size2D = op.param(
-        default=op.Size2D(0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Pixels added on each side."
+        default=op.Size2D(0, 0), min=0, max=4096, visible_when=("padding", "tuple"), doc="Padding on each side."
     )
-    apply_bias: bool = op.param(default=True, doc="Add a learned number to every output channel.")
-    dilation: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Distance between the filter's taps.")
-    groups: int = op.param(default=1, min=1, max=65536, doc="Split channels into groups that do not see each other.")
-    epsilon: float = op.param(
-        default=1e-5, min=1e-12, max=1.0, doc="Added to the variance, so that nothing divides by 0."
-    )
+    apply_bias: bool = op.param(default=True, doc="Add a learned bias to each output channel.")
+    dilation: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=1024, doc="Distance between filter taps.")
+    groups: int = op.param(default=1, min=1, max=65536, doc="Number of channel groups that are convolved separately.")
+    epsilon: float = op.param(default=1e-5, min=1e-12, max=1.0, doc="Added to the variance to avoid division by 0.")
     examples = (
         op.Example((op.image(3, 6, 7),), {"features": 4}),
         op.Example(

@@ -1,4 +1,4 @@
-"""Pooling to a given size."""
+"""Adaptive pooling."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ class AdaptivePooling(
     category=op.Category.POOLING,
     synonyms=("adaptive average pooling", "adaptiveavgpool2d", "adaptivemaxpool2d", "pool to size"),
 ):
-    """Pool to a fixed size whatever the size of the input: windows are spread evenly and may overlap by one value."""
+    """Pool to a fixed output size; windows are distributed evenly and can overlap by one value."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    operation: str = op.param(default="average", choices=("average", "max"), doc="What is taken of a window.")
-    size: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=256, doc="Size of the result, width x height.")
+    operation: str = op.param(
+        default="average", choices=("average", "max"), doc="How the values of a window are combined."
+    )
+    size: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=256, doc="Output size, width x height.")
     examples = (
         op.Example((op.image(3, 6, 8),), {"size": op.Size2D(4, 3)}),
         op.Example((op.image(3, 7, 5),), {"size": op.Size2D(3, 2)}, "uneven windows"),
@@ -43,7 +45,7 @@ class AdaptivePooling(
             window = (x.h // self.size.height, x.w // self.size.width)
             kind = "AveragePool" if self.operation == "average" else "MaxPool"
             return op.OnnxNode(kind, attributes={"kernel_shape": window, "strides": window})
-        if self.operation == "average":  # ONNX has no uneven windows: two products with averaging matrices
+        if self.operation == "average":  # ONNX does not support uneven windows: two products with averaging matrices
             rows = op.OnnxConstant(_averages(x.h, self.size.height))
             columns = op.OnnxNode("Transpose", (op.OnnxConstant(_averages(x.w, self.size.width)),), {"perm": (1, 0)})
             return op.OnnxNode("MatMul", (rows, op.OnnxNode("MatMul", (op.OnnxInput(0), columns))))

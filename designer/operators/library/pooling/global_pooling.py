@@ -1,4 +1,4 @@
-"""One number for every channel."""
+"""Global pooling."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ class GlobalPooling(
     category=op.Category.POOLING,
     synonyms=("gap", "global average pooling", "global max pooling", "squeeze"),
 ):
-    """Replace every channel by one number: the average, maximum or sum of all its positions."""
+    """Reduce each channel to the average, maximum or sum over all positions."""
 
     inputs = (op.Port("x", rank=(3, 4, 5), dtypes=op.FLOATS),)
 
-    operation: str = op.param(default="average", choices=tuple(_FUNCTIONS), doc="What is taken of a channel.")
-    keep: bool = op.param(default=True, doc="Keep height and width as dimensions of 1; otherwise they go.")
+    operation: str = op.param(
+        default="average", choices=tuple(_FUNCTIONS), doc="How the values of a channel are combined."
+    )
+    keep: bool = op.param(default=True, doc="Keep height and width as dimensions of 1; otherwise remove them.")
     examples = (
         op.Example((op.image(3, 4, 5),)),
         op.Example((op.image(3, 4, 5),), {"operation": "max", "keep": False}, "maximum, flat"),

@@ -18,15 +18,17 @@ class Pooling(
     category=op.Category.POOLING,
     synonyms=("maxpool", "max_pool", "maxpool2d", "avgpool", "average_pool", "avgpool2d", "lp_pool", "downsample"),
 ):
-    """Replace every window of a channel by its maximum, its average or its p-norm."""
+    """Reduce each window of a channel to its maximum, average or p-norm."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    operation: str = op.param(default="max", choices=("max", "average", "lp"), doc="What is taken of a window.")
+    operation: str = op.param(
+        default="max", choices=("max", "average", "lp"), doc="How the values of a window are combined."
+    )
     size: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=1024, doc="Window size, width x height.")
-    stride: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=1024, doc="Step between windows, width x height.")
+    stride: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=1024, doc="Stride, width x height.")
     padding: op.Size2D = op.param(
-        default=op.Size2D(0, 0), min=0, max=512, doc="Pixels added on each side; at most half the window."
+        default=op.Size2D(0, 0), min=0, max=512, doc="Padding on each side; at most half the window."
     )
     dilation: op.Size2D = op.param(
         default=op.Size2D(1, 1),
@@ -34,11 +36,11 @@ class Pooling(
         max=256,
         extension=True,
         visible_when=("operation", "max"),
-        doc="Step between the values of a window, width x height; of the maximum only.",
+        doc="Distance between the values of a window, width x height; max pooling only.",
     )
-    ceil_mode: bool = op.param(default=False, extension=True, doc="Keep the last, incomplete window.")
+    ceil_mode: bool = op.param(default=False, extension=True, doc="Include the last, incomplete window.")
     count_include_pad: bool = op.param(
-        default=True, extension=True, visible_when=("operation", "average"), doc="Count the border in the average."
+        default=True, extension=True, visible_when=("operation", "average"), doc="Include the padding in the average."
     )
     divisor_override: int = op.param(
         default=0,
@@ -46,10 +48,10 @@ class Pooling(
         max=1_000_000,
         extension=True,
         visible_when=("operation", "average"),
-        doc="What the sum of a window is divided by; 0: the number of its values.",
+        doc="Divisor of the sum of a window; 0: the number of its values.",
     )
     norm: int = op.param(
-        default=2, min=1, max=16, extension=True, visible_when=("operation", "lp"), doc="p of the p-norm."
+        default=2, min=1, max=16, extension=True, visible_when=("operation", "lp"), doc="Exponent p of the p-norm."
     )
     examples = (
         op.Example((op.image(3, 8, 10),)),
@@ -112,7 +114,7 @@ class Pooling(
         if any(_sees_only_padding(*axis) for axis in axes):
             raise op.ShapeError(
                 tr(
-                    "a window of {size} with dilation {spread} sees nothing but padding in an input of {w}x{h}",
+                    "a window of {size} with dilation {spread} covers only padding in an input of {w}x{h}",
                     size=size,
                     spread=spread,
                     w=x.w,
@@ -140,13 +142,13 @@ class Pooling(
             if self.divisor_override:
                 average["divisor_override"] = self.divisor_override
             return op.TorchModule("torch.nn.AvgPool2d", average)
-        # torch's LPPool2d knows no padding and keeps the sign of odd powers; a norm does not.
+        # torch's LPPool2d has no padding and keeps the sign of odd powers; a norm does not.
         powers = op.TorchMethod("pow", op.TorchCall("torch.abs", (op.TorchInput(0),)), (self.norm,))
         sums = op.TorchCall("torch.nn.functional.avg_pool2d", (powers,), {**window, "divisor_override": 1})
         return op.TorchMethod("pow", sums, (1 / self.norm,))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
-        """Without ONNX's ceil mode, which counts windows that torch leaves out: the incomplete window is completed."""
+        """Avoid ONNX's ceil mode, which counts windows that torch omits: pad the incomplete window."""
         begins, behind = self.padding.hw, self._behind(inputs[0])
         windows = {"kernel_shape": self.size.hw, "strides": self.stride.hw}
         pads = (*begins, *(begin + more for begin, more in zip(begins, behind, strict=True)))
@@ -160,12 +162,12 @@ class Pooling(
             return op.OnnxNode("AveragePool", attributes={**windows, "pads": pads})
         if not any(behind):
             return op.OnnxNode("AveragePool", attributes={**windows, "pads": pads, "count_include_pad": 1})
-        # What completes a window does not count, the border does.
+        # Values that complete a window are not counted, the padding is.
         bordered = onnx_pad(op.OnnxInput(0), [(begin, begin) for begin in begins], "zeros")
         return op.OnnxNode("AveragePool", (bordered,), {**windows, "pads": (0, 0, *behind)})
 
     def _behind(self, x: op.TensorType) -> tuple[int, ...]:
-        """Values that the last, incomplete window lacks behind the border, along height and width."""
+        """Missing values of the last, incomplete window along height and width."""
         if not self.ceil_mode:
             return (0, 0)
         size, outputs = x.image(), self.infer((x,)).image()
@@ -188,13 +190,13 @@ class Pooling(
         attributes = {**windows, "dilations": self.dilation.hw}
         if all(pad < size for pad, size in zip(pads, self.size.hw * 2, strict=True)):
             return op.OnnxNode("MaxPool", attributes={**attributes, "pads": pads})
-        # ONNX Runtime refuses pads that are as large as the window.
+        # ONNX Runtime rejects padding as large as the window.
         border = [(begin, begin + more) for begin, more in zip(begins, behind, strict=True)]
         bordered = onnx_pad(op.OnnxInput(0), border, "constant", op.scalar(float("-inf")))
         return op.OnnxNode("MaxPool", (bordered,), attributes)
 
     def _onnx_over_divisor(self, windows: dict[str, Any], begins: Sequence[int], behind: Sequence[int]) -> op.OnnxValue:
-        """ONNX divides by the number of values only: with a border of zeros every window is whole, and counts the same."""
+        """ONNX divides by the number of values only: with zero padding every window is complete and has the same count."""
         whole = onnx_pad(
             op.OnnxInput(0), [(begin, begin + more) for begin, more in zip(begins, behind, strict=True)], "zeros"
         )
@@ -207,9 +209,9 @@ class Pooling(
 
 
 def _sees_only_padding(window: int, stride: int, pad: int, dilation: int, size: int, count: int) -> bool:
-    """Whether the taps of a window that begins in the padding jump over the input."""
+    """Whether the taps of a window that starts in the padding skip the whole input."""
     for start in range(-pad, 0, stride)[:count]:
-        first = start % dilation  # the first tap at or behind 0
+        first = start % dilation  # the first tap at or after 0
         if first >= size or (first - start) // dilation >= window:
             return True
     return False

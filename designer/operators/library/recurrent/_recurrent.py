@@ -1,4 +1,4 @@
-"""What the recurrent layers share. Weights have the names, shapes and order of torch."""
+"""Shared parts of recurrent layers. Weights have the names, shapes and order of torch."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ from designer.operators.shapes import known
 
 
 class Recurrent(op.Operator):
-    """A recurrent layer over N x L x features. The first output holds every step, the others the state after the last."""
+    """A recurrent layer over N x L x features. The first output has all steps, the others the final state."""
 
     inputs = (op.Port("x", rank=3, dtypes=op.FLOATS),)
     outputs: ClassVar[tuple[op.Port, ...]] = (
-        op.Port("y", doc="Every step of the last layer."),
-        op.Port("hidden", doc="The state after the last step."),
+        op.Port("y", doc="Outputs of the last layer for all steps."),
+        op.Port("hidden", doc="Hidden state after the last step."),
     )
     module: ClassVar[str] = ""
     onnx_op: ClassVar[str] = ""
-    gates: ClassVar[tuple[int, ...]] = (0,)  # ONNX's gates by their place in torch's order
+    gates: ClassVar[tuple[int, ...]] = (0,)  # indices of ONNX's gates in torch's order
 
-    hidden: int = op.param(default=64, min=1, max=65536, doc="Size of the state.")
-    layers: int = op.param(default=1, min=1, max=16, doc="Layers on top of each other.")
-    bidirectional: bool = op.param(
-        default=False, doc="A second network reads the sequence backwards; results are joined."
-    )
-    apply_bias: bool = op.param(default=True, doc="Add learned numbers in every step.")
+    hidden: int = op.param(default=64, min=1, max=65536, doc="Size of the hidden state.")
+    layers: int = op.param(default=1, min=1, max=16, doc="Number of stacked layers.")
+    bidirectional: bool = op.param(default=False, doc="Also process the sequence backwards; results are concatenated.")
+    apply_bias: bool = op.param(default=True, doc="Use learned biases.")
     dropout: float = op.param(
-        default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of values dropped between layers while training."
+        default=0.0, min=0.0, max=1.0, step=0.05, doc="Dropout probability between layers in training."
     )
 
     def _directions(self) -> int:
@@ -89,7 +87,7 @@ class Recurrent(op.Operator):
         return (op.OnnxNode("Transpose", (x,), {"perm": (1, 0, 2)}), *ends)
 
     def _gates(self, weight: op.OnnxValue) -> op.OnnxValue:
-        """A weight whose first axis holds the gates, in ONNX's order."""
+        """A weight with the gates along its first axis, in ONNX's order."""
         if len(self.gates) == 1:
             return weight
         count = len(self.gates)
@@ -124,6 +122,6 @@ class Recurrent(op.Operator):
 
 
 def _joined(parts: Sequence[op.OnnxValue]) -> op.OnnxValue:
-    """The directions stacked along a new first axis."""
+    """Stack the directions along a new first axis."""
     wide = tuple(op.OnnxNode("Unsqueeze", (part, op.int64(0))) for part in parts)
     return wide[0] if len(wide) == 1 else op.OnnxNode("Concat", wide, {"axis": 0})

@@ -1,4 +1,4 @@
-"""Gated recurrent unit."""
+"""GRU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from designer.operators.library.recurrent._recurrent import Recurrent
 class Gru(
     Recurrent, type="gru", title="GRU", category=op.Category.RECURRENT, synonyms=("gated recurrent unit", "recurrent")
 ):
-    """A recurrent layer with two gates: what to forget and what to take over. Smaller than an LSTM."""
+    """A recurrent layer with reset and update gates (gated recurrent unit)."""
 
     module = "torch.nn.GRU"
     onnx_op = "GRU"

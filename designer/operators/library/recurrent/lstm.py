@@ -1,4 +1,4 @@
-"""Long short-term memory."""
+"""LSTM."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Lstm(
     category=op.Category.RECURRENT,
     synonyms=("long short-term memory", "recurrent"),
 ):
-    """A recurrent layer with a memory cell, which gates write, clear and read."""
+    """A recurrent layer with a cell state and input, forget and output gates (long short-term memory)."""
 
     outputs = (
-        op.Port("y", doc="Every step of the last layer."),
-        op.Port("hidden", doc="The state after the last step."),
-        op.Port("cell", doc="The memory after the last step."),
+        op.Port("y", doc="Outputs of the last layer for all steps."),
+        op.Port("hidden", doc="Hidden state after the last step."),
+        op.Port("cell", doc="Cell state after the last step."),
     )
     module = "torch.nn.LSTM"
     onnx_op = "LSTM"

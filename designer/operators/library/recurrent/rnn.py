@@ -1,4 +1,4 @@
-"""The plain recurrent network."""
+"""Elman RNN."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from designer.operators.library.recurrent._recurrent import Recurrent
 
 
 class Rnn(Recurrent, type="rnn", title="RNN", category=op.Category.RECURRENT, synonyms=("recurrent", "elman")):
-    """Each step combines its input with the state before it: h = tanh(W x + b + R h + c)."""
+    """A simple recurrent layer (Elman): h = tanh(W x + b + R h + c)."""
 
     module = "torch.nn.RNN"
     onnx_op = "RNN"
 
-    nonlinearity: str = op.param(default="tanh", choices=("tanh", "relu"), doc="The function at the end of each step.")
+    nonlinearity: str = op.param(default="tanh", choices=("tanh", "relu"), doc="Activation function of each step.")
     examples = (
         op.Example((op.TensorType((op.BATCH, 5, 3)),), {"hidden": 4}),
         op.Example(

@@ -1,4 +1,4 @@
-"""Tensors one after another."""
+"""Concatenation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Concatenation(
     category=op.Category.SHAPE,
     synonyms=("concat", "cat", "join", "skip connection"),
 ):
-    """Put tensors behind each other along one axis; axis 1 is the channels. All other dimensions must be equal."""
+    """Concatenate tensors along an axis; axis 1 is the channels. All other dimensions must be equal."""
 
     inputs = (op.Port("x", variadic=True),)
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that grows; negative counts from the end.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis of concatenation; negative counts from the end.")
     examples = (
         op.Example((op.image(3), op.image(5), op.image(2))),
         op.Example((op.image(3, 4, 5), op.image(3, 4, 2)), {"axis": -1}, "side by side"),
@@ -35,25 +35,25 @@ class Concatenation(
             if tensor.rank != first.rank or rest != first.shape[:axis] + first.shape[axis + 1 :]:
                 raise op.ShapeError(
                     tr(
-                        "input {number} of {tensor} does not fit {first}: only axis {axis} may differ",
+                        "input {number} is {tensor} but must match {first} except along axis {axis}",
                         number=number,
                         tensor=tensor,
                         first=first,
                         axis=axis,
                     ),
                     port="x",
-                    remedy=tr("make height and width equal, for instance by cropping or resizing"),
+                    remedy=tr("crop or resize it"),
                 )
             if tensor.dtype != first.dtype:
                 raise op.ShapeError(
                     tr(
-                        "input {number} is {value}, the first {value2}",
+                        "input {number} is {value} but the first input is {value2}",
                         number=number,
                         value=tensor.dtype.value,
                         value2=first.dtype.value,
                     ),
                     port="x",
-                    remedy=tr("put a Convert type layer before one of them"),
+                    remedy=tr("insert a Convert type layer before one of them"),
                 )
             total += known(tensor, axis)
         return first.with_dim(axis, total)

@@ -1,4 +1,4 @@
-"""A border cut off."""
+"""Cropping."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from designer.operators import api as op
 from designer.texts import tr
 
-END = 2**31 - 1  # behind every axis
+END = 2**31 - 1  # larger than any axis
 
 
 class Crop(op.Operator, type="crop", title="Crop", category=op.Category.SHAPE, synonyms=("cut", "centre crop", "trim")):
-    """Cut pixels off the sides of an image, or its centre to the size of a second image where one is connected."""
+    """Crop the sides of an image, or crop it to the centered size of a second image if one is connected."""
 
-    inputs = (op.Port("x", rank=4), op.Port("reference", rank=4, optional=True, doc="An image of the wanted size."))
+    inputs = (op.Port("x", rank=4), op.Port("reference", rank=4, optional=True, doc="An image of the target size."))
 
-    left: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Columns cut off at the left.")
-    right: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Columns cut off at the right.")
-    top: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Rows cut off at the top.")
-    bottom: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Rows cut off at the bottom.")
+    left: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Columns cropped on the left.")
+    right: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Columns cropped on the right.")
+    top: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Rows cropped at the top.")
+    bottom: int = op.param(default=0, min=0, max=65536, unit="pixels", doc="Rows cropped at the bottom.")
     examples = (
         op.Example((op.image(3, 6, 7),), {"left": 1, "bottom": 2}),
         op.Example((op.image(3, 6, 7), op.image(5, 3, 4)), name="to the size of another"),
     )
 
     def _cuts(self, inputs: Sequence[op.TensorType]) -> tuple[int, int, int, int]:
-        """Pixels cut off at top, bottom, left and right; with a reference the smaller half at top and left."""
+        """Pixels cropped at top, bottom, left and right; with a reference the smaller half at top and left."""
         x = inputs[0].image()
         if len(inputs) == 1:
             return (self.top, self.bottom, self.left, self.right)
@@ -45,7 +45,7 @@ class Crop(op.Operator, type="crop", title="Crop", category=op.Category.SHAPE, s
             )
         if height < 1 or width < 1:
             raise op.ShapeError(
-                tr("nothing is left of an image of {w}x{h}", w=x.w, h=x.h), port="x", remedy=tr("cut off less")
+                tr("no pixels of the {w}x{h} image are left", w=x.w, h=x.h), port="x", remedy=tr("crop less")
             )
         return inputs[0].with_shape(x.n, x.c, height, width)
 
@@ -59,7 +59,7 @@ class Crop(op.Operator, type="crop", title="Crop", category=op.Category.SHAPE, s
         )
 
     def _torch_centre(self) -> op.TorchExpr:
-        """The centre at any size of either image: its place is computed, not drawn."""
+        """The center at any size of either image: offsets are computed at run time."""
         centre: op.TorchExpr = op.TorchInput(0)
         for axis in (2, 3):
             size, wanted = (op.TorchMethod("size", op.TorchInput(index), (axis,)) for index in (0, 1))

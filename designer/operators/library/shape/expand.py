@@ -1,4 +1,4 @@
-"""Dimensions of 1 are repeated."""
+"""Expansion."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from designer.units import dims_text
 
 
 class Expand(op.Operator, type="expand", title="Expand", category=op.Category.SHAPE, synonyms=("broadcast", "repeat")):
-    """Repeat dimensions of 1 up to a size; -1 leaves a dimension as it is."""
+    """Broadcast dimensions of 1 to a size; -1 keeps a dimension."""
 
     shape: tuple[int, ...] = op.param(
-        default=(-1, -1, -1, -1), min=-1, max=1_000_000_000, doc="The wanted dimensions, the first one first."
+        default=(-1, -1, -1, -1), min=-1, max=1_000_000_000, doc="Target shape, outermost dimension first."
     )
     examples = (
         op.Example((op.image(1, 1, 5),), {"shape": (-1, 3, 4, 5)}),
@@ -28,13 +28,17 @@ class Expand(op.Operator, type="expand", title="Expand", category=op.Category.SH
             raise op.ShapeError(
                 tr("{x} cannot be expanded to {wanted}", x=x, wanted=wanted or "nothing"),
                 port="x",
-                remedy=tr("name every dimension"),
+                remedy=tr("enter a size for every dimension"),
             )
         dims: list[op.Dim] = list(self.shape[:new])
         for size, target in zip(x.shape, self.shape[new:], strict=True):
             if target not in (-1, size) and size != 1:
                 raise op.ShapeError(
-                    tr("a dimension of {size} cannot be expanded to {target}: only 1 can", size=size, target=target),
+                    tr(
+                        "a dimension of {size} cannot be expanded to {target}: only a size of 1 can",
+                        size=size,
+                        target=target,
+                    ),
                     port="x",
                     remedy=tr("set it to -1 to keep the dimension, or use Tile"),
                 )
@@ -45,7 +49,7 @@ class Expand(op.Operator, type="expand", title="Expand", category=op.Category.SH
         return op.TorchMethod("expand", op.TorchInput(0), (self.shape,))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
-        # 1 leaves a dimension of ONNX's Expand as it is
+        # ONNX's Expand keeps a dimension for the size 1
         return op.OnnxNode("Expand", (op.OnnxInput(0), op.int64(*(1 if size == -1 else size for size in self.shape))))
 
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""Several axes become one."""
+"""Flatten."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from designer.texts import tr
 
 
 class Flatten(op.Operator, type="flatten", title="Flatten", category=op.Category.SHAPE, synonyms=("vector", "unroll")):
-    """Turn neighbouring axes into one; by default all behind the batch."""
+    """Merge adjacent axes into one; by default all after the batch."""
 
     inputs = (op.Port("x", rank=(1, 2, 3, 4, 5, 6)),)
 
-    start_axis: int = op.param(default=1, min=-8, max=7, doc="First axis that is merged.")
-    end_axis: int = op.param(default=-1, min=-8, max=7, doc="Last axis that is merged.")
+    start_axis: int = op.param(default=1, min=-8, max=7, doc="First merged axis.")
+    end_axis: int = op.param(default=-1, min=-8, max=7, doc="Last merged axis.")
     examples = (op.Example((op.image(3, 4, 5),)), op.Example((op.image(3, 4, 5),), {"start_axis": 2}, "positions only"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
@@ -24,7 +24,7 @@ class Flatten(op.Operator, type="flatten", title="Flatten", category=op.Category
         start, end = axis_of(self.start_axis, x), axis_of(self.end_axis, x)
         if start > end:
             raise op.ShapeError(
-                tr("the first axis {start} lies behind the last axis {end}", start=start, end=end),
+                tr("the first axis {start} is after the last axis {end}", start=start, end=end),
                 remedy=tr("swap them"),
             )
         if start == end:

@@ -1,4 +1,4 @@
-"""Values picked by a tensor of places."""
+"""Gather."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from designer.texts import tr
 class Gather(
     op.Operator, type="gather", title="Gather", category=op.Category.SHAPE, synonyms=("take", "index select", "lookup")
 ):
-    """Pick values along an axis by a tensor of places.
+    """Select values along an axis with a tensor of indices.
 
-    "slices": a vector of places picks whole slices. "elements": every element of the places picks one value; the places
-    have the shape of the result (torch's gather).
+    "slices": a vector of indices selects whole slices. "elements": each index selects one value, and the indices
+    have the shape of the result (torch.gather).
     """
 
     inputs = (op.Port("x"), op.Port("index", dtypes=(op.DataType.INT64,)))
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that is picked from.")
-    mode: str = op.param(default="slices", choices=("slices", "elements"), doc="What one place picks.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis of selection.")
+    mode: str = op.param(default="slices", choices=("slices", "elements"), doc="What one index selects.")
     examples = (
         op.Example((op.image(4), op.TensorType((3,), op.DataType.INT64))),
         op.Example(
@@ -37,24 +37,24 @@ class Gather(
         if self.mode == "slices":
             if index.rank != 1:
                 raise op.ShapeError(
-                    tr("slices are picked by a vector of places, not {index}", index=index),
+                    tr("the indices of slices must be a vector, not {index}", index=index),
                     port="index",
-                    remedy=tr("flatten the places, or choose another mode"),
+                    remedy=tr("flatten the indices, or choose another mode"),
                 )
             return x.with_shape(*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :])
         if index.rank != x.rank:
             raise op.ShapeError(
-                tr("the places {index} must have the rank of {x}", index=index, x=x),
+                tr("the indices {index} must have the same rank as {x}", index=index, x=x),
                 port="index",
-                remedy=tr("put a Reshape or Unsqueeze before the places, or choose another mode"),
+                remedy=tr("insert a Reshape or Unsqueeze layer before the indices, or choose another mode"),
             )
         for place, (size, wanted) in enumerate(zip(x.shape, index.shape, strict=True)):
             small = isinstance(size, int) and isinstance(wanted, int) and wanted <= size
             if place != axis and size != wanted and not small:
                 raise op.ShapeError(
-                    tr("the places {index} reach beyond {x} in axis {place}", index=index, x=x, place=place),
+                    tr("the indices {index} are larger than {x} along axis {place}", index=index, x=x, place=place),
                     port="index",
-                    remedy=tr("use places of at most the size of the tensor"),
+                    remedy=tr("use indices of at most the size of the tensor"),
                 )
         return x.with_shape(*index.shape)
 
@@ -65,7 +65,7 @@ class Gather(
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         if self.mode == "slices":
             return op.OnnxNode("Gather", (op.OnnxInput(0), op.OnnxInput(1)), {"axis": self.axis})
-        # ONNX wants equal dimensions beside the axis, torch takes the front part of larger ones
+        # ONNX requires equal dimensions along the other axes, torch uses the first values of larger ones
         axis = axis_of(self.axis, inputs[0])
         x: op.OnnxValue = op.OnnxInput(0)
         for place, (size, wanted) in enumerate(zip(inputs[0].shape, inputs[1].shape, strict=True)):

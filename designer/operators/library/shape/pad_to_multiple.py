@@ -1,4 +1,4 @@
-"""A border up to the next multiple."""
+"""Padding to a multiple."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class PadToMultiple(
     category=op.Category.SHAPE,
     synonyms=("align size", "pad to divisible", "tiling"),
 ):
-    """Add pixels at the right and bottom until height and width are multiples of a number."""
+    """Pad on the right and bottom until height and width are multiples of a number."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
     multiple: int = op.param(
-        default=16, min=1, max=4096, unit="pixels", doc="Height and width become multiples of this."
+        default=16, min=1, max=4096, unit="pixels", doc="Height and width are padded to a multiple of this."
     )
-    mode: str = op.param(default="replicate", choices=("zeros", "replicate", "reflect"), doc="What is added.")
+    mode: str = op.param(default="replicate", choices=("zeros", "replicate", "reflect"), doc="Values of the padding.")
     examples = (
         op.Example((op.image(2, 5, 8),), {"multiple": 4}),
         op.Example((op.image(2, 5, 7),), {"multiple": 3, "mode": "reflect"}, "mirror"),
@@ -31,7 +31,7 @@ class PadToMultiple(
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0].image()
-        # at any input size the torch form pads by multiple - 1 before it cuts back
+        # for any input size, the torch code pads by multiple - 1 before it crops
         check_border(self.mode, self.multiple - 1, x.h, "height")
         check_border(self.mode, self.multiple - 1, x.w, "width")
         sizes = [-(-size // self.multiple) * self.multiple for size in (x.h, x.w)]
@@ -42,7 +42,7 @@ class PadToMultiple(
         if most == 0:
             return op.TorchInput(0)
         padded = torch_pad(op.TorchInput(0), ((0, most), (0, most)), self.mode)
-        # whole blocks only: what is behind the last multiple falls off
+        # whole blocks only: the rest is cropped
         columns = op.TorchMethod("flatten", op.TorchMethod("unfold", padded, (3, size, size)), (3, 4))
         rows = op.TorchMethod("movedim", op.TorchMethod("unfold", columns, (2, size, size)), (4, 3))
         return op.TorchMethod("flatten", rows, (2, 3))

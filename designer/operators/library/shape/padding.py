@@ -1,4 +1,4 @@
-"""A border around an image."""
+"""Padding."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class Padding(
     category=op.Category.SHAPE,
     synonyms=("pad", "border", "reflect", "replicate", "zero pad"),
 ):
-    """Add a border to an image: a constant, its mirror image, its edge pixels, or its opposite side."""
+    """Pad an image with a constant, or by reflection, replication or wrapping."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
     mode: str = op.param(
         default="constant",
         choices=("constant", "reflect", "replicate", "circular"),
-        doc="What the border is filled with.",
+        doc="Values of the padding.",
     )
-    left: int = op.param(default=1, min=0, max=65536, unit="pixels", doc="Columns added at the left.")
-    right: int = op.param(default=1, min=0, max=65536, unit="pixels", doc="Columns added at the right.")
+    left: int = op.param(default=1, min=0, max=65536, unit="pixels", doc="Columns added on the left.")
+    right: int = op.param(default=1, min=0, max=65536, unit="pixels", doc="Columns added on the right.")
     top: int = op.param(default=1, min=0, max=65536, unit="pixels", doc="Rows added at the top.")
     bottom: int = op.param(default=1, min=0, max=65536, unit="pixels", doc="Rows added at the bottom.")
-    value: float = op.param(default=0.0, visible_when=("mode", "constant"), doc="The constant.")
+    value: float = op.param(default=0.0, visible_when=("mode", "constant"), doc="Value of constant padding.")
     examples = (
         op.Example((op.image(3, 4, 5),), {"left": 2, "value": 0.5}),
         op.Example((op.image(3, 4, 5),), {"mode": "reflect", "bottom": 3}, "mirror"),

@@ -1,4 +1,4 @@
-"""Axes in another order."""
+"""Permutation of axes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Permute(
     category=op.Category.SHAPE,
     synonyms=("transpose", "swap axes", "nhwc"),
 ):
-    """Put the axes into another order: 0,2,3,1 makes N x H x W x C of N x C x H x W."""
+    """Permute the axes: 0,2,3,1 converts N x C x H x W to N x H x W x C."""
 
     axes: tuple[int, ...] = op.param(
-        default=(0, 2, 3, 1), min=-8, max=7, doc="The axes in their new order, each one once."
+        default=(0, 2, 3, 1), min=-8, max=7, doc="The axes in their new order, each exactly once."
     )
     examples = (
         op.Example((op.image(3, 4, 5),)),
@@ -31,9 +31,9 @@ class Permute(
         if sorted(order) != list(range(x.rank)):
             shown = ",".join(str(axis) for axis in self.axes)
             raise op.ShapeError(
-                tr("{shown} does not name each of the {rank} axes of {x} once", shown=shown, rank=x.rank, x=x),
+                tr("{shown} must contain each of the {rank} axes of {x} exactly once", shown=shown, rank=x.rank, x=x),
                 port="x",
-                remedy=tr("name every axis once, from 0"),
+                remedy=tr("list every axis once, starting at 0"),
             )
         return order
 

@@ -1,4 +1,4 @@
-"""The same values in another shape."""
+"""Reshape."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.units import dims_text
 class Reshape(
     op.Operator, type="reshape", title="Reshape", category=op.Category.SHAPE, synonyms=("view", "unflatten", "resize")
 ):
-    """Give the values behind the batch another shape; their order stays. One dimension may be -1: it follows from the rest."""
+    """Change the shape without the batch; the order of the values is kept. One dimension can be -1 and is inferred."""
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5, 6)),)
 
@@ -22,7 +22,7 @@ class Reshape(
         default=(-1,),
         min=-1,
         max=1_000_000_000,
-        doc="Dimensions behind the batch, the first one first; -1 at most once.",
+        doc="Shape without the batch, outermost dimension first; -1 at most once.",
     )
     examples = (
         op.Example((op.image(3, 4, 5),), {"shape": (5, 12)}),
@@ -36,14 +36,14 @@ class Reshape(
         if not self.shape or 0 in self.shape or self.shape.count(-1) > 1:
             raise op.ShapeError(
                 tr("{wanted} is not a shape", wanted=wanted or "nothing"),
-                remedy=tr("write sizes of at least 1, and -1 at most once"),
+                remedy=tr("use sizes of at least 1, and -1 at most once"),
             )
         fixed = prod(size for size in self.shape if size > 0)
         if total % fixed or (-1 not in self.shape and total != fixed):
             raise op.ShapeError(
                 tr("the {total} values of a sample do not fit into {wanted}", total=total, wanted=wanted),
                 port="x",
-                remedy=tr("leave the batch out, and write -1 for a dimension that follows from the rest"),
+                remedy=tr("omit the batch, and use -1 for a dimension to infer"),
             )
         return tuple(total // fixed if size < 0 else size for size in self.shape)
 

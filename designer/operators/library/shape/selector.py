@@ -1,4 +1,4 @@
-"""Chosen channels."""
+"""Selection of channels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Selector(
     category=op.Category.SHAPE,
     synonyms=("pick channels", "index", "select", "channel", "swizzle", "reorder"),
 ):
-    """Pick channels, or places along another axis, in any order; a place may be picked more than once."""
+    """Select channels, or indices along another axis, in any order; an index can be selected more than once."""
 
     indices: tuple[int, ...] = op.param(
         default=(0,),
         min=-1_000_000,
         max=1_000_000,
-        doc="The places picked, from 0 on; negative ones count from the end.",
+        doc="Selected indices, starting at 0; negative ones count from the end.",
     )
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that is picked from; 1 is the channels.")
-    keep: bool = op.param(default=True, doc="Keep the axis where a single place is picked; otherwise it goes.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis of selection; 1 is the channels.")
+    keep: bool = op.param(default=True, doc="Keep the axis if a single index is selected; otherwise remove it.")
     examples = (
         op.Example((op.image(4),), {"indices": (2, 0, -1, 2)}),
         op.Example((op.image(4),), {"indices": (1,), "keep": False}, "one channel without its axis"),
@@ -40,11 +40,16 @@ class Selector(
         axis = axis_of(self.axis, x)
         size = known(x, axis)
         if not self.indices:
-            raise op.ShapeError(tr("nothing is picked"), remedy=tr("write at least one place"))
+            raise op.ShapeError(tr("no index is selected"), remedy=tr("enter at least one index"))
         for index in self.indices:
             if not -size <= index < size:
                 raise op.ShapeError(
-                    tr("there is no place {index} among the {size} of axis {axis}", index=index, size=size, axis=axis),
+                    tr(
+                        "index {index} is out of range for axis {axis} of size {size}",
+                        index=index,
+                        size=size,
+                        axis=axis,
+                    ),
                     port="x",
                     remedy=tr("choose a smaller index; the first one is 0"),
                 )

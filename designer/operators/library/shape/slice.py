@@ -1,4 +1,4 @@
-"""A part of a tensor."""
+"""Slice."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Slice(
     category=op.Category.SHAPE,
     synonyms=("range", "narrow", "cut", "sub tensor", "channel range"),
 ):
-    """Keep the values from `start` up to, not including, `end` along one axis; negative places count from the end."""
+    """Keep the values from `start` (inclusive) to `end` (exclusive) along an axis; negative indices count from the end."""
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that is cut; 1 is the channels.")
-    start: int = op.param(default=0, min=-1_000_000_000, max=1_000_000_000, doc="First place that is kept.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis that is cut; 1 is the channels.")
+    start: int = op.param(default=0, min=-1_000_000_000, max=1_000_000_000, doc="First index that is kept.")
     end: int = op.param(
-        default=0, min=-1_000_000_000, max=1_000_000_000, doc="First place that is not kept; 0 keeps all up to the end."
+        default=0, min=-1_000_000_000, max=1_000_000_000, doc="First index that is not kept; 0: keep all to the end."
     )
-    step: int = op.param(default=1, min=1, max=1_000_000, doc="Keep every n-th place.")
+    step: int = op.param(default=1, min=1, max=1_000_000, doc="Keep every n-th index.")
     examples = (
         op.Example((op.image(6),), {"start": 1, "end": 4}),
         op.Example((op.image(3, 8, 9),), {"axis": -1, "start": -6, "end": -1, "step": 2}, "from the end"),
@@ -40,14 +40,14 @@ class Slice(
         if kept == 0:
             raise op.ShapeError(
                 tr(
-                    "nothing is left of the {size} places of axis {axis} from {start} to {end}",
+                    "the range {start} to {end} of axis {axis} with size {size} is empty",
                     size=size,
                     axis=axis,
                     start=self.start,
                     end=self.end or "the end",
                 ),
                 port="x",
-                remedy=tr("choose an end behind the start"),
+                remedy=tr("choose an end after the start"),
             )
         return inputs[0].with_dim(axis, kept)
 

@@ -1,4 +1,4 @@
-"""One tensor becomes several."""
+"""Split."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ class Split(
     category=op.Category.SHAPE,
     synonyms=("chunk", "divide", "separate channels", "unpack"),
 ):
-    """Cut a tensor into parts along one axis: equal parts, or parts of the sizes that are given."""
+    """Split a tensor along an axis into equal parts or parts of given sizes."""
 
     outputs = (op.Port("y0"), op.Port("y1"))
 
     parts: int = op.param(default=2, min=1, max=MAX_PARTS, doc="Number of equal parts.")
     sizes: tuple[int, ...] = op.param(
-        default=(), min=1, max=1_000_000, doc="Sizes of the parts, which add up to the axis; empty: equal parts."
+        default=(),
+        min=1,
+        max=1_000_000,
+        doc="Sizes of the parts, with the size of the axis as their sum; empty: equal parts.",
     )
-    axis: int = op.param(default=1, min=-8, max=7, doc="The axis that is cut; 1 is the channels.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Axis that is cut; 1 is the channels.")
     examples = (
         op.Example((op.image(6),)),
         op.Example((op.image(6),), {"sizes": (1, 3, 2)}, "own sizes"),
@@ -35,7 +38,7 @@ class Split(
 
     def faults(self) -> Iterable[op.Fault]:
         if len(self.sizes) > MAX_PARTS:
-            yield op.Fault("sizes", f"{len(self.sizes)} parts are too many, the limit is {MAX_PARTS}", "split in steps")
+            yield op.Fault("sizes", f"{len(self.sizes)} parts are more than the limit of {MAX_PARTS}", "split in steps")
 
     def output_ports(self) -> tuple[op.Port, ...]:
         return tuple(op.Port(f"y{index}") for index in range(len(self.sizes) or self.parts))
@@ -44,13 +47,13 @@ class Split(
         axis = axis_of(self.axis, x)
         size = known(x, axis)
         if not self.sizes:
-            divisible(f"places of axis {axis}", size, self.parts, "parts")
+            divisible(f"values along axis {axis}", size, self.parts, "parts")
             return (size // self.parts,) * self.parts
         if sum(self.sizes) != size:
             shown = " + ".join(str(part) for part in self.sizes)
             raise op.ShapeError(
                 tr(
-                    "the parts {shown} do not add up to the {size} places of axis {axis}",
+                    "the parts {shown} do not add up to the size {size} of axis {axis}",
                     shown=shown,
                     size=size,
                     axis=axis,

@@ -1,4 +1,4 @@
-"""Axes of size 1 go."""
+"""Squeeze."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from designer.texts import tr
 class Squeeze(
     op.Operator, type="squeeze", title="Squeeze", category=op.Category.SHAPE, synonyms=("drop axis", "remove dimension")
 ):
-    """Drop axes of size 1."""
+    """Remove axes of size 1."""
 
-    axes: tuple[int, ...] = op.param(default=(2, 3), min=-8, max=7, doc="The axes that go; each has size 1.")
+    axes: tuple[int, ...] = op.param(default=(2, 3), min=-8, max=7, doc="Axes to remove; each must have size 1.")
     examples = (op.Example((op.image(3, 1, 1),)), op.Example((op.image(1, 4, 5),), {"axes": (-3,)}, "channel"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
@@ -25,7 +25,7 @@ class Squeeze(
                 raise op.ShapeError(
                     tr("axis {axis} of {x} has size {shape}, not 1", axis=axis, x=x, shape=x.shape[axis]),
                     port="x",
-                    remedy=tr("name axes of size 1, or use Reduce or Selector"),
+                    remedy=tr("choose axes of size 1, or use Reduce or Selector"),
                 )
         return x.with_shape(*(size for axis, size in enumerate(x.shape) if axis not in gone))
 

@@ -1,4 +1,4 @@
-"""Tensors along a new axis."""
+"""Stack."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from designer.texts import tr
 class Stack(
     op.Operator, type="stack", title="Stack", category=op.Category.SHAPE, synonyms=("new axis", "join", "batch up")
 ):
-    """Put tensors of one shape behind each other along a new axis."""
+    """Stack tensors of the same shape along a new axis."""
 
     inputs = (op.Port("x", variadic=True),)
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="Where the new axis is; negative counts from the end.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Position of the new axis; negative counts from the end.")
     examples = (
         op.Example((op.image(3), op.image(3), op.image(3))),
         op.Example((op.TensorType((op.BATCH, 4)), op.TensorType((op.BATCH, 4))), {"axis": -1}, "last"),
@@ -25,9 +25,9 @@ class Stack(
     def _axis(self, x: op.TensorType) -> int:
         if not -x.rank - 1 <= self.axis <= x.rank:
             raise op.ShapeError(
-                tr("a new axis {axis} cannot be put into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
+                tr("a new axis {axis} cannot be inserted into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
                 port="x",
-                remedy=tr("choose an axis that is not beyond the last one"),
+                remedy=tr("choose an axis up to the rank"),
             )
         return self.axis % (x.rank + 1)
 

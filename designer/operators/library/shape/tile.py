@@ -1,4 +1,4 @@
-"""A tensor repeated."""
+"""Tile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from designer.texts import tr
 class Tile(op.Operator, type="tile", title="Tile", category=op.Category.SHAPE, synonyms=("repeat", "copy")):
     """Repeat a tensor along its axes."""
 
-    repeats: tuple[int, ...] = op.param(default=(1, 1, 2, 2), min=1, max=65536, doc="How often, for every axis.")
+    repeats: tuple[int, ...] = op.param(
+        default=(1, 1, 2, 2), min=1, max=65536, doc="Number of repetitions for each axis."
+    )
     examples = (
         op.Example((op.image(2, 3, 4),)),
         op.Example((op.TensorType((op.BATCH, 4)),), {"repeats": (1, 3)}, "vector"),
@@ -24,7 +26,7 @@ class Tile(op.Operator, type="tile", title="Tile", category=op.Category.SHAPE, s
             raise op.ShapeError(
                 tr("{count} repeats do not fit the {rank} axes of {x}", count=len(self.repeats), rank=x.rank, x=x),
                 port="x",
-                remedy=tr("give one number for each axis, the batch included"),
+                remedy=tr("enter one number for each axis, including the batch"),
             )
         sizes = [
             size if count == 1 else known(x, axis) * count

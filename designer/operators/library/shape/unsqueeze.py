@@ -1,4 +1,4 @@
-"""A new axis of size 1."""
+"""Unsqueeze."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class Unsqueeze(
 ):
     """Insert an axis of size 1."""
 
-    axis: int = op.param(default=1, min=-8, max=7, doc="Where the new axis is; negative counts from the end.")
+    axis: int = op.param(default=1, min=-8, max=7, doc="Position of the new axis; negative counts from the end.")
     examples = (op.Example((op.TensorType((op.BATCH, 4)),)), op.Example((op.image(3, 4, 5),), {"axis": -1}, "last"))
 
     def _axis(self, x: op.TensorType) -> int:
         if not -x.rank - 1 <= self.axis <= x.rank:
             raise op.ShapeError(
-                tr("a new axis {axis} cannot be put into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
+                tr("a new axis {axis} cannot be inserted into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
                 port="x",
-                remedy=tr("choose an axis that is not beyond the last one"),
+                remedy=tr("choose an axis up to the rank"),
             )
         return self.axis % (x.rank + 1)
 

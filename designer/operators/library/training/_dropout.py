@@ -1,4 +1,4 @@
-"""What operators that drop something while training share."""
+"""Shared parts of dropout operators."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from designer.operators import api as op
 
 
 class Dropping(op.Operator):
-    """Sets a random share to zero while training, and changes nothing afterwards."""
+    """Sets random values to zero in training; identity in inference."""
 
-    probability: float = op.param(default=0.5, min=0.0, max=1.0, step=0.05, doc="Share of values that become zero.")
+    probability: float = op.param(
+        default=0.5, min=0.0, max=1.0, step=0.05, doc="Probability of a value to be set to zero."
+    )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0]

@@ -1,4 +1,4 @@
-"""What losses share."""
+"""Shared parts of losses."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import ClassVar
 from designer.operators import api as op
 from designer.operators.shapes import same_shape
 
-LOSS_EXCEPTIONS: Mapping[str, str] = {"onnx": "a loss is not part of inference, so it has no ONNX form"}
+LOSS_EXCEPTIONS: Mapping[str, str] = {"onnx": "a loss is not part of inference, so it is not exported to ONNX"}
 
 
 class Loss(op.Operator):
-    """A number that training makes smaller. It ends a training branch and is left out of inference and deployment."""
+    """A loss that training minimizes. It ends a training branch and is omitted in inference and deployment."""
 
     category: ClassVar[op.Category] = op.Category.TRAINING
     role: ClassVar[op.Role] = op.Role.LOSS
     inputs: ClassVar[tuple[op.Port, ...]] = (
-        op.Port("x", dtypes=op.FLOATS, doc="What the network gives."),
-        op.Port("target", dtypes=op.FLOATS, doc="What it should give."),
+        op.Port("x", dtypes=op.FLOATS, doc="Output of the network."),
+        op.Port("target", dtypes=op.FLOATS, doc="Target of the output."),
     )
     outputs = (op.Port("loss"),)
     exceptions: ClassVar[Mapping[str, str]] = LOSS_EXCEPTIONS
 
-    weight: float = op.param(default=1.0, min=0.0, max=1e6, doc="Factor of this loss in the sum of all losses.")
-    reduction: str = op.param(default="mean", choices=("mean", "sum"), doc="How the values become one number.")
+    weight: float = op.param(default=1.0, min=0.0, max=1e6, doc="Weight of this loss in the sum of all losses.")
+    reduction: str = op.param(default="mean", choices=("mean", "sum"), doc="Reduction to a single number.")
 
     def check(self, inputs: Sequence[op.TensorType]) -> None:
-        """Raise ShapeError unless the inputs fit."""
+        """Raise ShapeError if the inputs do not match."""
         same_shape(inputs[0], inputs[1], "target")
 
     def value(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

@@ -1,4 +1,4 @@
-"""Yes or no."""
+"""Binary cross-entropy loss."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class BceLoss(
     title="Binary cross-entropy loss",
     synonyms=("binary cross entropy", "sigmoid loss", "mask loss", "multi label"),
 ):
-    """Minus the logarithm of the probability of the right answer, for values that are each a yes or a no of their own."""
+    """Negative log-likelihood of independent binary targets."""
 
     logits: bool = op.param(
-        default=True, doc="x holds scores that a sigmoid turns into probabilities; else x is in 0..1."
+        default=True, doc="x contains logits, to which a sigmoid is applied; otherwise probabilities in 0..1."
     )
     pos_weight: tuple[float, ...] = op.param(
         default=(),
         min=0.0,
         max=1e6,
         extension=True,
-        doc="How much a yes counts beside a no: one number, or one for every channel; empty: as much.",
+        doc="Weight of positive targets: one number, or one for each channel; empty: 1.",
     )
     examples = (
         op.Example((op.image(), op.image())),
@@ -43,9 +43,13 @@ class BceLoss(
         count = len(self.pos_weight)
         if count > 1 and (inputs[0].rank < 2 or known(inputs[0], 1) != count):
             raise op.ShapeError(
-                tr("{count} numbers in pos_weight do not fit the channels of {inputs}", count=count, inputs=inputs[0]),
+                tr(
+                    "the {count} numbers of pos_weight do not match the channels of {inputs}",
+                    count=count,
+                    inputs=inputs[0],
+                ),
                 port="x",
-                remedy=tr("give one number, or one for every channel (axis 1)"),
+                remedy=tr("enter one number, or one for each channel (axis 1)"),
             )
 
     def value(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
@@ -61,7 +65,7 @@ class BceLoss(
         if self.logits:
             kwargs = {"pos_weight": weights, "reduction": self.reduction}
             return op.TorchCall("torch.nn.functional.binary_cross_entropy_with_logits", (x, target), kwargs)
-        # BCELoss has no pos_weight; its logarithms end at -100 too.
+        # BCELoss has no pos_weight; it also clamps logarithms at -100.
         yes = op.TorchCall("torch.mul", (op.TorchCall("torch.mul", (weights, target)), _logarithm(x)))
         no = op.TorchCall(
             "torch.mul", (op.TorchCall("torch.sub", (1, target)), _logarithm(op.TorchCall("torch.sub", (1, x))))

@@ -1,4 +1,4 @@
-"""A smooth absolute difference."""
+"""Charbonnier loss."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from designer.operators.library.training._loss import Loss
 class CharbonnierLoss(
     Loss, type="charbonnier_loss", title="Charbonnier loss", synonyms=("pseudo huber", "smooth l1", "restoration")
 ):
-    """The mean of sqrt(difference^2 + epsilon^2): an absolute difference that is smooth at zero, usual in restoration."""
+    """The mean of sqrt(difference^2 + epsilon^2): a smooth absolute difference, common in image restoration."""
 
-    epsilon: float = op.param(default=1e-3, min=1e-9, max=1e3, doc="Where the bend is.")
+    epsilon: float = op.param(default=1e-3, min=1e-9, max=1e3, doc="Range of differences that are smoothed.")
     examples = (
         op.Example((op.image(), op.image())),
         op.Example((op.image(), op.image()), {"reduction": "sum", "weight": 2.0}, "sum"),

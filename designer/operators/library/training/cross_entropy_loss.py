@@ -1,4 +1,4 @@
-"""The right class."""
+"""Cross-entropy loss."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ class CrossEntropyLoss(
     title="Cross-entropy loss",
     synonyms=("classification", "softmax loss", "nll", "segmentation"),
 ):
-    """Minus the logarithm of the share that a softmax over the channels gives to the right class.
+    """Negative log-likelihood of the target class under a softmax over the channels.
 
-    x holds a score for every class along axis 1, the target the number of the right class for every place.
+    x has the logits of the classes along axis 1; the target has the class index of each position.
     """
 
     inputs = (
-        op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS, doc="A score for every class, along axis 1."),
-        op.Port("target", rank=(1, 2, 3, 4), dtypes=(op.DataType.INT64,), doc="Numbers of classes, from 0 on."),
+        op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS, doc="Logits of the classes, along axis 1."),
+        op.Port("target", rank=(1, 2, 3, 4), dtypes=(op.DataType.INT64,), doc="Class indices, starting at 0."),
     )
 
     label_smoothing: float = op.param(
-        default=0.0, min=0.0, max=1.0, step=0.05, doc="Share of the target that is spread over all classes."
+        default=0.0,
+        min=0.0,
+        max=1.0,
+        step=0.05,
+        doc="Label smoothing: part of the target that is distributed over all classes.",
     )
-    ignore_index: int = op.param(
-        default=-100, min=-1_000_000, max=1_000_000, doc="Places with this number do not count."
-    )
+    ignore_index: int = op.param(default=-100, min=-1_000_000, max=1_000_000, doc="Target index that is ignored.")
     class_weights: tuple[float, ...] = op.param(
         default=(),
         min=0.0,
         max=1e6,
         extension=True,
-        doc="How much each class counts, one number a class; the mean is weighted, too. Empty: all the same.",
+        doc="Weight of each class; the mean is weighted too. Empty: equal weights.",
     )
     examples = (
         op.Example((op.TensorType((op.BATCH, 5)), op.TensorType((op.BATCH,), op.DataType.INT64))),
@@ -58,9 +60,9 @@ class CrossEntropyLoss(
         classes = known(x, 1)
         if target.shape != (x.shape[0], *x.shape[2:]):
             raise op.ShapeError(
-                tr("the target {target} does not fit scores of {x}: only axis 1 goes", target=target, x=x),
+                tr("the target {target} must have the shape of x, {x}, without axis 1", target=target, x=x),
                 port="target",
-                remedy=tr("take the axis of the classes out of the target, for instance with Squeeze"),
+                remedy=tr("remove the class axis of the target, for instance with Squeeze"),
             )
         if self.class_weights and len(self.class_weights) != classes:
             raise op.ShapeError(
@@ -68,7 +70,7 @@ class CrossEntropyLoss(
                     "{count} class weights do not fit {classes} classes", count=len(self.class_weights), classes=classes
                 ),
                 port="x",
-                remedy=tr("give {classes} numbers, or none", classes=classes),
+                remedy=tr("enter {classes} numbers, or none", classes=classes),
             )
 
     def value(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

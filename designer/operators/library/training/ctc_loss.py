@@ -1,4 +1,4 @@
-"""A sequence without knowing where."""
+"""CTC loss."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ class CtcLoss(
     title="CTC loss",
     synonyms=("connectionist temporal classification", "speech", "handwriting", "ocr"),
 ):
-    """Minus the logarithm of the probability that the steps spell the target, wherever its symbols lie.
+    """Connectionist temporal classification: negative log-likelihood of the target sequence over all alignments.
 
-    x is N x steps x classes, scores before the softmax; the target is N x symbols, none of them the blank. Lengths that
-    are not connected are the full ones.
+    x is N x steps x classes, before the softmax; the target is N x symbols, without blanks. Lengths that
+    are not connected default to the full lengths.
     """
 
     inputs = (
-        op.Port("x", rank=3, dtypes=op.FLOATS, doc="N x steps x classes, scores before the softmax."),
+        op.Port("x", rank=3, dtypes=op.FLOATS, doc="N x steps x classes, logits."),
         op.Port("target", rank=2, dtypes=(op.DataType.INT64,), doc="N x symbols."),
-        op.Port(
-            "steps", rank=1, dtypes=(op.DataType.INT64,), optional=True, doc="How many steps of each sample count."
-        ),
-        op.Port("symbols", rank=1, dtypes=(op.DataType.INT64,), optional=True, doc="How many symbols each target has."),
+        op.Port("steps", rank=1, dtypes=(op.DataType.INT64,), optional=True, doc="Number of steps of each sample."),
+        op.Port("symbols", rank=1, dtypes=(op.DataType.INT64,), optional=True, doc="Number of symbols of each target."),
     )
     exceptions: ClassVar[Mapping[str, str]] = {**LOSS_EXCEPTIONS, "meta": _META, "flops": _META, "random": _META}
 
-    blank: int = op.param(default=0, min=0, max=1_000_000, doc="The class that stands for no symbol.")
-    zero_infinity: bool = op.param(default=False, doc="Count targets that cannot be spelled as 0 rather than infinity.")
+    blank: int = op.param(default=0, min=0, max=1_000_000, doc="Class of the blank symbol.")
+    zero_infinity: bool = op.param(
+        default=False, doc="Use a loss of 0 instead of infinity for targets that are too long."
+    )
     examples = (
         op.Example((op.TensorType((op.BATCH, 9, 5)), op.TensorType((op.BATCH, 3), op.DataType.INT64)), {"blank": 4}),
         op.Example(
@@ -55,22 +55,26 @@ class CtcLoss(
         steps, classes = known(x, 1), known(x, 2)
         if self.blank >= classes:
             raise op.ShapeError(
-                tr("the blank {blank} is none of the {classes} classes", blank=self.blank, classes=classes),
+                tr("the blank {blank} is not one of the {classes} classes", blank=self.blank, classes=classes),
                 port="x",
                 remedy=tr("choose a blank from 0 to the last class"),
             )
         if known(target, 1, "target") > steps:
             raise op.ShapeError(
-                tr("{dim} symbols cannot be spelled in {steps} steps", dim=target.dim(1), steps=steps),
+                tr(
+                    "a target of {dim} symbols requires at least as many steps, not {steps}",
+                    dim=target.dim(1),
+                    steps=steps,
+                ),
                 port="target",
                 remedy=tr("use a longer input or a shorter target"),
             )
         for port, other in zip(("target", "steps", "symbols"), inputs[1:], strict=False):
             if other.shape[0] != x.shape[0]:
                 raise op.ShapeError(
-                    tr("{port} {other} has another batch than x {x}", port=port, other=other, x=x),
+                    tr("{port} is {other} but must have the batch size of x, {x}", port=port, other=other, x=x),
                     port=port,
-                    remedy=tr("connect layers of the same batch"),
+                    remedy=tr("connect layers with the same batch size"),
                 )
 
     def value(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

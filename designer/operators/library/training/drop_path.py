@@ -1,4 +1,4 @@
-"""Random samples of zeros while training."""
+"""Drop path."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ class DropPath(
     category=op.Category.TRAINING,
     synonyms=("stochastic depth", "droppath", "residual dropout"),
 ):
-    """While training, set whole samples to zero at random and enlarge the others; afterwards it changes nothing.
+    """In training, set whole samples to zero at random and scale the others; identity in inference.
 
-    At the end of a residual branch it leaves the branch out for some samples.
+    At the end of a residual branch, it skips the branch for some samples (stochastic depth).
     """
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)
 
-    probability: float = op.param(default=0.1, min=0.0, max=1.0, step=0.05, doc="Share of samples that become zero.")
+    probability: float = op.param(
+        default=0.1, min=0.0, max=1.0, step=0.05, doc="Probability of a sample to be set to zero."
+    )
     examples = (op.Example((op.image(),)), op.Example((op.TensorType((op.BATCH, 5)),), {"probability": 0.5}, "table"))
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

@@ -1,4 +1,4 @@
-"""Random zeros while training."""
+"""Dropout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Dropout(
     category=op.Category.TRAINING,
     synonyms=("regularisation", "regularization", "drop"),
 ):
-    """While training, set values to zero at random and enlarge the others; afterwards it changes nothing."""
+    """In training, set values to zero at random and scale the others; identity in inference."""
 
     inputs = (op.Port("x", dtypes=op.FLOATS),)
     examples = (op.Example((op.image(),), {"probability": 0.1}),)

@@ -1,4 +1,4 @@
-"""Random channels of zeros while training."""
+"""Dropout of channels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ class Dropout2d(
     category=op.Category.TRAINING,
     synonyms=("spatial dropout", "channel dropout"),
 ):
-    """While training, set whole channels to zero at random and enlarge the others; afterwards it changes nothing."""
+    """In training, set whole channels to zero at random and scale the others; identity in inference."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    probability: float = op.param(default=0.5, min=0.0, max=1.0, step=0.05, doc="Share of channels that become zero.")
+    probability: float = op.param(
+        default=0.5, min=0.0, max=1.0, step=0.05, doc="Probability of a channel to be set to zero."
+    )
     examples = (op.Example((op.image(),), {"probability": 0.1}),)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

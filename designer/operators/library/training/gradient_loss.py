@@ -1,4 +1,4 @@
-"""Edges that agree."""
+"""Gradient loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from designer.texts import tr
 class GradientLoss(
     Loss, type="gradient_loss", title="Gradient loss", synonyms=("edge loss", "gradient difference", "sharpness")
 ):
-    """The mean absolute difference of the changes from pixel to pixel, to the right and down: edges stay where they are."""
+    """The mean absolute difference of horizontal and vertical image gradients, to preserve edges."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS), op.Port("target", rank=4, dtypes=op.FLOATS))
     examples = (
@@ -25,7 +25,7 @@ class GradientLoss(
         x = inputs[0].image()
         if x.h < 2 or x.w < 2:
             raise op.ShapeError(
-                tr("an image of at least 2x2 is needed, not {w}x{h}", w=x.w, h=x.h),
+                tr("the image must be at least 2x2, not {w}x{h}", w=x.w, h=x.h),
                 port="x",
                 remedy=tr("use a larger image"),
             )

@@ -1,4 +1,4 @@
-"""The mean absolute difference."""
+"""L1 loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from designer.operators.library.training._loss import Loss
 
 
 class L1Loss(Loss, type="l1_loss", title="L1 loss", synonyms=("mean absolute error", "mae")):
-    """The mean absolute difference: robust against outliers, and pictures stay sharper than with squares."""
+    """The mean absolute difference: robust against outliers, with sharper results than the mean squared error."""
 
     examples = (
         op.Example((op.image(), op.image())),

@@ -1,4 +1,4 @@
-"""The mean squared difference."""
+"""MSE loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from designer.operators.library.training._loss import Loss
 
 
 class MseLoss(Loss, type="mse_loss", title="MSE loss", synonyms=("mean squared error", "l2 loss", "psnr")):
-    """The mean squared difference: what PSNR measures."""
+    """The mean squared error, the basis of PSNR."""
 
     examples = (
         op.Example((op.image(), op.image())),

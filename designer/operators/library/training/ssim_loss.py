@@ -1,4 +1,4 @@
-"""Structure that agrees."""
+"""SSIM loss."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from designer.texts import tr
 
 
 class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural similarity", "ssim", "perceptual")):
-    """1 - SSIM: compares brightness, contrast and structure in small windows, weighted by a Gaussian."""
+    """1 - SSIM (structural similarity): compares luminance, contrast and structure in windows weighted by a Gaussian."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS), op.Port("target", rank=4, dtypes=op.FLOATS))
 
-    window: int = op.param(default=11, min=1, max=63, unit="pixels", doc="Side of the windows, an odd number.")
-    sigma: float = op.param(default=1.5, min=0.05, max=100.0, unit="pixels", doc="Width of the Gaussian.")
-    peak: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Range of the values.")
+    window: int = op.param(default=11, min=1, max=63, unit="pixels", doc="Window size, odd.")
+    sigma: float = op.param(default=1.5, min=0.05, max=100.0, unit="pixels", doc="Standard deviation of the Gaussian.")
+    peak: float = op.param(default=1.0, min=1e-6, max=1e6, doc="Maximum of the value range.")
     examples = (
         op.Example((op.image(3, 13, 12), op.image(3, 13, 12))),
         op.Example((op.image(2, 6, 7),) * 2, {"window": 3, "weight": 0.2, "reduction": "sum"}, "small windows"),
@@ -33,7 +33,12 @@ class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural 
             )
         if x.h < self.window or x.w < self.window:
             raise op.ShapeError(
-                tr("a window of {window}x{window} does not fit an image of {w}x{h}", window=self.window, w=x.w, h=x.h),
+                tr(
+                    "the window of {window}x{window} is larger than the image of {w}x{h}",
+                    window=self.window,
+                    w=x.w,
+                    h=x.h,
+                ),
                 port="x",
                 remedy=tr("use a smaller window"),
             )

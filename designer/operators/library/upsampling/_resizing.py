@@ -1,4 +1,4 @@
-"""Interpolation that torch and ONNX compute alike."""
+"""Interpolation with identical results in torch and ONNX."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LAST_EXACT_FACTOR = 40
 
 
 def torch_mode(method: str, factor: op.Size2D | None = None) -> str:
-    """torch's name of a method; `factor` where the image is enlarged by one.
+    """torch's name of a method; `factor` if the image is upsampled by an integer factor.
 
-    "nearest" multiplies by the reciprocal in single precision, which misses pixels from a factor of 41 on. For whole factors
-    "nearest-exact" means the same pixels and is not sensitive to rounding.
+    "nearest" multiplies by the reciprocal in single precision, which selects wrong pixels for factors of 41 and more. For
+    integer factors "nearest-exact" selects the same pixels and is not sensitive to rounding.
     """
     if method == "nearest" and factor is not None and max(factor.hw) > _LAST_EXACT_FACTOR:
         return "nearest-exact"
@@ -22,9 +22,9 @@ def torch_mode(method: str, factor: op.Size2D | None = None) -> str:
 
 
 def onnx_enlarged(method: str, align_corners: bool, factor: op.Size2D) -> op.OnnxValue:
-    """The first input, enlarged by a whole factor."""
+    """Upsample the first input by an integer factor."""
     attributes = _attributes(method, align_corners)
-    # All four axes have a scale: with `axes` ONNX Runtime's transposing optimiser fails.
+    # All four axes have a scale: with `axes`, ONNX Runtime's transpose optimizer fails.
     scales = op.OnnxConstant((1.0, 1.0, *(float(f) for f in factor.hw)))
     return op.OnnxNode("Resize", (op.OnnxInput(0), None, scales), attributes)
 
@@ -32,18 +32,18 @@ def onnx_enlarged(method: str, align_corners: bool, factor: op.Size2D) -> op.Onn
 def onnx_resized(
     method: str, align_corners: bool, size: op.Size2D, channels: int, antialias: bool = False
 ) -> op.OnnxValue:
-    """The first input, which has so many channels, brought to a size."""
+    """Resize the first input, which has `channels` channels, to a size."""
     if method == "nearest":
         return _nearest(_nearest(op.OnnxInput(0), 2, size.height), 3, size.width)
     attributes = _attributes(method, align_corners)
     if antialias:
-        # torch leaves out what lies outside, and takes another cubic
+        # torch excludes pixels outside, and uses another cubic
         attributes.update(antialias=1, exclude_outside=1)
         if method == "bicubic":
             attributes["cubic_coeff_a"] = -0.5
     x: op.OnnxValue = op.OnnxInput(0)
     if method == "bicubic":
-        # ONNX Runtime knows no smaller cubic images with the channels behind; nothing is transposed through a Reshape.
+        # ONNX Runtime does not support cubic downsampling in NHWC; a Reshape stops its transpose optimizer.
         x = op.OnnxNode("Reshape", (x, op.int64(-1, 1, 0, 0)))
     batch_and_channels = op.OnnxNode("Shape", (x,), {"start": 0, "end": 2})
     sizes = op.OnnxNode("Concat", (batch_and_channels, op.int64(*size.hw)), {"axis": 0})
@@ -61,9 +61,9 @@ def _attributes(method: str, align_corners: bool) -> dict[str, Any]:
 
 
 def _nearest(x: op.OnnxValue, axis: int, count: int) -> op.OnnxValue:
-    """`count` pixels along an axis, picked as torch does: floor(index * (size / count)) in single precision.
+    """Select `count` pixels along an axis like torch: floor(index * (size / count)) in single precision.
 
-    Resize divides by count / size instead, which rounds to the pixel before in one of 25 pairs of sizes.
+    Resize divides by count / size instead, which rounds to the previous pixel for one of 25 pairs of sizes.
     """
     size = op.OnnxNode("Shape", (op.OnnxInput(0),), {"start": axis, "end": axis + 1})
     step = op.OnnxNode("Div", (op.OnnxNode("Cast", (size,), {"to": 1}), op.scalar(float(count))))

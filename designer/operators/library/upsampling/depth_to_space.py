@@ -1,4 +1,4 @@
-"""Channels become pixels."""
+"""Depth to space."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class DepthToSpace(
     category=op.Category.UPSAMPLING,
     synonyms=("pixel_shuffle", "pixelshuffle", "subpixel", "shuffle"),
 ):
-    """Spread groups of channels over blocks of pixels: block x block channels become one channel of a larger image.
+    """Rearrange channels into blocks of pixels: block x block channels become one channel of a larger image.
 
-    "channel dominant": the channels of one block lie next to each other (torch's pixel shuffle, ONNX's CRD).
+    "channel dominant": the channels of one block are adjacent (torch's pixel shuffle, ONNX's CRD).
     "pixel dominant": all channels of the block's first pixel come first (ONNX's DCR).
     """
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    block_size: int = op.param(default=2, min=1, max=256, unit="pixels", doc="Side of the block; the enlargement.")
-    mode: str = op.param(default="channel_dominant", choices=MODES, doc="Which order the channels have.")
+    block_size: int = op.param(default=2, min=1, max=256, unit="pixels", doc="Block size, the upscaling factor.")
+    mode: str = op.param(default="channel_dominant", choices=MODES, doc="Order of the channels.")
     examples = (
         op.Example((op.image(12, 3, 4),)),
         op.Example((op.image(18, 3, 4),), {"block_size": 3, "mode": "pixel_dominant"}, "pixel dominant"),

@@ -1,4 +1,4 @@
-"""An image at another size."""
+"""Resize."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ class Resize(
     category=op.Category.UPSAMPLING,
     synonyms=("scale", "interpolate", "downscale", "resample", "thumbnail"),
 ):
-    """Bring an image to a given size, smaller or larger."""
+    """Resize an image to a given size."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    size: op.Size2D = op.param(default=op.Size2D(256, 256), min=1, max=65536, doc="Size of the result, width x height.")
-    method: str = op.param(default="bilinear", choices=METHODS, doc="How values between pixels are found.")
+    size: op.Size2D = op.param(default=op.Size2D(256, 256), min=1, max=65536, doc="Output size, width x height.")
+    method: str = op.param(default="bilinear", choices=METHODS, doc="Interpolation method.")
     align_corners: bool = op.param(
         default=False,
         extension=True,
         visible_when=("method", ("bilinear", "bicubic")),
-        doc="Put the centres of the corner pixels on top of each other.",
+        doc="Align the centers of the corner pixels.",
     )
     antialias: bool = op.param(
         default=False,
         extension=True,
         visible_when=("method", ("bilinear", "bicubic")),
-        doc="Smooth before making smaller, so that fine patterns do not turn into coarse ones.",
+        doc="Smooth before downsampling, to avoid aliasing.",
     )
     examples = (
         op.Example((op.image(2, 8, 9),), {"size": op.Size2D(5, 4)}),
@@ -55,9 +55,7 @@ class Resize(
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0].image()
         if self._smooths() and self.align_corners:
-            raise op.ShapeError(
-                tr("aligned corners and antialias exclude each other"), remedy=tr("switch one of them off")
-            )
+            raise op.ShapeError(tr("align_corners cannot be combined with antialias"), remedy=tr("disable one of them"))
         return inputs[0].with_shape(x.n, x.c, *self.size.hw)
 
     def _smooths(self) -> bool:
@@ -71,7 +69,7 @@ class Resize(
             kwargs["antialias"] = True
         if not self._smooths() or self.size.width > 1:
             return op.TorchCall("torch.nn.functional.interpolate", kwargs=kwargs)
-        # torch 2.13 repeats the first row in results that are one pixel wide, and is right for one pixel high.
+        # torch 2.13 repeats the first row in results that are one pixel wide; one pixel high is correct.
         kwargs["size"] = (self.size.width, self.size.height)
         turned = op.TorchMethod("transpose", op.TorchInput(0), (2, 3))
         return op.TorchMethod("transpose", op.TorchCall("torch.nn.functional.interpolate", (turned,), kwargs), (2, 3))

@@ -1,4 +1,4 @@
-"""Pixels become channels."""
+"""Space to depth."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class SpaceToDepth(
     category=op.Category.UPSAMPLING,
     synonyms=("pixel_unshuffle", "pixelunshuffle", "inverse pixel shuffle", "focus"),
 ):
-    """Gather blocks of pixels into channels: the inverse of depth to space, nothing is lost.
+    """Rearrange blocks of pixels into channels: the inverse of depth to space.
 
-    "channel dominant": the pixels of one channel's block lie next to each other (torch's pixel unshuffle).
+    "channel dominant": the pixels of one channel's block are adjacent (torch's pixel unshuffle).
     "pixel dominant": all channels of the block's first pixel come first (ONNX's SpaceToDepth).
     """
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    block_size: int = op.param(default=2, min=1, max=256, unit="pixels", doc="Side of the block; the reduction.")
-    mode: str = op.param(default="channel_dominant", choices=MODES, doc="Which order the channels have.")
+    block_size: int = op.param(default=2, min=1, max=256, unit="pixels", doc="Block size, the downscaling factor.")
+    mode: str = op.param(default="channel_dominant", choices=MODES, doc="Order of the channels.")
     examples = (
         op.Example((op.image(3, 6, 8),)),
         op.Example((op.image(2, 6, 9),), {"block_size": 3, "mode": "pixel_dominant"}, "pixel dominant"),
@@ -36,7 +36,7 @@ class SpaceToDepth(
         block = self.block_size
         if x.h % block or x.w % block:
             raise op.ShapeError(
-                tr("an image of {w}x{h} cannot be cut into blocks of {block}x{block}", w=x.w, h=x.h, block=block),
+                tr("an image of {w}x{h} cannot be divided into blocks of {block}x{block}", w=x.w, h=x.h, block=block),
                 port="x",
                 remedy=tr("pad the image to a multiple of the block, for instance with the input's tiling"),
             )

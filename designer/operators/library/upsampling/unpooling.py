@@ -1,4 +1,4 @@
-"""The inverse of pooling."""
+"""Unpooling."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Unpooling(
     category=op.Category.UPSAMPLING,
     synonyms=("maxunpool2d", "unpool", "inverse pooling", "segnet"),
 ):
-    """Put every value into a window of zeros: where the maximum of the reference was, or else at the top left.
+    """Put each value into a window of zeros: at the maximum of the reference, or at the top left without one.
 
-    The reference is the image that was pooled; its windows do not overlap and have the same size.
+    The reference is the pooled image; its windows do not overlap and have the same size.
     """
 
     inputs = (
@@ -37,7 +37,7 @@ class Unpooling(
         if len(inputs) == 2 and inputs[1] != result:
             raise op.ShapeError(
                 tr(
-                    "the reference {inputs} is not {result}, which windows of {size} make of {inputs2}",
+                    "the reference is {inputs} but must be {result} for windows of {size} and the input {inputs2}",
                     inputs=inputs[1],
                     result=result,
                     size=self.size,

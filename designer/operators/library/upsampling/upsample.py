@@ -1,4 +1,4 @@
-"""Enlarging an image by a whole factor or to a fixed size."""
+"""Upsampling."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class Upsample(
     category=op.Category.UPSAMPLING,
     synonyms=("upscale", "enlarge", "interpolate", "unpool", "upsampling"),
 ):
-    """Enlarge an image by a whole factor, or to a fixed size."""
+    """Upsample an image by an integer factor or to a fixed size."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    factor: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=256, doc="Enlargement, width x height.")
+    factor: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=256, doc="Upsampling factor, width x height.")
     fixed_upscale: op.Size2D | None = op.param(
-        default=None, min=1, max=65536, doc="Size of the result, width x height; empty: the factor decides."
+        default=None, min=1, max=65536, doc="Output size, width x height; empty: use the factor."
     )
-    method: str = op.param(default="nearest", choices=METHODS, doc="How values between pixels are found.")
+    method: str = op.param(default="nearest", choices=METHODS, doc="Interpolation method.")
     align_corners: bool = op.param(
         default=False,
         extension=True,
         visible_when=("method", ("bilinear", "bicubic")),
-        doc="Put the centres of the corner pixels on top of each other.",
+        doc="Align the centers of the corner pixels.",
     )
     examples = (
         op.Example((op.image(3, 4, 5),)),

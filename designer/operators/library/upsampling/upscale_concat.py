@@ -1,4 +1,4 @@
-"""Enlarge, then join with a skip connection."""
+"""Upsampling with a skip connection."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class UpscaleConcat(
     category=op.Category.UPSAMPLING,
     synonyms=("unet up", "skip connection", "decoder step", "upsample concat"),
 ):
-    """Enlarge the first image by a whole factor and put the channels of the second behind it: a step of a U-Net's decoder."""
+    """Upsample the first image by an integer factor and concatenate the second: a decoder step of a U-Net."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS), op.Port("skip", rank=4, dtypes=op.FLOATS))
 
-    factor: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=256, doc="Enlargement, width x height.")
-    method: str = op.param(default="nearest", choices=METHODS, doc="How values between pixels are found.")
+    factor: op.Size2D = op.param(default=op.Size2D(2, 2), min=1, max=256, doc="Upsampling factor, width x height.")
+    method: str = op.param(default="nearest", choices=METHODS, doc="Interpolation method.")
     align_corners: bool = op.param(
         default=False,
         extension=True,
         visible_when=("method", ("bilinear", "bicubic")),
-        doc="Put the centres of the corner pixels on top of each other.",
+        doc="Align the centers of the corner pixels.",
     )
     examples = (
         op.Example((op.image(3, 4, 5), op.image(2, 8, 10))),
@@ -47,7 +47,7 @@ class UpscaleConcat(
         if (height, width) != (skip.h, skip.w) or x.n != skip.n:
             raise op.ShapeError(
                 tr(
-                    "the enlarged image of {width}x{height} does not fit the skip connection of {w}x{h}",
+                    "the upsampled image is {width}x{height} but must match the skip connection of {w}x{h}",
                     width=width,
                     height=height,
                     w=skip.w,
