@@ -179,8 +179,7 @@ def test_the_first_look_is_magnified_and_the_own_setting_stays(bench: Bench) -> 
 def test_looking_at_the_next_layer_runs_nothing_again(bench: Bench) -> None:
     bench.inspect("conv_h", 8)
     bench.inspect("conv_0", 3)
-    steps = bench.analysis.result.steps
-    assert all(step.cached for step in steps), steps
+    bench.qtbot.waitUntil(lambda: all(step.cached for step in bench.analysis.result.steps), timeout=kit.WAIT)
 
 
 def test_figures_of_channels() -> None:
