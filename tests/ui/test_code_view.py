@@ -60,7 +60,7 @@ def test_the_source_is_python_and_read_only(panel):
     compile(panel.source(), "model.py", "exec")
     text = panel.findChild(QPlainTextEdit, "code_view.source")
     assert text.isReadOnly()
-    assert panel.findChild(QLabel, "code_view.scope").text() == "The whole network"
+    assert panel.findChild(QLabel, "code_view.scope").text() == "Whole network"
 
 
 def test_it_follows_edits_and_the_selection(qtbot, panel, context):
@@ -154,7 +154,7 @@ def test_inside_of_a_template_its_class_is_shown(qtbot, panel, context):
     qtbot.waitUntil(lambda: "class residual_blocks" in panel.source(), timeout=20_000)
     context.enter("residual_block")
     qtbot.waitUntil(lambda: panel.source().startswith("class ResidualBlock(nn.Module):"), timeout=20_000)
-    assert panel.findChild(QLabel, "code_view.scope").text() == "The template residual_block"
+    assert panel.findChild(QLabel, "code_view.scope").text() == "Template residual_block"
     context.document.do(lambda g: set_params(g, {"conv_1": {"kernel": "5x5"}}))
     qtbot.waitUntil(lambda: "5" in panel.source() and "padding=2" in panel.source(), timeout=20_000)
     compile(panel.source(), "model.py", "exec")

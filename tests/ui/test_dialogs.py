@@ -76,7 +76,7 @@ def test_the_onnx_dialog_says_that_a_file_will_be_replaced(qtbot, tmp_path) -> N
         assert ("will be replaced" in dialog.message.text()) == there
     assert dialog.export.isEnabled()
     dialog.target.clear()
-    assert dialog.message.text() == "Choose where to write."
+    assert dialog.message.text() == "Choose a target file or folder."
     assert not dialog.export.isEnabled()
 
 
@@ -115,7 +115,7 @@ def test_an_export_begins_in_the_folder_of_the_last_one(qtbot, tmp_path) -> None
     qtbot.addWidget(dialog)
     dialog.target.setText(str(tmp_path / "net.svg"))
     dialog.export.click()
-    assert dialog.message.text() == f"Picture written to {tmp_path / 'net.svg'}"
+    assert dialog.message.text() == f"Image written to {tmp_path / 'net.svg'}"
     assert not dialog.show_folder.isHidden()
     again = PictureDialog(context, canvas)
     qtbot.addWidget(again)

@@ -94,10 +94,10 @@ def test_another_process_is_noticed(window, path, qtbot):
 def test_our_own_save_is_no_change(window, path, qtbot):
     rename(window)
     assert window.files.save()
-    window.disk.look()
+    window.disk.check()
     assert window.tabs.shown.disk == "same"
     path.touch()  # another time, the same bytes
-    window.disk.look()
+    window.disk.check()
     assert window.tabs.shown.disk == "same"
     assert not window.disk.bar.isVisible()
 
@@ -109,7 +109,7 @@ def test_keep_mine_counts_as_not_saved(window, path, qtbot):
     assert not window.disk.bar.isVisible()
     assert not window.context.root.history.is_clean
     assert window.tabs.bar.tabText(0) == "● net.xml"
-    window.disk.look()
+    window.disk.check()
     assert not window.disk.bar.isVisible()  # it was decided
     assert window.files.save()  # without another question
     assert read_document(path).graph["in"].params["dims"] == "16x16x3"
@@ -173,10 +173,10 @@ def test_a_moved_file_can_stay_open(window, path, qtbot):
     qtbot.waitUntil(window.disk.bar.isVisible)
     click(window, "keep")
     assert not window.context.root.history.is_clean
-    window.disk.look()
+    window.disk.check()
     assert not window.disk.bar.isVisible()
     path.with_name("elsewhere.xml").rename(path)  # and it comes back
-    window.disk.look()
+    window.disk.check()
     assert window.tabs.shown.disk == "same"
 
 

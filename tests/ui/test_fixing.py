@@ -104,7 +104,7 @@ def break_it(document: Document) -> None:
 def test_a_search_in_slices_finds_the_same(qtbot, window, slow):
     document = window.context.document
     break_it(document)
-    search, found = fixing.Search(window), []
+    search, found = fixing.FixSearch(window), []
     search.found.connect(found.append)
     search.start(document, document.diagnostics())
     assert search.active
@@ -117,7 +117,7 @@ def test_a_search_in_slices_finds_the_same(qtbot, window, slow):
 def test_an_edit_ends_a_search_and_another_finding_takes_its_place(qtbot, window, slow):
     document = window.context.document
     break_it(document)
-    search, found, stopped = fixing.Search(window), [], []
+    search, found, stopped = fixing.FixSearch(window), [], []
     search.found.connect(found.append)
     search.stopped.connect(lambda: stopped.append(True))
     search.start(document, document.diagnostics())
@@ -136,7 +136,7 @@ def test_the_menu_is_there_before_its_fixes(qtbot, window, slow):
     break_it(window.context.document)
     menu = menu_at(window, "conv")
     fix = menu.actions()[0].menu()
-    assert [a.text() for a in fix.actions()] == ["Looking for fixes..."]
+    assert [a.text() for a in fix.actions()] == ["Searching for fixes..."]
     assert not fix.actions()[0].isEnabled()
     qtbot.waitUntil(lambda: "Reset features to 32" in [a.text() for a in fix.actions()])
     assert all(a.isEnabled() for a in fix.actions())

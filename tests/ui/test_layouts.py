@@ -36,7 +36,7 @@ def keep(window, name: str) -> None:
 
 
 def test_a_layout_comes_back_with_its_workspace(window):
-    assert not entries(window)["No layout was saved yet"].isEnabled()
+    assert not entries(window)["No saved layouts"].isEnabled()
     window.docks["code_view"].close()
     window.docks.show("utilisation")
     mine, right = seen(window), window.dockWidgetArea(window.docks["palette"])

@@ -1,4 +1,4 @@
-"""Work, parameters and memory in the status bar, at the layer and on the canvas, live."""
+"""FLOPs, parameters and memory in the status bar, at the layer and on the canvas, live."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_another_document_has_its_own_figures(qtbot, window):
 def test_the_training_branch_and_templates_are_explained():
     text = explanation(Total(flops=2_000, learned=1_234_567, weights=4096, outputs=4096, layers=3), 2)
     assert "1,234,567 parameters" in text
-    assert "8.00 KiB: 4.00 KiB of weights and 4.00 KiB" in text
+    assert "8.00 KiB: 4.00 KiB of weights and 4.00 KiB of layer outputs" in text
     assert "training branch (2 layers) is left out" in text
     assert short_text(Total()) == ""
 

@@ -184,7 +184,7 @@ def test_every_bar_over_the_canvas(window, tmp_path) -> None:
     save_document(network(), path)
     window.files.open(path)
     path.write_text("another")
-    window.disk.look()
+    window.disk.check()
     assert window.disk.bar.isVisible()
     assert window.disk.bar.accessibleName()
     assert not unnamed(window.disk.bar) + unnamed(window.tabs.bar)

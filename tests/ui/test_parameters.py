@@ -233,7 +233,7 @@ def test_shapes_learned_values_and_work_are_shown_and_follow(qtbot, panel, conte
     assert facts["Input"] == "N x 3 x 48 x 64\nfrom input_0"
     assert facts["Output"] == "N x 8 x 48 x 64"
     assert facts["Parameters"] == str(8 * 3 * 9 + 8)
-    assert facts["Work, batch of 1"] == "~1.33 MFLOP"  # modelled, as in the status bar
+    assert facts["FLOPs, batch size 1"] == "~1.33 MFLOP"  # modelled, as in the status bar
     context.document.do(lambda g: set_params(g, {"input_0": {"dims": "32x16x3"}}))
     assert panel._facts.facts()["Output"] == "N x 8 x 16 x 32"
 

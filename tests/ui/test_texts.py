@@ -214,7 +214,7 @@ def test_the_bar_over_the_canvas(window, tmp_path) -> None:
     save_document(network(), path)
     window.files.open(path)
     path.write_text("another")
-    window.disk.look()
+    window.disk.check()
     assert window.disk.bar.isVisible()
     reader.read(window.disk.bar)
     reader.read(window.tabs.bar)

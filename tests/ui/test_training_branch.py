@@ -103,7 +103,7 @@ def test_the_layer_editor_says_so(qtbot, context):
     qtbot.addWidget(panel)
     facts = panel.findChild(LayerFacts)
     context.select(("loss",))
-    assert facts.facts()["Training"] == "part of the training branch: left out of inference"
+    assert facts.facts()["Training"] == "part of the training branch, not used in inference"
     context.select(("loss", "conv"))
     assert facts.facts()["Training"].startswith("1 of 2 ")
     context.select(("conv",))

@@ -160,7 +160,7 @@ def test_the_fixes_of_a_finding_are_buttons(qtbot, panel, context):
     context.message.connect(lambda severity, text: said.append(text))
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert context.document.graph["conv_0"].params["features"] == "32"
-    assert said == ["Fixed: Reset features to 32. Ctrl+Z takes it back."]
+    assert said == ["Fixed: Reset features to 32. Press Ctrl+Z to undo."]
     assert context.document.history.undo_title == "Reset features to 32"
     qtbot.waitUntil(lambda: ("Error", "conv_0") not in rows(panel))
     qtbot.waitUntil(lambda: "Connect" in button.text())  # the finding that stands there now
@@ -178,7 +178,7 @@ def test_fixes_of_a_large_network_come_later_and_follow_the_edits(qtbot, panel, 
     table, place = cell(panel, [r[1] for r in rows(panel)].index("conv_0"))
     qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
     qtbot.waitUntil(lambda: len(bar.fixes) == 1)
-    assert said == ["Looking for fixes..."]
+    assert said == ["Searching for fixes..."]
     old = bar.fixes[0]
     context.document.do(lambda g: set_params(g, {"conv_0": {"kernel_size": "5x5"}}))  # the finding stays as it is
     qtbot.waitUntil(lambda: len(bar.fixes) == 1 and bar.fixes[0] != old)
@@ -204,7 +204,7 @@ def test_a_finding_without_a_fix_says_so(qtbot, panel, context):
     qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
     bar = panel.findChild(FixBar, "type_checking.fixes")
     qtbot.waitUntil(bar.isVisible)
-    assert bar.findChild(QLabel, "type_checking.fixes.label").text() == "No fix is known for this one."
+    assert bar.findChild(QLabel, "type_checking.fixes.label").text() == "No fix available."
 
 
 def test_buttons_go_into_another_line_in_a_narrow_dock(qtbot, panel):

@@ -1,1 +1,1 @@
-"""Designing: layer palette, layer editor, code view, type checking, network settings."""
+"""Design panels: Layer Palette, Layer Editor, Code View, Type Checking, Network Settings, Differences."""

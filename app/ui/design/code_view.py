@@ -1,4 +1,4 @@
-"""Code View: the PyTorch source of the selected layers or of the whole network, written while one edits."""
+"""Code View: the PyTorch source of the selected layers or of the whole network, updated while editing."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
 from designer.texts import mark, tr, tr_data, trn
 
-_NO_DOCUMENT = mark("Open or create a network: its PyTorch code is written here while you edit.")
-_NO_LAYERS = mark("Add layers from the palette: their PyTorch code is written here.")
-_WRITING = mark("The code is being written ...")
-_PAUSE_MS = 150  # from the last edit to the next writing, so that typing and dragging stay fluid
+_NO_DOCUMENT = mark("Open or create a network to see its PyTorch code here.")
+_NO_LAYERS = mark("Add layers from the Layer Palette to see their PyTorch code here.")
+_WRITING = mark("Generating code...")
+_PAUSE_MS = 150  # delay after the last edit, so that typing and dragging stay responsive
 
 
 class CodeViewPanel(QWidget):
@@ -46,17 +46,17 @@ class CodeViewPanel(QWidget):
         self.setObjectName("code_view")
         self._context = context
         self._document: Document | None = None
-        self._stale = True  # the text is not that of the present network
+        self._stale = True  # the text is out of date
         self._busy = False
         self._lane = Background(self)
         self._lane.done.connect(self._on_done)
         self._lane.failed.connect(self._on_failed)
         self._scope = QLabel()
         self._scope.setObjectName("code_view.scope")
-        self._only_selection = QCheckBox(tr("Only the selection"))
+        self._only_selection = QCheckBox(tr("Selection only"))
         self._only_selection.setObjectName("code_view.only_selection")
         self._only_selection.setAccessibleName(tr("Show the code of the selected layers only"))
-        self._only_selection.setToolTip(tr("Without a selection the whole network is shown"))
+        self._only_selection.setToolTip(tr("If nothing is selected, the whole network is shown"))
         self._only_selection.setChecked(True)
         self._only_selection.toggled.connect(self._schedule)
         self._copy = tool_button("code_view.copy", "content-copy", tr("Copy the code"), tr("Copy the code"))
@@ -85,13 +85,13 @@ class CodeViewPanel(QWidget):
         layout.addWidget(self._problem)
         layout.addWidget(self._stack, 1)
         self._later = QTimer(self, singleShot=True, interval=_PAUSE_MS)
-        self._later.timeout.connect(self._order_text)
+        self._later.timeout.connect(self._generate)
         context.document_changed.connect(self._watch)
         context.selection_changed.connect(self._schedule)
         self._watch(context.document if context.has_document else None)
 
     def source(self) -> str:
-        """The code that is shown; empty while there is none."""
+        """The code that is shown, or "" if there is none."""
         return self._text.toPlainText() if self._stack.currentWidget() is self._text else ""
 
     # --- following the document --------------------------------------------------------------------------------
@@ -112,57 +112,57 @@ class CodeViewPanel(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if self._stale:
-            self._order_text()
+            self._generate()
 
     def _schedule(self, *_anything: object) -> None:
         self._stale = True
         if self._document is None or not len(self._document.graph):
             self._stale = False
             self._later.stop()
-            self._say_nothing(tr_data(_NO_DOCUMENT) if self._document is None else tr_data(_NO_LAYERS))
+            self._show_empty(tr_data(_NO_DOCUMENT) if self._document is None else tr_data(_NO_LAYERS))
         else:
             if not self._text.toPlainText():
-                self._say_nothing(tr_data(_WRITING))
+                self._show_empty(tr_data(_WRITING))
             if self.isVisible():
                 self._later.start()
 
-    def _order_text(self) -> None:
-        """Have the source written in a thread; an edit meanwhile orders it once more."""
+    def _generate(self) -> None:
+        """Generate the source in a thread; edits made in the meantime trigger another run."""
         if self._document is None or not len(self._document.graph) or self._busy:
             return
         self._stale = False
         self._busy = True
         if self._context.scope:
-            self._order_template(self._document.root, self._context.scope[-1].template)
+            self._generate_template(self._document.root, self._context.scope[-1].template)
             return
         graph, registry = self._document.graph.copy(), self._document.registry
         chosen = tuple(n for n in self._context.selection if n in graph) if self._only_selection.isChecked() else ()
-        self._lane.start(lambda: (_scope(chosen), *_write(graph, registry, chosen)))
+        self._lane.start(lambda: (_scope(chosen), *_generate_code(graph, registry, chosen)))
 
-    def _order_template(self, file: Document, template: str) -> None:
-        """Inside of a template: the class that it becomes, whatever is selected."""
-        graph, registry, scope = file.graph.copy(), file.registry, tr("The template {name}", name=template)
-        self._lane.start(lambda: (scope, *_write(graph, registry, (), template)))
+    def _generate_template(self, file: Document, template: str) -> None:
+        """Generate the class of the shown template, whatever is selected."""
+        graph, registry, scope = file.graph.copy(), file.registry, tr("Template {name}", name=template)
+        self._lane.start(lambda: (scope, *_generate_code(graph, registry, (), template)))
 
     def _on_done(self, result: object) -> None:
         self._lane.wait()
         self._busy = False
-        if self._stale:  # this text is old news
+        if self._stale:  # the result is out of date
             self._schedule()
         elif isinstance(result, tuple) and self._document is not None and len(self._document.graph):
             self._show(*result)
 
     def _on_failed(self, found: object) -> None:
         text = "; ".join(finding_text(d) for d in found) if isinstance(found, tuple) else ""
-        self._on_done(("", "", tr("No code. {text}", text=text)))
+        self._on_done(("", "", tr("No code generated. {text}", text=text)))
 
     def _show(self, scope: str, source: str, problem: str) -> None:
         old = self._text.toPlainText()
         if problem and not old:
-            self._say_nothing(problem)
+            self._show_empty(problem)
             return
         self._problem.tell(problem, "warning")
-        self._text.setEnabled(not problem)  # the old text stays, dimmed, until the network is sound again
+        self._text.setEnabled(not problem)  # the previous text stays, disabled, until the network is valid again
         self._copy.setEnabled(not problem)
         if not problem:
             self._scope.setText(scope)
@@ -173,7 +173,7 @@ class CodeViewPanel(QWidget):
             self._text.horizontalScrollBar().setValue(place[1])
         self._stack.setCurrentWidget(self._text)
 
-    def _say_nothing(self, text: str) -> None:
+    def _show_empty(self, text: str) -> None:
         self._scope.setText("")
         self._problem.tell("")
         self._copy.setEnabled(False)
@@ -183,11 +183,11 @@ class CodeViewPanel(QWidget):
 
     def _copy_all(self) -> None:
         QApplication.clipboard().setText(self._text.toPlainText())
-        self._context.message.emit("info", tr("The code is on the clipboard."))
+        self._context.message.emit("info", tr("Code copied to the clipboard"))
 
 
-def _write(graph: Graph, registry: Registry, chosen: tuple[str, ...], template: str = "") -> tuple[str, str]:
-    """(source, problem): one of the two is empty. Layers of the training branch are shown as it is exported."""
+def _generate_code(graph: Graph, registry: Registry, chosen: tuple[str, ...], template: str = "") -> tuple[str, str]:
+    """Return (source, problem), one of which is empty. Layers of the training branch give the code of the losses module."""
     from exporters.pytorch import generate_losses, generate_source, generate_template
 
     try:
@@ -204,10 +204,12 @@ def _write(graph: Graph, registry: Registry, chosen: tuple[str, ...], template: 
             if len(error.diagnostics) > 1
             else ""
         )
-        return "", tr("No code yet. {where}{finding}{more}", where=where, finding=finding_text(finding), more=more)
+        return "", tr(
+            "No code generated. {where}{finding}{more}", where=where, finding=finding_text(finding), more=more
+        )
 
 
 def _scope(chosen: tuple[str, ...]) -> str:
     if not chosen:
-        return tr("The whole network")
+        return tr("Whole network")
     return chosen[0] if len(chosen) == 1 else trn("{count} selected layer", "{count} selected layers", len(chosen))

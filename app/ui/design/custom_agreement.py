@@ -1,4 +1,4 @@
-"""Shows the Python in a document before it runs for the first time, and asks."""
+"""Asks for agreement before Python code of a document runs for the first time."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from designer.texts import tr
 
 
 class AgreeDialog(GrowingDialog):
-    """The sources of custom layers, one tab each. Agreeing remembers these very texts on this machine.
+    """Shows the sources of custom layers, one tab each. Agreements are stored on this machine for exactly these texts.
 
-    `texts` maps a source to the layer that has it. `then` is called after the person agreed.
+    `texts` maps each source to its layer. `then` is called after the user agreed.
     """
 
     def __init__(self, texts: Mapping[str, str], then: Callable[[], None], parent: QWidget | None) -> None:
@@ -36,21 +36,21 @@ class AgreeDialog(GrowingDialog):
         many = len(texts) > 1
         head = QLabel(
             (
-                tr("This network has layers of its own, written in Python.")
+                tr("This network contains custom layers written in Python.")
                 if many
-                else tr("This network has a layer of its own, written in Python.")
+                else tr("This network contains a custom layer written in Python.")
             )
             + " "
             + tr(
-                "Running it means that this code runs on your machine, with your rights. Read it first, and agree only "
-                "if you trust it. When the text changes, you are asked again."
+                "Running the network executes this code on your machine with your permissions. Read it first, and agree only "
+                "if you trust it. If the code changes, you are asked again."
             )
         )
         head.setObjectName("agree_custom.sentence")
         head.setWordWrap(True)
         self._tabs = QTabWidget()
         self._tabs.setObjectName("agree_custom.layers")
-        self._tabs.setAccessibleName(tr("Layers with code of their own"))
+        self._tabs.setAccessibleName(tr("Custom layers"))
         self._tabs.setDocumentMode(True)
         for number, (text, layer) in enumerate(texts.items()):
             view = QPlainTextEdit(visible(text))
@@ -91,7 +91,7 @@ class AgreeDialog(GrowingDialog):
 
 
 def ask_agreement(context: Context, then: Callable[[], None], parent: QWidget) -> AgreeDialog | None:
-    """Show what of the open document was not agreed to yet, without blocking; None where there is nothing."""
+    """Show the code of the open document that needs agreement, without blocking. None if there is none."""
     if not context.has_document:
         return None
     document = context.root

@@ -1,4 +1,4 @@
-"""Differences: the open network beside another one. What was added, removed, renamed, changed and moved."""
+"""Differences: what was added, removed, renamed, changed and moved relative to another network."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from designer.texts import mark, tr, tr_data
 
 LAYER = Qt.ItemDataRole.UserRole
 MARKS: dict[str, theme.RoleName] = {"+": "positive", "−": "negative", "~": "warning", "=": "info", "→": "muted"}
-_NOTHING = mark("Compare this network with its saved version or with another document.")
+_NOTHING = mark("Compare this network with its saved version or another document.")
 
 
 class DifferencesPanel(QWidget):
@@ -51,11 +51,11 @@ class DifferencesPanel(QWidget):
         self.head.setObjectName("differences.summary")
         self.head.setAccessibleName(tr("Summary"))
         self.head.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.choose = self._button("choose", tr("Compare &With"), tr("Choose what this network is compared with"))
+        self.choose = self._button("choose", tr("Compare &With"), tr("Choose the network to compare with"))
         self.choose.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.choose)
         menu.setObjectName("differences.menu")
-        self.saved = menu.addAction(tr("The &Saved Version"))
+        self.saved = menu.addAction(tr("&Saved Version"))
         self.saved.setObjectName("differences.saved")
         self.saved.triggered.connect(self.with_saved)
         self.file = menu.addAction(tr("Another &Document..."))
@@ -64,23 +64,23 @@ class DifferencesPanel(QWidget):
         self._others: list[QAction] = []
         menu.aboutToShow.connect(self._refresh_menu)
         self.choose.setMenu(menu)
-        self.copy = self._button("copy", tr("&Copy"), tr("Copy all differences as text"))
+        self.copy = self._button("copy", tr("C&opy"), tr("Copy all differences as text"))
         self.copy.clicked.connect(self.copy_text)
         self.close_button = self._button(
-            "stop", tr("&End"), tr("Compare no longer, and take the marks from the canvas")
+            "stop", tr("&End Comparison"), tr("End the comparison and remove its marks from the canvas")
         )
         self.close_button.clicked.connect(context.comparison.stop)
         self.tree = QTreeWidget()
         self.tree.setObjectName("differences.list")
         self.tree.setAccessibleName(tr("Differences"))
         self.tree.setColumnCount(3)
-        self.tree.setHeaderLabels([tr("What"), tr("Layer"), tr("Before and now")])
+        self.tree.setHeaderLabels([tr("Change"), tr("Layer"), tr("Before and after")])
         self.tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.tree.header().setStretchLastSection(True)
         self.tree.setAlternatingRowColors(True)
         self.tree.itemActivated.connect(self._reveal)
         self.tree.itemClicked.connect(self._reveal)
-        self.empty = EmptyState("differences", "compare", tr_data(_NOTHING), tr("Compare With the Saved Version"))
+        self.empty = EmptyState("differences", "compare", tr_data(_NOTHING), tr("Compare With Saved Version"))
         self.empty.triggered.connect(self.with_saved)
         self._lay_out()
         context.comparison.changed.connect(self._show)
@@ -114,7 +114,9 @@ class DifferencesPanel(QWidget):
 
     def with_saved(self) -> None:
         if self._context.has_document and self._context.root.path is None:
-            self._context.message.emit("warning", tr("Not compared: this network was never saved. Save it first."))
+            self._context.message.emit(
+                "warning", tr("Cannot compare: this network has no saved version. Save it first.")
+            )
             return
         self._try(self._context.comparison.with_saved)
 
@@ -128,13 +130,13 @@ class DifferencesPanel(QWidget):
     def with_file(self, path: Path) -> None:
         self._try(lambda: self._context.comparison.with_file(path))
 
-    def _try(self, wish: object) -> None:
+    def _try(self, compare: object) -> None:
         from app.ui.widgets.findings import show_findings
 
-        if not callable(wish) or not self._context.has_document:
+        if not callable(compare) or not self._context.has_document:
             return
         try:
-            wish()
+            compare()
         except DiagnosticError as error:
             show_findings(tr("Not Compared"), tr("The other network could not be read."), error.diagnostics, self)
 
@@ -151,7 +153,7 @@ class DifferencesPanel(QWidget):
     def _refresh_menu(self) -> None:
         has = self._context.has_document and self._context.root.path is not None
         self.saved.setEnabled(has)
-        self.saved.setToolTip("" if has else tr("this network was never saved"))
+        self.saved.setToolTip("" if has else tr("this network has no saved version"))
         menu = self.choose.menu()
         for action in self._others:
             menu.removeAction(action)
@@ -167,7 +169,7 @@ class DifferencesPanel(QWidget):
 
     def _with_open(self, other: ref[Document], _on: bool = False) -> None:
         document = other()
-        if document is not None:  # it was not closed meanwhile
+        if document is not None:  # it may have been closed
             self._context.comparison.with_document(document)
 
     def _show(self, *_args: object) -> None:
@@ -181,7 +183,7 @@ class DifferencesPanel(QWidget):
             self.head.setText("")
             return
         shown = comparison.shown()
-        self.head.setText(tr("Since {name}: {summary}", name=comparison.title, summary=shown.summary()))
+        self.head.setText(tr("Changes since {name}: {summary}", name=comparison.title, summary=shown.summary()))
         for sign, kind, layer, details in rows(shown):
             item = QTreeWidgetItem([f"{sign} {kind}", layer, details[0] if len(details) == 1 else ""])
             item.setData(0, LAYER, layer)
@@ -197,7 +199,7 @@ class DifferencesPanel(QWidget):
 
 
 def rows(found: NetworkComparison) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Mark, kind, layer or other thing, and the single values of every difference."""
+    """Yield (sign, kind, layer or other item, details) for every difference."""
     for name in found.added:
         yield "+", tr("added"), name, [found.types.get(name, "")]
     for name in found.removed:

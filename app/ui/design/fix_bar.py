@@ -1,4 +1,4 @@
-"""The fixes of the finding that is looked at, as buttons."""
+"""The fixes of the current finding as buttons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.ui.widgets.flow import FlowLayout
 from designer.operators.fixes import Fix
 from designer.texts import tr
 
-LONGEST = 440  # pixels of a button
+LONGEST = 440  # maximum width of a button in pixels
 
 
 class FixBar(QWidget):
@@ -36,14 +36,14 @@ class FixBar(QWidget):
         self.hide()
 
     def show_search(self) -> None:
-        """Say that fixes are looked for."""
+        """Show that the search for fixes is running."""
         self.show_fixes(())
-        self._label.setText(tr("Looking for fixes..."))
+        self._label.setText(tr("Searching for fixes..."))
 
     def show_fixes(self, fixes: Sequence[Fix] | None) -> None:
-        """Offer these; none: say that there is none; None: hide."""
+        """Offer these fixes. An empty sequence shows that there are none; None hides the bar."""
         self.fixes = tuple(fixes or ())
-        self._label.setText(tr("Fix:") if self.fixes else tr("No fix is known for this one."))
+        self._label.setText(tr("Fix:") if self.fixes else tr("No fix available."))
         while len(self._buttons) < len(self.fixes):
             self._add_button()
         for button, fix in zip(self._buttons, self.fixes, strict=False):

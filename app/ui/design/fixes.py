@@ -1,4 +1,4 @@
-"""Offering the fixes of findings, wherever a finding is shown."""
+"""Search for fixes of findings, and menus that offer them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from designer.graph.inference import Steps, finish
 from designer.operators.fixes import Fix, Trial, finding_fixes
 from designer.texts import tr
 
-SLICE_MS = 30  # of trying fixes at a time
+SLICE_MS = 30  # time budget per event loop turn
 
 
 def fixes_of(document: Document, findings: Sequence[Diagnostic]) -> list[Fix]:
-    """What mends any of these findings; each was tried on a copy of the network."""
-    return finish(_finding(document, findings))
+    """The fixes of any of these findings, each verified on a copy of the network."""
+    return finish(_search(document, findings))
 
 
-def _finding(document: Document, findings: Sequence[Diagnostic]) -> Steps[list[Fix]]:
+def _search(document: Document, findings: Sequence[Diagnostic]) -> Steps[list[Fix]]:
     trial = Trial(document.graph, document.registry, document.inference)
     found: dict[str, Fix] = {}
     for finding in findings:
@@ -34,10 +34,10 @@ def _finding(document: Document, findings: Sequence[Diagnostic]) -> Steps[list[F
     return list(found.values())
 
 
-class Search(QObject):
-    """Looks for the fixes of findings, a slice at a time, so that a large network does not hold up the window.
+class FixSearch(QObject):
+    """Searches for fixes of findings in time slices, so that a large network does not block the window.
 
-    `found` brings the list of them, the same as `fixes_of`; `stopped` says that the network changed before.
+    `found` carries the same list as `fixes_of`; `stopped` is emitted if the network changed during the search.
     """
 
     found = Signal(object)
@@ -51,20 +51,20 @@ class Search(QObject):
 
     @property
     def active(self) -> bool:
-        """Whether it is still looking."""
+        """Whether a search is running."""
         return self._steps is not None
 
     def start(self, document: Document, findings: Sequence[Diagnostic]) -> None:
-        """Look for these and for nothing else. The first slice is done at once: it is all of them in a small network."""
+        """Start a search, replacing a running one. The first slice runs immediately and suffices for a small network."""
         self.stop()
-        self._document, self._steps = document, _finding(document, findings)
+        self._document, self._steps = document, _search(document, findings)
         document.changed.connect(self._on_changed)
         document.states_changed.connect(self._on_changed)
         self._timer.start()
         self._turn()
 
     def stop(self) -> None:
-        """Look no further."""
+        """Stop the search."""
         self._timer.stop()
         self._steps = None
         if self._document is not None:
@@ -91,24 +91,24 @@ class Search(QObject):
 
 
 def apply(context: Context, fix: Fix) -> None:
-    """Do a fix as one step of the history and say so."""
+    """Apply a fix as one undoable edit and show a message."""
     if context.document.do(fix.edit):
-        context.message.emit("info", tr("Fixed: {what}. Ctrl+Z takes it back.", what=fix.title))
+        context.message.emit("info", tr("Fixed: {what}. Press Ctrl+Z to undo.", what=fix.title))
 
 
 def fill(menu: QMenu, context: Context, findings: Sequence[Diagnostic]) -> None:
-    """An entry for each fix, or one that says that there is none, at the top; they come once they are found."""
-    head = menu.addAction(tr("Looking for fixes..."))
+    """Add an entry for each fix, once found, or one that says that there are none."""
+    head = menu.addAction(tr("Searching for fixes..."))
     head.setObjectName("fix.search")
     head.setEnabled(False)
-    search = Search(menu)
+    search = FixSearch(menu)
     search.found.connect(partial(_put, menu, head, context))
-    search.stopped.connect(partial(head.setText, tr("The network changed: open this menu again")))
+    search.stopped.connect(partial(head.setText, tr("The network changed. Open this menu again")))
     search.start(context.document, findings)
 
 
 def _put(menu: QMenu, head: QAction, context: Context, found: Sequence[Fix]) -> None:
-    """Entries for the fixes in front of `head`, which is no longer needed where there are some."""
+    """Insert entries for the fixes before `head`, which is removed if there are any."""
     for number, fix in enumerate(found):
         action = QAction(fix.title.replace("&", "&&"), menu)
         action.setObjectName(f"fix.{number}")
@@ -117,7 +117,7 @@ def _put(menu: QMenu, head: QAction, context: Context, found: Sequence[Fix]) -> 
     if found:
         menu.removeAction(head)
     else:
-        head.setText(tr("No fix is known: see Type Checking"))
+        head.setText(tr("No fix available: see Type Checking"))
 
 
 def _apply(context: Context, fix: Fix, _checked: bool = False) -> None:
@@ -125,7 +125,7 @@ def _apply(context: Context, fix: Fix, _checked: bool = False) -> None:
 
 
 def add_menu(menu: QMenu, context: Context) -> None:
-    """Where the one selected layer has findings: a menu of their fixes, at the top of a menu."""
+    """Insert a menu of fixes at the top of a menu if the single selected layer has findings."""
     names = context.selection
     state = context.document.inference.states.get(names[0]) if context.has_document and len(names) == 1 else None
     if state is None or not state.diagnostics:

@@ -47,7 +47,7 @@ from designer.operators.params import Parameter
 from designer.texts import mark, tr, tr_data, trn
 
 _NO_SELECTION = mark("Select a layer on the canvas to edit its parameters here.")
-_NO_DOCUMENT = mark("Open or create a network: the parameters of the selected layer stand here.")
+_NO_DOCUMENT = mark("Open or create a network to edit the parameters of its layers here.")
 
 
 class ParametersPanel(QWidget):
@@ -60,7 +60,7 @@ class ParametersPanel(QWidget):
         self._context = context
         self._document: Document | None = None
         self._names: tuple[str, ...] = ()
-        self._built: object = None  # what the rows were made for: types and attached activations
+        self._built: object = None  # the types and activations that the rows were built for
         self._operator_rows: ParamSection | None = None
         self._activation_rows: ParamSection | None = None
         self._empty = EmptyState("parameters", "tune-variant", tr_data(_NO_DOCUMENT))
@@ -96,7 +96,7 @@ class ParametersPanel(QWidget):
             "parameters.help",
             "help-circle-outline",
             tr("Help on this operator"),
-            tr("What this operator does"),
+            tr("Show the documentation of this operator"),
             checkable=True,
         )
         self._doc = QLabel()
@@ -108,7 +108,7 @@ class ParametersPanel(QWidget):
             "parameters.reset_all",
             "restore",
             tr("Reset all parameters"),
-            tr("Give all parameters their defaults, those of the activation too"),
+            tr("Set all parameters to their defaults, including those of the activation"),
         )
         self._reset.clicked.connect(self._reset_all)
         head = QHBoxLayout()
@@ -132,7 +132,7 @@ class ParametersPanel(QWidget):
         self._activation = QComboBox()
         self._activation.setObjectName("parameters.activation")
         self._activation.setAccessibleName(tr("Attached activation"))
-        self._activation.setToolTip(tr("A function applied to the layer's first output"))
+        self._activation.setToolTip(tr("Activation function applied to the layer's first output"))
         self._activation.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._activation.addItem("none", "")
         for cls in sorted(self._context.registry.activations.values(), key=lambda c: c.title.casefold()):
@@ -201,7 +201,7 @@ class ParametersPanel(QWidget):
         if isinstance(states, frozenset) and self._document is not None:
             names = [n for n in self._names if n in self._document.graph]
             if names and not states.isdisjoint(names):
-                self._facts.show_layers(self._document, names, self._told())
+                self._facts.show_layers(self._document, names, self._shown_params())
 
     def _layers(self) -> list[Layer]:
         graph = self._document.graph if self._document is not None else Graph()
@@ -226,16 +226,16 @@ class ParametersPanel(QWidget):
             for rows in (self._operator_rows, self._activation_rows):
                 if rows is not None:
                     rows.discard_drafts()
-        self._facts.show_layers(self._document, [layer.name for layer in layers], self._told())
+        self._facts.show_layers(self._document, [layer.name for layer in layers], self._shown_params())
         self._stack.setCurrentIndex(1)
 
-    def _told(self) -> set[str]:
-        """Parameters with a field, at which a broken rule stands already."""
+    def _shown_params(self) -> set[str]:
+        """Parameters with a field, next to which their findings are already shown."""
         sections = (self._operator_rows, self._activation_rows)
         return {name for rows in sections if rows is not None for name in rows.rows}
 
     def _build(self, layers: list[Layer]) -> None:
-        """Make the rows anew: the selection has other types or another activation."""
+        """Rebuild the rows for other layer types or another activation."""
         registry = self._context.registry
         types = sorted({layer.type for layer in layers})
         parameters = shared_parameters([registry.get(t) for t in types])
@@ -260,7 +260,7 @@ class ParametersPanel(QWidget):
             self._activation.setCurrentIndex(index)
 
     def _order_tabs(self) -> None:
-        """Tab goes down the panel, although the rows are made after the fields around them."""
+        """Set the tab order from top to bottom: rows are created after the fields around them."""
         stops: list[QWidget] = [self._reset, self._help, self._name.line]
         for rows, after in ((self._operator_rows, self._activation), (self._activation_rows, None)):
             for row in rows.rows.values() if rows is not None else ():
@@ -287,7 +287,7 @@ class ParametersPanel(QWidget):
             return None
         rows = ParamSection(prefix, shared)
         rows.changed.connect(slot)
-        rows.finished.connect(self._seal)
+        rows.finished.connect(self._end_merge)
         box.addWidget(rows)
         return rows
 
@@ -315,8 +315,8 @@ class ParametersPanel(QWidget):
             self._raw.show_layer(layers[0])
             self._note.tell(
                 tr(
-                    "The type “{type}” is not known here, so its parameters are shown as text. Install the plugin that "
-                    "brings it, or replace the layer.",
+                    "The type “{type}” is unknown, so its parameters are shown as text. Install the plugin that "
+                    "provides it, or replace the layer.",
                     type=unknown[0].type,
                 ),
                 "warning",
@@ -324,14 +324,14 @@ class ParametersPanel(QWidget):
         elif unknown:
             self._note.tell(
                 trn(
-                    "{count} of these layers has a type that is not known here.",
-                    "{count} of these layers have a type that is not known here.",
+                    "{count} of these layers has an unknown type.",
+                    "{count} of these layers have an unknown type.",
                     len(unknown),
                 ),
                 "info",
             )
         elif self._operator_rows is None:
-            text = tr("This operator has no parameters.") if one else tr("These layers have no parameter in common.")
+            text = tr("This operator has no parameters.") if one else tr("These layers have no parameters in common.")
             self._note.tell(text, "info")
 
     def _show_values(self, layers: list[Layer]) -> None:
@@ -358,7 +358,7 @@ class ParametersPanel(QWidget):
     # --- wishes ------------------------------------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Return and Escape, which fields pass on when they are done, give the keyboard to the canvas."""
+        """Return and Escape that a field did not handle move the focus to the canvas."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape):
             self._context.canvas_requested.emit()
         else:
@@ -367,7 +367,7 @@ class ParametersPanel(QWidget):
     def _name_rule(self, text: str) -> str | None:
         rule = check_layer_name(text)
         if rule is None and self._document is not None and text in self._document.graph:
-            return tr("the name '{name}' is taken by another layer", name=text)
+            return tr("the name '{name}' is used by another layer", name=text)
         return rule
 
     def _rename(self, new: str) -> None:
@@ -405,7 +405,7 @@ class ParametersPanel(QWidget):
         if self._document is not None:
             self._document.do(lambda graph: commands.set_activation_param(graph, self._names, name, text))
 
-    def _seal(self) -> None:
+    def _end_merge(self) -> None:
         if self._document is not None:
             self._document.history.seal()
 

@@ -1,4 +1,4 @@
-"""What inference knows of the selected layers: shapes in and out, learned values, work, and the findings."""
+"""Inferred facts about the selected layers: input and output shapes, parameters, FLOPs, memory and findings."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from designer.texts import mark, tr, tr_data, trn
 from designer.units import MODELLED_SIGN, binary, count, si
 
 UNKNOWN = mark("unknown")
-PORTS = 16  # whose shapes are shown, of inputs and of outputs
-FINDINGS = 20  # that are shown: thousands of selected layers have thousands
+PORTS = 16  # maximum number of input and of output shapes
+FINDINGS = 20  # maximum number shown: thousands of selected layers have thousands
 
 
 class LayerFacts(QWidget):
-    """A small table of facts, and findings under it. `link_activated` carries the layer a finding points at."""
+    """A table of facts with findings below it. `link_activated` carries the name of a layer that a finding links to."""
 
     link_activated = Signal(str)
 
@@ -56,17 +56,17 @@ class LayerFacts(QWidget):
         self._layout.addWidget(self._more)
 
     def facts(self) -> dict[str, str]:
-        """What is shown, label to text."""
+        """The shown facts, label to text."""
         return {label.text(): value.text() for label, value in self._rows if not value.isHidden()}
 
-    def show_layers(self, document: Document, names: Sequence[str], told: Collection[str] = ()) -> None:
-        """Show one layer in full, of several the sums. Findings about the parameters `told` stand at their fields already."""
+    def show_layers(self, document: Document, names: Sequence[str], shown_params: Collection[str] = ()) -> None:
+        """Show all facts of one layer, or the sums of several. Findings about `shown_params` are shown at their fields."""
         states = {n: document.inference.states.get(n, LayerState()) for n in names}
         work = LiveCost(document.inference)
         facts: list[tuple[str, str]] = []
         training = [n for n in names if n in document.training]
         if training:
-            where = tr("part of the training branch: left out of inference")
+            where = tr("part of the training branch, not used in inference")
             if len(training) != len(names):
                 where = tr("{count} of {total} {where}", count=len(training), total=len(names), where=where)
             facts.append((tr("Training"), where))
@@ -76,7 +76,7 @@ class LayerFacts(QWidget):
         if all(work.of(n) is not None for n in names):
             total = work.total(names=names)
             facts.append((tr("Parameters"), count(total.learned)))
-            facts.append((tr("Work, batch of 1"), MODELLED_SIGN + si(total.flops, "FLOP")))
+            facts.append((tr("FLOPs, batch size 1"), MODELLED_SIGN + si(total.flops, "FLOP")))
             memory = tr(
                 "{weights} weights, {outputs} outputs",
                 weights=MODELLED_SIGN + binary(total.weights),
@@ -84,7 +84,7 @@ class LayerFacts(QWidget):
             )
             facts.append((tr("Memory, FP32"), memory))
         else:
-            facts += [(tr("Parameters"), tr_data(UNKNOWN)), (tr("Work, batch of 1"), tr_data(UNKNOWN))]
+            facts += [(tr("Parameters"), tr_data(UNKNOWN)), (tr("FLOPs, batch size 1"), tr_data(UNKNOWN))]
         self._show(facts)
         cause = next((s.because_of for s in states.values() if s.because_of is not None), None)
         self._because.setVisible(cause is not None)
@@ -95,7 +95,7 @@ class LayerFacts(QWidget):
                 tr('Unknown because of <a href="{href}">{shown}</a>, which has a problem.', href=href, shown=shown)
             )
         found = [d for s in states.values() for d in s.diagnostics if d.code != "unknown-operator"]
-        self._tell([d for d in found if not (d.code == "bad-parameter" and d.parameter in told)])
+        self._show_findings([d for d in found if not (d.code == "bad-parameter" and d.parameter in shown_params)])
 
     def _show(self, facts: Sequence[tuple[str, str]]) -> None:
         while len(self._rows) < len(facts):
@@ -120,7 +120,7 @@ class LayerFacts(QWidget):
             label.setVisible(on)
             value.setVisible(on)
 
-    def _tell(self, found: Sequence[Diagnostic]) -> None:
+    def _show_findings(self, found: Sequence[Diagnostic]) -> None:
         while len(self._findings) < min(len(found), FINDINGS):
             message = Message(f"{self._name}.finding_{len(self._findings)}")
             self._layout.insertWidget(self._layout.count() - 1, message)

@@ -1,4 +1,4 @@
-"""The name of a layer as a field: a name that breaks a rule stays here, with the rule under it."""
+"""A field for a layer name, which keeps an invalid name and shows the violated rule below it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from app.ui.widgets.sentences import sentence
 
 
 class NameField(QWidget):
-    """`renamed` comes with Enter or on leaving the field, and only for a legal new name. Escape calls the old name back.
+    """`renamed` is emitted on Enter or focus out, only for a valid new name. Escape restores the old name.
 
-    `rule` says which rule a name breaks, or None.
+    `rule` returns the rule that a name violates, or None.
     """
 
     renamed = Signal(str)
@@ -38,7 +38,7 @@ class NameField(QWidget):
         self.line.escaped.connect(lambda: self.show_name(self._model))
 
     def show_name(self, name: str) -> None:
-        """Show the model's name and forget the draft."""
+        """Show the model's name and discard the draft."""
         self._model = name
         if self.line.text() != name:
             self.line.setText(name)
@@ -64,6 +64,6 @@ class _Line(QLineEdit):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
             self.escaped.emit()
-            event.ignore()  # the editor around takes the keyboard away
+            event.ignore()  # the enclosing editor moves the focus
         else:
             super().keyPressEvent(event)

@@ -1,4 +1,4 @@
-"""Network Settings: how the network is run on this machine, and with which weights."""
+"""Network Settings: engine, device, precision and other run options, and the weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from designer.files.settings import ADAPTED, MAX_ITERATIONS, MAX_SEED, MAX_THREA
 from designer.files.weights import WEIGHTS
 from designer.texts import mark, tr, tr_data
 
-_NO_DOCUMENT = mark("Open or create a network: choose here how it runs and with which weights.")
+_NO_DOCUMENT = mark("Open or create a network to choose its engine, device and weights here.")
 
 
 class NetworkSettingsPanel(QWidget):
@@ -69,23 +69,21 @@ class NetworkSettingsPanel(QWidget):
         return self._lay_out(name, run, location)
 
     def _make_run_fields(self, name: str) -> None:
-        self._engine = ChoiceBox(f"{name}.engine", tr("Engine"), tr("Which program computes the network"))
-        self._device = ChoiceBox(f"{name}.device", tr("Device"), tr("Where the network is computed"))
-        self._precision = ChoiceBox(
-            f"{name}.precision", tr("Precision"), tr("The number format of tensors and weights")
-        )
-        self._layout = ChoiceBox(f"{name}.layout", tr("Layout"), tr("How pictures lie in memory; results are the same"))
+        self._engine = ChoiceBox(f"{name}.engine", tr("Engine"), tr("Engine that runs the network"))
+        self._device = ChoiceBox(f"{name}.device", tr("Device"), tr("Device that runs the network"))
+        self._precision = ChoiceBox(f"{name}.precision", tr("Precision"), tr("Number format of tensors and weights"))
+        self._layout = ChoiceBox(f"{name}.layout", tr("Layout"), tr("Memory layout of tensors; results are the same"))
         self._engine.chosen.connect(lambda v: self._change(engine=v))
         self._device.chosen.connect(lambda v: self._change(device=v))
         self._precision.chosen.connect(lambda v: self._change(precision=v))
         self._layout.chosen.connect(lambda v: self._change(layout=v))
-        self._tile = ChoiceBox(f"{name}.tile", tr("Tiles"), tr("Run large pictures in pieces, which takes less memory"))
+        self._tile = ChoiceBox(f"{name}.tile", tr("Tiles"), tr("Run large images in tiles to save memory"))
         self._tile.chosen.connect(lambda v: self._change(tile=int(v)))
         self._threads = NumberField(f"{name}.threads", tr("Threads"), low=0, high=MAX_THREADS)
-        self._threads.setToolTip(tr("Threads of the engine on the CPU; 0 means all cores"))
+        self._threads.setToolTip(tr("CPU threads of the engine; 0 uses all cores"))
         self._iterations = NumberField(f"{name}.iterations", tr("Iterations"), low=1, high=MAX_ITERATIONS)
-        self._iterations.setToolTip(tr("How often Launch Inference runs the network to time it"))
-        self._seed = NumberField(f"{name}.seed", tr("Seed of the random weights"), low=0, high=MAX_SEED)
+        self._iterations.setToolTip(tr("Number of timed runs of Launch Inference"))
+        self._seed = NumberField(f"{name}.seed", tr("Seed of random weights"), low=0, high=MAX_SEED)
         self._seed.setToolTip(tr("The same seed gives the same weights"))
         self._messages = {
             key: Message(f"{name}.{key}.message")
@@ -131,10 +129,10 @@ class NetworkSettingsPanel(QWidget):
         location.addWidget(folder)
         location.addWidget(file)
         self._report = WeightsReportView(f"{name}.weights")
-        self._random = QCheckBox(tr("Random where missing"))
+        self._random = QCheckBox(tr("Random if missing"))
         self._random.setObjectName(f"{name}.random")
         self._random.setAccessibleName(tr("Fill missing weights with random numbers"))
-        self._random.setToolTip(tr("Lets an untrained network run; every result says that its weights are random"))
+        self._random.setToolTip(tr("Allows running an untrained network; results are marked as using random weights"))
         self._random.clicked.connect(lambda: self._change(random_seed=0 if self._random.isChecked() else None))
         return location
 
@@ -224,7 +222,7 @@ class NetworkSettingsPanel(QWidget):
         digits = text.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) < 12 and low <= int(digits) <= high):
             self._messages[key].tell(
-                tr("'{text}' is not a whole number from {low} to {high}.", text=text, low=low, high=high)
+                tr("'{text}' must be an integer from {low} to {high}.", text=text, low=low, high=high)
             )
             return
         self._messages[key].tell("")
@@ -238,12 +236,12 @@ class NetworkSettingsPanel(QWidget):
         self._change(weights=str(base / typed_path(text)) if text else "")
 
     def _ask_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, tr("Folder of Weights"), self._start())
+        chosen = QFileDialog.getExistingDirectory(self, tr("Weights Folder"), self._start())
         if chosen:
             self._change(weights=chosen)
 
     def _ask_file(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self, tr("File of Weights"), self._start(), open_filter(WEIGHTS))
+        chosen, _ = QFileDialog.getOpenFileName(self, tr("Weights File"), self._start(), open_filter(WEIGHTS))
         if chosen:
             self._change(weights=chosen)
 

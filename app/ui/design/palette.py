@@ -1,4 +1,4 @@
-"""The palette: every operator by category, found as one types, dragged onto the canvas."""
+"""Layer Palette: all operators by category, searchable, to be dragged onto the canvas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RECENT = 6
 
 
 class OperatorTree(QTreeWidget):
-    """The list; a dragged item carries the operator's type name as UTF-8."""
+    """The list of operators. A dragged item carries the operator's type name as UTF-8."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -71,7 +71,7 @@ class PalettePanel(QWidget):
         self._recent: list[str] = []
         self._document: Document | None = None
         self._closed: set[str] = set()
-        self._counted: dict[str, int] = {}  # how many instances each template of the document has, as it is shown
+        self._counted: dict[str, int] = {}  # shown number of instances by template
 
         self._search = _SearchField()
         self._search.setObjectName("palette.search")
@@ -85,8 +85,8 @@ class PalettePanel(QWidget):
         metrics = self._tree.fontMetrics()
         self._row = QSize(0, max(16, metrics.height()) + 4)
         widest = max((metrics.horizontalAdvance(tr_data(cls.title)) for cls in context.registry), default=0)
-        beside = 2 * self._tree.indentation() + self._tree.verticalScrollBar().sizeHint().width() + 32
-        self._tree.setMinimumWidth(min(widest + beside, 320))  # no name is cut
+        margin = 2 * self._tree.indentation() + self._tree.verticalScrollBar().sizeHint().width() + 32
+        self._tree.setMinimumWidth(min(widest + margin, 320))  # names are not cut off
         self._tree.itemActivated.connect(self._activate)
         self._tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self._tree.customContextMenuRequested.connect(self._show_menu)
@@ -108,7 +108,7 @@ class PalettePanel(QWidget):
         self._fill()
 
     def recent(self) -> tuple[str, ...]:
-        """Types that were added last, newest first."""
+        """Recently added types, newest first."""
         return tuple(self._recent)
 
     def _watch(self, document: object) -> None:
@@ -126,7 +126,7 @@ class PalettePanel(QWidget):
             return
         new = change.added - set(change.renamed.values())
         types = {self._document.graph[name].type for name in new if name in self._document.graph} - {INSTANCE}
-        if len(types) == 1:  # one gesture added it; a paste or an import says nothing about what is used often
+        if len(types) == 1:  # added by a single gesture; pasted and imported layers do not count
             self._remember(types.pop())
 
     def _remember(self, type_name: str) -> None:
@@ -149,7 +149,7 @@ class PalettePanel(QWidget):
             if first is not None:
                 self._tree.setCurrentItem(first)
             self._empty.show_text(
-                tr("No operator matches “{query}”. Try another word, such as conv, pool or add.", query=query)
+                tr("No operator matches “{query}”. Try another word such as conv, pool or add.", query=query)
             )
         else:
             found = list(registry)
@@ -168,7 +168,7 @@ class PalettePanel(QWidget):
                 )
                 if members:
                     self._group(tr_data(category.value), members, category)
-            self._empty.show_text(tr("No operators are installed. Reinstall the program to get its library back."))
+            self._empty.show_text(tr("No operators are installed. Reinstall the program."))
         self._stack.setCurrentWidget(self._tree if found or templates else self._empty)
 
     def _group(self, title: str, members: Iterable[type[Operator]], category: Category | None = None) -> None:
@@ -178,7 +178,7 @@ class PalettePanel(QWidget):
         head.setExpanded(title not in self._closed)
 
     def _head(self, title: str, icon: str) -> QTreeWidgetItem:
-        """The line above a group."""
+        """Add the heading of a group."""
         head = QTreeWidgetItem([title])
         head.setSizeHint(0, self._row)
         head.setFlags(Qt.ItemFlag.ItemIsEnabled)
@@ -199,7 +199,7 @@ class PalettePanel(QWidget):
         return {name: counts[name] for name in sorted(graph.templates)}
 
     def _templates(self, words: Iterable[str]) -> list[QTreeWidgetItem]:
-        """A line for each template of the document whose name holds the words."""
+        """Items for the templates of the document whose names contain all words."""
         around = [step.template for step in self._context.scope] if self._document is not None else []
         made = []
         for name, count in self._counted.items():
@@ -218,7 +218,7 @@ class PalettePanel(QWidget):
             tip = (
                 tr("Cannot be added here: {why}", why=why)
                 if why
-                else tr("Drag it or press Enter to add another instance.")
+                else tr("Drag it to the canvas or press Enter to add an instance.")
             )
             item.setToolTip(0, f"<b>{html.escape(name)}</b> ({shared})<p>{html.escape(tip)}</p>")
             item.setDisabled(bool(why))
@@ -226,7 +226,7 @@ class PalettePanel(QWidget):
         return made
 
     def _show_menu(self, place: QPoint) -> None:
-        """What can be done with a template: open it, or take it out of the document."""
+        """Show the context menu of a template: open or delete it."""
         item = self._tree.itemAt(place)
         kind = str(item.data(0, _TYPE_ROLE) or "") if item is not None else ""
         if not kind.startswith(INSTANCE_OF) or self._document is None:
@@ -243,7 +243,7 @@ class PalettePanel(QWidget):
         remove.triggered.connect(lambda: root.do(lambda g: remove_template(g, name)))
         if self._counted.get(name):
             remove.setEnabled(False)
-            remove.setToolTip(tr("Not now: {count} instances use it", count=self._counted[name]))
+            remove.setToolTip(tr("Unavailable: {count} instances use it", count=self._counted[name]))
         menu.popup(self._tree.viewport().mapToGlobal(place))
 
     def _add_current(self) -> None:
@@ -258,7 +258,7 @@ class PalettePanel(QWidget):
 
 
 class _SearchField(QLineEdit):
-    """A line whose arrow keys move in the list below, so that one hand stays on the keyboard."""
+    """A search field whose up and down keys move the selection in the list below it."""
 
     below: QTreeWidget | None = None
 
@@ -288,6 +288,6 @@ def _item(cls: type[Operator], size: QSize) -> QTreeWidgetItem:
 
 
 def tooltip(cls: type[Operator]) -> str:
-    """Title, type and description as rich text."""
+    """Title, type and description of an operator as rich text."""
     paragraphs = "".join(f"<p>{html.escape(part)}</p>" for part in tr_data(cls.help()).split("\n\n") if part)
     return f"<b>{html.escape(tr_data(cls.title))}</b> <code>{html.escape(cls.type)}</code>{paragraphs}"

@@ -1,4 +1,4 @@
-"""The parameters of a layer whose type is not known here, as they stand in the file."""
+"""The parameters of a layer of unknown type, as written in the file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from designer.texts import tr
 
 
 class RawParams(QTableWidget):
-    """Names and texts; nothing can be edited."""
+    """A read-only table of parameter names and texts."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(0, 2, parent)

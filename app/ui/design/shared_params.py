@@ -1,4 +1,4 @@
-"""What several selected layers have in common: parameters, their texts, attached activations."""
+"""What several selected layers have in common: parameters, their texts, and attached activations."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from designer.operators.registry import Registry
 
 
 def text_to_write(cls: type[Operator] | None, name: str, text: str) -> str | None:
-    """What a document says for this text of a parameter: nothing where one beyond the 2022 tool's is at its default."""
+    """The text to store for a parameter; None for an extension parameter at its default."""
     parameter = cls.parameter(name) if cls is not None else None
-    return None if parameter is not None and parameter.info.extension and _means(parameter, text) else text
+    return None if parameter is not None and parameter.info.extension and _equals(parameter, text) else text
 
 
 def defaults(
     layers: Iterable[Layer], registry: Registry
 ) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
-    """The defaults of all known parameters of layers and of their activations, as texts: {layer: {parameter: text}}.
+    """The default texts of all known parameters of layers and their activations: {layer: {parameter: text}}.
 
-    Which template an instance is one of stays, and so does what no declaration knows.
+    The template of an instance and undeclared parameters are kept.
     """
     params: dict[str, dict[str, str]] = {}
     activations: dict[str, dict[str, str]] = {}
@@ -38,18 +38,18 @@ def defaults(
 
 
 def _defaults(cls: type[Operator], texts: Mapping[str, str], kept: set[str]) -> dict[str, str]:
-    """Texts that mean the defaults. A text that means its default already stays as it is written."""
+    """The default texts. A text that already equals its default in value keeps its spelling."""
     found: dict[str, str] = {}
     for name, text in texts.items():
         parameter = cls.parameter(cls.renamed.get(name, name))
-        if parameter is None or name in kept or _means(parameter, text):
+        if parameter is None or name in kept or _equals(parameter, text):
             found[name] = text
         elif not parameter.info.extension:
             found[name] = parameter.format(parameter.default)
     return found
 
 
-def _means(parameter: Parameter, text: str) -> bool:
+def _equals(parameter: Parameter, text: str) -> bool:
     try:
         return parameter.parse(text) == parameter.default
     except ParamError:
@@ -57,12 +57,12 @@ def _means(parameter: Parameter, text: str) -> bool:
 
 
 def activation_type(layer: Layer) -> str:
-    """The type of the attached activation; empty without one."""
+    """The type of the attached activation, or ""."""
     return layer.activation.type if layer.activation is not None else ""
 
 
 def text_of(cls: type[Operator] | None, texts: Mapping[str, str], parameter: Parameter) -> str:
-    """The layer's text of a parameter, also under an older name; the default where the file says nothing."""
+    """The layer's text of a parameter, also under an older name, or its default if the file has none."""
     if parameter.name in texts:
         return texts[parameter.name]
     older = [old for old, new in cls.renamed.items() if new == parameter.name] if cls is not None else []
@@ -70,7 +70,7 @@ def text_of(cls: type[Operator] | None, texts: Mapping[str, str], parameter: Par
 
 
 def shared_parameters(classes: list[type[Operator] | None]) -> list[Parameter]:
-    """Parameters that all classes declare alike (name, kind, choices and bounds)."""
+    """Parameters that all classes declare with the same name, kind, choices and bounds."""
     known = [cls for cls in classes if cls is not None]
     if not known or len(known) < len(classes):
         return []
@@ -79,7 +79,7 @@ def shared_parameters(classes: list[type[Operator] | None]) -> list[Parameter]:
 
 
 def with_templates(parameters: list[Parameter], templates: Iterable[str]) -> list[Parameter]:
-    """The parameters of template instances, with the document's templates as the choices of which one."""
+    """The parameters of template instances, with the document's templates as choices."""
     names = tuple(sorted(templates))
     return [
         replace(p, kind="choice", info=replace(p.info, choices=("", *names))) if p.name == PARAMETER and names else p

@@ -1,4 +1,4 @@
-"""Type Checking: every finding about the network, live, with the way to the layer it stands at."""
+"""Type Checking: all findings about the network, updated while editing, with links to their layers and fixes."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ from designer.texts import mark, tr, tr_data, trn
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = (mark("Severity"), mark("Layer"), mark("Where"), mark("Problem"), mark("What to do"))
 _SEVERITIES = {Severity.ERROR: mark("Error"), Severity.WARNING: mark("Warning"), Severity.INFO: mark("Info")}
-_NO_DOCUMENT = mark("Open or create a network: its problems are listed here while you work.")
-_FITTED_ROWS = 200  # measuring the height of more would be felt
+_NO_DOCUMENT = mark("Open or create a network to see its problems here.")
+_FITTED_ROWS = 200  # measuring more rows would cause a noticeable delay
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SORT_ROLE = Qt.ItemDataRole.UserRole
 
 
 class FindingsModel(QAbstractTableModel):
-    """One row a finding."""
+    """A table model with one row per finding."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -94,14 +94,14 @@ class FindingsModel(QAbstractTableModel):
 
 
 class _Roomy(QStyledItemDelegate):
-    """Cells with room above and below their text."""
+    """Adds vertical padding to cells."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return super().sizeHint(option, index) + QSize(0, 8)
 
 
 class _Filter(QSortFilterProxyModel):
-    """Rows of the wanted severities that hold the typed words anywhere."""
+    """Accepts rows of the chosen severities that contain all search words."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -130,7 +130,7 @@ class TypeCheckingPanel(QWidget):
         self.setObjectName("type_checking")
         self._context = context
         self._document: Document | None = None
-        self._mended: int | None = None  # the row whose finding was just mended
+        self._fixed_row: int | None = None  # the row whose finding was just fixed
         self._model = FindingsModel(self)
         self._rows = _Filter(self)
         self._rows.setSourceModel(self._model)
@@ -147,12 +147,12 @@ class TypeCheckingPanel(QWidget):
         layout.addLayout(self._make_bar())
         layout.addWidget(self._stack, 1)
         self._fixes = FixBar("type_checking.fixes")
-        self._fixes.chosen.connect(self._mend)
+        self._fixes.chosen.connect(self._apply_fix)
         layout.addWidget(self._fixes)
         self._find_fixes = QTimer(self, singleShot=True, interval=0, timeout=self._show_fixes)
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._refresh)
-        self._search = fixing.Search(self)
+        self._search = fixing.FixSearch(self)
         self._search.found.connect(self._on_found)
         self._search.stopped.connect(self._later.start)
         context.document_changed.connect(self._watch)
@@ -205,7 +205,7 @@ class TypeCheckingPanel(QWidget):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         header.sectionResized.connect(lambda *_: self._fit.start())
         header.setResizeContentsPrecision(64)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # as given, errors first, until a header is clicked
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # unsorted, errors first, until a header is clicked
         table.setSortingEnabled(True)
         table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         table.customContextMenuRequested.connect(self._show_menu)
@@ -229,7 +229,7 @@ class TypeCheckingPanel(QWidget):
         self._refresh()
 
     def _schedule(self, _change: object) -> None:
-        self._later.start()  # many edits in one gesture make one refresh
+        self._later.start()  # many edits in one gesture cause one refresh
 
     def _refresh(self) -> None:
         found = unique(self._document.diagnostics()) if self._document is not None else ()
@@ -238,10 +238,10 @@ class TypeCheckingPanel(QWidget):
             self._model.show_findings(found)
             if current in found:
                 self._table.setCurrentIndex(self._rows.mapFromSource(self._model.index(found.index(current), 0)))
-            elif self._mended is not None:  # go on with the finding that moved up to the place of the mended one
-                self._table.setCurrentIndex(self._rows.index(min(self._mended, self._rows.rowCount() - 1), 0))
-            self._mended = None
-        self._find_fixes.start()  # also where the findings are the same: their fixes may be others
+            elif self._fixed_row is not None:  # continue with the finding that took the row of the fixed one
+                self._table.setCurrentIndex(self._rows.index(min(self._fixed_row, self._rows.rowCount() - 1), 0))
+            self._fixed_row = None
+        self._find_fixes.start()  # even if the findings are unchanged, since their fixes may differ
         for severity, button in self._toggles.items():
             count = sum(1 for d in found if d.severity is severity)
             if severity is Severity.ERROR:
@@ -269,9 +269,9 @@ class TypeCheckingPanel(QWidget):
         if self._document is None:
             self._empty.show_text(tr_data(_NO_DOCUMENT))
         elif total == 0:
-            self._empty.show_text(tr("No problems: every shape fits."), "check-circle-outline")
+            self._empty.show_text(tr("No problems found."), "check-circle-outline")
         elif shown == 0:
-            self._empty.show_text(tr("The filter hides all {total} findings.", total=total), "filter-outline")
+            self._empty.show_text(tr("The filter hides all {total} problems.", total=total), "filter-outline")
         self._stack.setCurrentWidget(self._table if shown else self._empty)
         self._fit.start()
 
@@ -290,7 +290,7 @@ class TypeCheckingPanel(QWidget):
             self._context.show_finding(finding)
 
     def _show_fixes(self) -> None:
-        """Offer the fixes of the current finding. Trying them takes a moment, so nothing is tried for the others."""
+        """Offer the fixes of the current finding only: verifying fixes takes time."""
         finding = self._finding(self._table.currentIndex())
         if finding is None or self._document is None or not self.isVisible():
             self._search.stop()
@@ -307,9 +307,9 @@ class TypeCheckingPanel(QWidget):
         super().showEvent(event)
         self._find_fixes.start()
 
-    def _mend(self, fix: object) -> None:
+    def _apply_fix(self, fix: object) -> None:
         if isinstance(fix, Fix):
-            self._mended = self._table.currentIndex().row()
+            self._fixed_row = self._table.currentIndex().row()
             fixing.apply(self._context, fix)
 
     def _show_menu(self, place: QPoint) -> None:
@@ -345,7 +345,7 @@ def row_texts(finding: Diagnostic) -> tuple[str, str, str, str, str]:
 
 
 def unique(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Without those that reader and inference both report; errors first, otherwise in the given order."""
+    """Drop findings that both the reader and inference report, and sort errors first, otherwise in the given order."""
     kept: dict[tuple[str | None, ...], Diagnostic] = {}
     for d in findings:
         kept.setdefault((d.code, d.layer, d.port, d.parameter, d.message), d)

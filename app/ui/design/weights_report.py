@@ -1,4 +1,4 @@
-"""Whether the weights on disk fit the network: one line, and a table of the tensors behind it."""
+"""Whether the weights on disk fit the network: a summary line and a table of tensors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ORDER = (WeightStatus.WRONG_SHAPE, WeightStatus.MISSING, WeightStatus.UNEXPECTE
 
 
 class WeightsCheck(QObject):
-    """Reads the weights in a thread and tells what it found; a newer wish replaces one that waits."""
+    """Checks the weights in a thread. A newer request replaces a pending one."""
 
     found = Signal(object)  # tuple of WeightReport
     failed = Signal(object)  # tuple of Diagnostic
@@ -52,7 +52,7 @@ class WeightsCheck(QObject):
         self._background.start(lambda: load_weights(path, required_weights(Inference(graph, registry))).reports)
 
     def forget(self) -> None:
-        """Drop the wish that waits."""
+        """Drop the pending request."""
         self._waiting = None
 
     def _done(self, reports: object) -> None:
@@ -73,7 +73,7 @@ class WeightsCheck(QObject):
 
 
 class WeightsReportView(QWidget):
-    """Follows a document's weights location and its shapes."""
+    """Shows the weights report of a document, updated when its weights location or shapes change."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -125,16 +125,18 @@ class WeightsReportView(QWidget):
         self._shown_for = (document, location)
         self._check.forget()
         if document is None or not location:
-            self._show((), tr("No weights are chosen: the network cannot run with learned values yet."), "info")
+            self._show(
+                (), tr("No weights selected. Choose a folder or file to run the network with trained weights."), "info"
+            )
             return
         path = Path(location)
         format = WEIGHTS.find(path)
         if format is not None and format.package:
-            text = tr("The engine checks this file when the network is run.")
+            text = tr("The engine checks this file when the network runs.")
             exists = path.is_file()
             self._show(
                 (),
-                text if exists else tr("There is no file {path}. Choose another.", path=path),
+                text if exists else tr("The file {path} does not exist. Choose another one.", path=path),
                 "info" if exists else "error",
             )
             return
@@ -168,7 +170,7 @@ class WeightsReportView(QWidget):
 
 
 def summary(reports: Sequence[WeightReport]) -> tuple[str, theme.RoleName]:
-    """One line on a loading, and how serious it is."""
+    """A one-line summary of the reports, and its severity as a theme role."""
     count = {status: sum(1 for r in reports if r.status is status) for status in WeightStatus}
     needed = len(reports) - count[WeightStatus.UNEXPECTED]
     parts = [tr("{count} of {needed} tensors bound", count=count[WeightStatus.BOUND], needed=needed)]
@@ -190,7 +192,7 @@ def _table(name: str) -> QTableWidget:
     table = QTableWidget(0, 4)
     table.setObjectName(name)
     table.setAccessibleName(tr("Tensors of the weights"))
-    table.setHorizontalHeaderLabels([tr("Tensor"), tr("Status"), tr("Needed"), tr("Found")])
+    table.setHorizontalHeaderLabels([tr("Tensor"), tr("Status"), tr("Expected"), tr("Found")])
     table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
     table.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
     table.verticalHeader().setVisible(False)

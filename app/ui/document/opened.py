@@ -86,7 +86,7 @@ class Opened(QObject):
         self.journal.keep(settings)
         self.document.mark_unsaved()
 
-    def look(self) -> Disk:
+    def check_disk(self) -> Disk:
         """How the file stands now."""
         self._set_disk(self._keeping.disk_state())
         return self.disk

@@ -12,7 +12,7 @@ from designer.texts import tr
 
 
 def show_about(parent: QWidget) -> None:
-    """Name, version and licence, without blocking."""
+    """Show the name, version and license in a dialog that does not block."""
     try:
         version = metadata.version("layerwright")
     except metadata.PackageNotFoundError:
@@ -25,11 +25,11 @@ def show_about(parent: QWidget) -> None:
     box.setText(
         tr(
             "<b>Layerwright</b> {version}<p>Design neural networks for images, train them in PyTorch, and see "
-            "what every hidden layer does to your own pictures.</p>",
+            "what every hidden layer does to your own photos.</p>",
             version=escape(version),
         )
     )
     box.setInformativeText(
-        tr("MIT licence. Qt {version} under the LGPL, NodeGraphQt under the MIT licence.", version=qVersion())
+        tr("MIT license. Qt {version} under the LGPL, NodeGraphQt under the MIT license.", version=qVersion())
     )
     box.open()

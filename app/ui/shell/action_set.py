@@ -1,4 +1,4 @@
-"""The actions of a window as Qt knows them, made from the declarations and enabled by what can be done."""
+"""The QActions of a window, built from the declarations and enabled by the state of the window."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from app.ui.shell.shortcuts import Shortcuts, changes
+from app.ui.shell.shortcuts import Shortcuts, notifier
 from app.ui.widgets import theme
 from app.ui.widgets.action import Action, ActionGroup, State
 from designer.texts import tr, tr_data
 
 
 class Actions(QObject):
-    """The QActions of one window. `owners` are the objects that carry them out, by class."""
+    """The QActions of one window. `owners` maps the class of an action group to the object that carries out its actions."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Actions(QObject):
                 self._add(declared, owners[group.owner], canvas if declared.on_canvas else window)
         self._shown: State | None = None
         self._take_keys()
-        changes().changed.connect(self._take_keys)
+        notifier().changed.connect(self._take_keys)
         self.refresh(State())
         self.refresh_checks()
 
@@ -57,29 +57,29 @@ class Actions(QObject):
 
     def _do(self, declared: Action[Any], owner: object) -> None:
         declared.do(owner)
-        self.refresh_checks()  # Qt has turned the mark of what was chosen, even if it was chosen before
+        self.refresh_checks()  # Qt toggles the check mark even where the choice did not change
 
     def _take_keys(self) -> None:
         for name, action in self._actions.items():
             action.setShortcuts([QKeySequence(text) for text in self.shortcuts.keys(name)])
         state, self._shown = self._shown, None
         if state is not None:
-            self.refresh(state)  # the tooltips name the keys
+            self.refresh(state)  # tooltips include the keys
 
     def __getitem__(self, name: str) -> QAction:
         return self._actions[name]
 
     def section(self, name: str) -> list[QAction]:
-        """The actions of a section of a menu, in the order of their declarations."""
+        """The actions of a menu section, in the order of their declarations."""
         return [self._actions[d.id] for d in self.declared.values() if name in d.menus]
 
     def refresh_checks(self) -> None:
-        """Bring the check marks up to date."""
+        """Update the check marks."""
         for name, checked in self._checks.items():
             self._actions[name].setChecked(checked())
 
     def refresh(self, state: State) -> None:
-        """Enable what can be done, and say of the others why they cannot."""
+        """Enable the actions whose needs hold; the tooltips of the others state the reason."""
         if state == self._shown:
             return
         self._shown = state
@@ -90,5 +90,5 @@ class Actions(QObject):
             keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
             text = f"{tip} ({keys})" if keys else tip
             action.setEnabled(not reason)
-            action.setToolTip(f"{text}\n{tr('Not now: {reason}', reason=reason)}" if reason else text)
-            action.setStatusTip(f"{tip} - {tr('not now: {reason}', reason=reason)}" if reason else tip)
+            action.setToolTip(f"{text}\n{tr('Unavailable: {reason}', reason=reason)}" if reason else text)
+            action.setStatusTip(f"{tip} - {tr('unavailable: {reason}', reason=reason)}" if reason else tip)

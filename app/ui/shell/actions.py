@@ -1,4 +1,4 @@
-"""Actions on files, tabs, exports, workspaces and the looks of the program."""
+"""Actions on files, tabs, exports, workspaces and display options."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from app.ui.shell.view_options import ViewOptions
 from app.ui.widgets.action import DOCUMENT, LAYERS, VALID, Action, ActionGroup, Need
 
 TABS = Need(lambda s: s.tabs > 1, "no other network is open")
-CLOSED = Need(lambda s: s.closed > 0, "no document was closed yet")
-FRAMES = Need(lambda s: s.ends, "no input is a folder or a video: choose one in Analysis")
+CLOSED = Need(lambda s: s.closed > 0, "no document has been closed")
+FRAMES = Need(lambda s: s.ends, "no input is a folder or a video. Choose one in Analysis")
 
 _FILES: tuple[Action[Files], ...] = (
     Action(
         "file.new",
         "&New",
-        "Start an empty network",
+        "Create an empty network",
         Files.new,
         ("File/open", "Tools/file"),
         ("Ctrl+N",),
@@ -33,7 +33,7 @@ _FILES: tuple[Action[Files], ...] = (
     Action(
         "file.open",
         "&Open...",
-        "Open model files",
+        "Open network files",
         Files.ask_open,
         ("File/open", "Tools/file"),
         ("Ctrl+O",),
@@ -41,8 +41,8 @@ _FILES: tuple[Action[Files], ...] = (
     ),
     Action(
         "file.reopen",
-        "Reopen Close&d",
-        "Open again what was closed last",
+        "Reopen &Closed Document",
+        "Reopen the document closed last",
         Files.reopen,
         ("File/reopen",),
         ("Ctrl+Shift+T",),
@@ -61,7 +61,7 @@ _FILES: tuple[Action[Files], ...] = (
     Action(
         "file.save_as",
         "Save &As...",
-        "Save under another name",
+        "Save the network under another name",
         Files.save_as,
         ("File/save",),
         ("Ctrl+Shift+S",),
@@ -70,7 +70,7 @@ _FILES: tuple[Action[Files], ...] = (
     Action(
         "file.close",
         "&Close",
-        "Close the document that is shown",
+        "Close the current document",
         Files.close,
         ("File/close",),
         ("Ctrl+W",),
@@ -91,7 +91,7 @@ _TABS: tuple[Action[Tabs], ...] = (
     Action(
         "tab.previous",
         "&Previous Document",
-        "Show the tab before",
+        "Show the previous tab",
         partial(Tabs.step, by=-1),
         ("View/documents",),
         ("Ctrl+Shift+Tab",),
@@ -103,7 +103,7 @@ _EXPORTS: tuple[Action[Exports], ...] = (
     Action(
         "export.pytorch",
         "Generate PyTorch &Files...",
-        "Write a PyTorch project with model, training and inference",
+        "Generate a PyTorch project with model, training and inference code",
         Exports.pytorch,
         ("File/export",),
         ("Ctrl+E",),
@@ -112,8 +112,8 @@ _EXPORTS: tuple[Action[Exports], ...] = (
     ),
     Action(
         "export.onnx",
-        "&ONNX Model...",
-        "Write the network with its weights",
+        "Export &ONNX...",
+        "Export the network and its weights as an ONNX model",
         Exports.onnx,
         ("File/export",),
         (),
@@ -121,8 +121,8 @@ _EXPORTS: tuple[Action[Exports], ...] = (
     ),
     Action(
         "export.picture",
-        "&Picture...",
-        "The network as PNG at any size, as SVG or as PDF",
+        "Export &Image...",
+        "Export a drawing of the network as PNG, SVG or PDF",
         Exports.picture,
         ("File/export",),
         ("Ctrl+Shift+E",),
@@ -132,7 +132,7 @@ _EXPORTS: tuple[Action[Exports], ...] = (
     Action(
         "file.print",
         "P&rint to PDF...",
-        "The network on a page of paper",
+        "Print a drawing of the network to a PDF page",
         partial(Exports.picture, suffix=".pdf"),
         ("File/print",),
         (),
@@ -141,7 +141,7 @@ _EXPORTS: tuple[Action[Exports], ...] = (
     Action(
         "analysis.export_video",
         "Export &Video...",
-        "Put every frame of the input through the network, into a video or a folder",
+        "Run the network on every frame of the input and write a video or a folder of images",
         Exports.video,
         ("Analysis/export",),
         (),
@@ -154,7 +154,7 @@ _DOCKS: tuple[Action[Docks], ...] = (
     Action(
         "file.compare",
         "&Compare With...",
-        "See what was added, removed and changed since the saved version, or against another document",
+        "Show what differs from the saved version or from another document",
         partial(Docks.show, name="differences"),
         ("File/compare",),
         (),
@@ -196,7 +196,7 @@ _DOCKS: tuple[Action[Docks], ...] = (
     Action(
         "workspace.analysis",
         "&Analysis",
-        "Pictures: input, output and every channel",
+        "Input, output and the feature maps of every layer",
         partial(Docks.set_workspace, name=ANALYSIS),
         ("Workspaces/choose",),
         ("Alt+2",),
@@ -204,7 +204,7 @@ _DOCKS: tuple[Action[Docks], ...] = (
     Action(
         "workspace.profile",
         "&Profile",
-        "Runs, operators and utilisation",
+        "Profiled runs, operators and utilization",
         partial(Docks.set_workspace, name=PROFILE),
         ("Workspaces/choose",),
         ("Alt+3",),
@@ -212,15 +212,15 @@ _DOCKS: tuple[Action[Docks], ...] = (
     Action(
         "workspace.train",
         "&Train",
-        "Settings and code for training",
+        "Training settings and code",
         partial(Docks.set_workspace, name=TRAIN),
         ("Workspaces/choose",),
         ("Alt+4",),
     ),
     Action(
         "view.reset_layout",
-        "&Reset This Workspace",
-        "Put the windows back where they were at first",
+        "&Reset Workspace",
+        "Restore the default panel layout of this workspace",
         Docks.arrange,
         ("Workspaces/layout",),
     ),
@@ -230,7 +230,7 @@ _LAYOUTS: tuple[Action[Layouts], ...] = (
     Action(
         "view.save_layout",
         "&Save Layout...",
-        "Keep how the windows are arranged under a name",
+        "Save the current panel layout under a name",
         Layouts.ask_name,
         ("Workspaces/layout",),
     ),
@@ -261,15 +261,15 @@ def _figure(name: str, title: str, tip: str) -> Action[ViewOptions]:
 
 _VIEW: tuple[Action[ViewOptions], ...] = (
     _links(CURVED, "&Curved", "Draw links as curves"),
-    _links(ANGLED, "&Right Angles", "Draw links with horizontal and vertical pieces"),
-    _figure(SHAPES, "&Shapes", "Write the output's shape under each node"),
-    _figure(PARAMETERS, "&Parameters", "Write the number of parameters under each node"),
-    _figure(FLOPS, "&Work", "Write the work for a batch of one under each node"),
-    _figure(MEMORY, "&Memory", "Write the bytes of weights and outputs under each node"),
+    _links(ANGLED, "&Right Angles", "Draw links with horizontal and vertical segments"),
+    _figure(SHAPES, "&Shapes", "Show the output shape under each node"),
+    _figure(PARAMETERS, "&Parameters", "Show the number of parameters under each node"),
+    _figure(FLOPS, "&FLOPs", "Show the FLOPs for batch size 1 under each node"),
+    _figure(MEMORY, "&Memory", "Show the memory of weights and outputs under each node"),
     Action(
         "view.minimap",
         "&Minimap",
-        "Show or hide the map in the corner of the canvas",
+        "Show or hide the minimap of the canvas",
         ViewOptions.toggle_minimap,
         ("View/minimap",),
         icon="map-outline",
@@ -277,26 +277,26 @@ _VIEW: tuple[Action[ViewOptions], ...] = (
     ),
     Action(
         "view.theme_system",
-        "As the &System",
-        "Follow the desktop's light or dark colours",
+        "&System",
+        "Follow the light or dark theme of the desktop",
         partial(ViewOptions.set_theme, mode="system"),
-        ("View/colours",),
+        ("View/theme",),
         checked=lambda options: options.theme_mode == "system",
     ),
     Action(
         "view.theme_dark",
         "&Dark",
-        "Dark colours",
+        "Use the dark theme",
         partial(ViewOptions.set_theme, mode="dark"),
-        ("View/colours",),
+        ("View/theme",),
         checked=lambda options: options.theme_mode == "dark",
     ),
     Action(
         "view.theme_light",
         "&Light",
-        "Light colours",
+        "Use the light theme",
         partial(ViewOptions.set_theme, mode="light"),
-        ("View/colours",),
+        ("View/theme",),
         checked=lambda options: options.theme_mode == "light",
     ),
 )

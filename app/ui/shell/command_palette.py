@@ -1,4 +1,4 @@
-"""Every action by typing a few letters of its name (Ctrl+P)."""
+"""Command palette: search all actions by name (Ctrl+P)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from designer.texts import tr, tr_data
 
 
 class CommandPalette(SearchPopup):
-    """Actions that cannot be done now are shown grey, with the reason on hover."""
+    """Lists all actions. Disabled ones are gray; their tooltips state the reason."""
 
     def __init__(self, actions: Actions, parent: QWidget) -> None:
         self._actions = actions
         super().__init__(
             "commands",
             tr("Commands"),
-            tr("What do you want to do?"),
-            tr("No command is called that."),
+            tr("Search commands"),
+            tr("No matching command."),
             self._commands,
             parent,
         )

@@ -1,4 +1,4 @@
-"""Notices that another program changed, moved or deleted the file of an open document, and offers what to do."""
+"""Detects when another program changes, moves or deletes the file of an open document, and offers remedies."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from designer.files.document import read_document
 from designer.graph.compare import edit_between
 from designer.texts import tr
 
-REST = 150  # ms after which the files are looked at: programs write in several steps
+REST = 150  # ms between a notification and the check of the files: programs write in several steps
 
 
 class DiskWatch(QObject):
-    """Watches the files of all tabs of a window, and their folders: most editors replace a file instead of writing it.
+    """Watches the files of all tabs of a window, and their folders: most editors replace a file instead of writing to it.
 
-    The watcher may miss what happens on network disks, so `look` is called too whenever the window becomes active.
+    The watcher can miss changes on network drives, so `check` is also called whenever the window becomes active.
     """
 
     def __init__(
@@ -41,24 +41,24 @@ class DiskWatch(QObject):
         self._compare = compare
         self.bar = NoticeBar("disk")
         self._ended = False
-        self._told: tuple[Opened, str] | None = None  # what the bar says
+        self._notice: tuple[Opened, str] | None = None  # the document and state that the bar shows
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._soon)
         self._watcher.directoryChanged.connect(self._soon)
-        self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self.look)
+        self._rest = QTimer(self, singleShot=True, interval=REST, timeout=self.check)
         tabs.changed.connect(self._follow)
         context.root_changed.connect(self._show)
 
-    def look(self) -> None:
-        """Look at all files now."""
+    def check(self) -> None:
+        """Check all files now."""
         if self._ended:
             return
         for opened in self._tabs.all:
-            opened.look()
+            opened.check_disk()
         self._watch()
 
     def end(self) -> None:
-        """The window goes: look no more."""
+        """Stop watching: the window closes."""
         self._ended = True
         self._rest.stop()
         watched = [*self._watcher.files(), *self._watcher.directories()]
@@ -66,7 +66,7 @@ class DiskWatch(QObject):
             self._watcher.removePaths(watched)
 
     def _soon(self) -> None:
-        if not self._rest.isActive():  # else a folder that is written to all the time would put it off for ever
+        if not self._rest.isActive():  # otherwise a folder with constant writes would defer it forever
             self._rest.start()
 
     def _follow(self) -> None:
@@ -74,7 +74,7 @@ class DiskWatch(QObject):
         self._show()
 
     def _watch(self) -> None:
-        """Watch what is there to be watched: a file that was replaced is another one for the system."""
+        """Watch the files and folders that exist. A replaced file has to be watched anew."""
         paths = [o.document.path for o in self._tabs.all]
         files = {str(p) for p in paths if p is not None and not is_sample(p) and os.path.isfile(p)}
         folders = {str(p.parent) for p in paths if p is not None and not is_sample(p) and p.parent.is_dir()}
@@ -90,32 +90,32 @@ class DiskWatch(QObject):
     def _show(self) -> None:
         opened = self._tabs.shown
         if opened is None or opened.document is not self._context.root or opened.disk == "same":
-            self._told = None
+            self._notice = None
             self.bar.clear()
             return
-        if self._told == (opened, opened.disk):
+        if self._notice == (opened, opened.disk):
             return
-        self._told = (opened, opened.disk)
+        self._notice = (opened, opened.disk)
         name = opened.document.path.name if opened.document.path is not None else ""
         if opened.disk == "changed":
             text = tr("“{name}” was changed by another program.", name=name)
             if not opened.is_clean:
-                text = tr("“{name}” was changed by another program, and you have changes of your own.", name=name)
+                text = tr("“{name}” was changed by another program, and you have unsaved changes.", name=name)
             choices: tuple[Choice, ...] = (
-                ("reload", tr("&Reload"), tr("Take the file's version; Undo brings yours back"), self.reload),
-                ("keep", tr("&Keep Mine"), tr("Go on with what is open; saving will replace the file"), self.keep_mine),
-                ("compare", tr("&Compare"), tr("Show what is different"), self._compare),
+                ("reload", tr("&Reload"), tr("Load the file. Undo restores your version"), self.reload),
+                ("keep", tr("&Keep Mine"), tr("Keep the open version. Saving will replace the file"), self.keep_mine),
+                ("compare", tr("&Compare"), tr("Show the differences"), self._compare),
             )
         else:
-            text = tr("“{name}” was moved or deleted. The network is whole in this window.", name=name)
+            text = tr("“{name}” was moved or deleted. The network is still open in this window.", name=name)
             choices = (
-                ("save", tr("&Save Again"), tr("Write the file again where it was"), self.save_again),
-                ("keep", tr("&Keep Open"), tr("Go on; the network counts as not saved"), self.keep_mine),
+                ("save", tr("&Save Again"), tr("Write the file to its previous location"), self.save_again),
+                ("keep", tr("&Keep Open"), tr("Keep the network open as unsaved"), self.keep_mine),
             )
         self.bar.tell(text, choices)
 
     def reload(self) -> bool:
-        """Take the file's version over as a step that can be undone; False when it cannot be read."""
+        """Load the file as an undoable edit. False if it cannot be read."""
         opened = self._tabs.shown
         if opened is None or opened.document.path is None:
             return False
@@ -123,11 +123,11 @@ class DiskWatch(QObject):
         reading = read_document(path)
         graph, found = reading.graph, reading.diagnostics
         if graph is None:
-            text = tr("{name} could not be read. What is open stays as it is.", name=path.name)
+            text = tr("{name} could not be read. The open network is unchanged.", name=path.name)
             show_findings(tr("Not Reloaded"), text, found, self._window)
             return False
         edit = edit_between(opened.document.graph, graph, tr("Reload {name}", name=path.name))
-        if edit is None:  # what no step can change is different: the document is opened anew, without a way back
+        if edit is None:  # the difference is not expressible as an edit: open the document anew, without undo
             if not (opened.is_clean or ask_discard(path.name, self._window)):
                 return False
             self._tabs.replace(opened, self._files.read(path))
@@ -141,7 +141,7 @@ class DiskWatch(QObject):
         return True
 
     def keep_mine(self) -> None:
-        """Go on with what is open: it stands in no file now."""
+        """Keep the open network; it now counts as unsaved."""
         opened = self._tabs.shown
         if opened is not None:
             opened.accept_disk()

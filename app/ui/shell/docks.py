@@ -1,4 +1,4 @@
-"""The dock windows: made from the panel table, filled when first seen, arranged by workspace."""
+"""The dock widgets: created from the panel table, filled when first shown, arranged by workspace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHARES: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How the panels of a workspace stand: Qt's own state, and the open ones as `name:width:height,...` in pixels."""
+    """The panel layout of a workspace: Qt's state, and the open panels as `name:width:height,...` in pixels."""
 
     workspace: str
     state: QByteArray
@@ -38,7 +38,7 @@ class Arrangement:
 
 
 class Docks(QObject):
-    """Owns the dock windows of one main window."""
+    """The dock widgets of one main window."""
 
     workspace_changed = Signal(str)
 
@@ -50,7 +50,7 @@ class Docks(QObject):
         self._docks: dict[str, QDockWidget] = {}
         self._specs = {spec.id: spec for spec in PANELS}
         self._filled: set[str] = set()
-        self._heads: dict[str, QDockWidget] = {}  # by side; empty where the arrangement was restored
+        self._heads: dict[str, QDockWidget] = {}  # by side; empty after a layout was restored
         self.workspace = ""
         for spec in PANELS:
             self._docks[spec.id] = self._make(spec)
@@ -73,12 +73,12 @@ class Docks(QObject):
         return self._docks.values()
 
     def panel(self, name: str) -> QWidget:
-        """The panel's widget, made now if it was never seen."""
+        """The panel's widget, created on first use."""
         self.fill(name)
         return self._docks[name].widget()
 
     def fill(self, name: str) -> bool:
-        """Make the panel unless it is there; True when it was made now."""
+        """Create the panel if needed. True if it was created by this call."""
         if name in self._filled:
             return False
         self._filled.add(name)
@@ -95,7 +95,7 @@ class Docks(QObject):
         except ModuleNotFoundError as error:
             label = QLabel(
                 tr(
-                    "{title} is not available: {error}. Install the program again to get it back.",
+                    "{title} is not available: {error}. Reinstall the program.",
                     title=tr_data(spec.title),
                     error=error,
                 )
@@ -125,7 +125,7 @@ class Docks(QObject):
             if beside is None:
                 self._window.addDockWidget(area, dock)
             else:
-                self._window.tabifyDockWidget(beside, dock)  # beside it there would be room for neither
+                self._window.tabifyDockWidget(beside, dock)  # side by side, neither would have enough room
         dock.show()
         dock.raise_()
 
@@ -135,7 +135,7 @@ class Docks(QObject):
     # --- workspaces ------------------------------------------------------------------------------------------
 
     def set_workspace(self, name: str) -> None:
-        """Remember how the present workspace was arranged and bring up another one."""
+        """Store the layout of the current workspace and switch to another one."""
         if name == self.workspace:
             return
         self.remember()
@@ -144,17 +144,17 @@ class Docks(QObject):
         self._take(name, Arrangement(name, state, panels if isinstance(panels, str) else "") if good else None)
 
     def _take(self, name: str, stored: Arrangement | None) -> bool:
-        """Bring up a workspace as it was stored, or else in its own arrangement; whether the stored one could be read."""
+        """Show a workspace with its stored layout, or its default one. True if the stored layout could be restored."""
         changed, self.workspace = name != self.workspace, name
         size = self._window.size()
         self._heads = {}
-        self._clear()  # what a stored arrangement does not name would stay where it is
+        self._clear()  # docks missing from the stored layout would stay in place
         good = stored is not None and self._window.restoreState(stored.state, LAYOUT_VERSION)
         if stored is not None and good:
             self._keep_only(stored.panels)
         else:
             self.arrange()
-        if self._window.size() != size:  # panels that stood here for a moment have pushed it
+        if self._window.size() != size:  # panels shown for a moment may have enlarged the window
             layout = self._window.layout()
             if layout is not None:
                 layout.activate()
@@ -164,11 +164,11 @@ class Docks(QObject):
         return good
 
     def arrangement(self) -> Arrangement:
-        """How everything stands now."""
+        """The current layout."""
         return Arrangement(self.workspace, self._window.saveState(LAYOUT_VERSION), ",".join(self._seen()))
 
     def restore(self, kept: Arrangement) -> bool:
-        """Bring an arrangement back, in its workspace; False, with nothing changed, where its workspace is unknown."""
+        """Restore a layout in its workspace. False, with nothing changed, if the workspace is unknown."""
         if kept.workspace not in WORKSPACES:
             return False
         if kept.workspace != self.workspace:
@@ -176,7 +176,7 @@ class Docks(QObject):
         return self._take(kept.workspace, kept)
 
     def remember(self) -> None:
-        """Store the arrangement of the present workspace."""
+        """Store the layout of the current workspace."""
         if self.workspace:
             now = self.arrangement()
             self._settings.setValue(f"workspaces/{self.workspace}", now.state)
@@ -184,12 +184,12 @@ class Docks(QObject):
             self._settings.setValue("workspace", self.workspace)
 
     def last_workspace(self) -> str:
-        """The workspace of the last time; at first Design."""
+        """The workspace of the last session; Design by default."""
         stored = self._settings.value("workspace")
         return stored if isinstance(stored, str) and stored in WORKSPACES else DESIGN
 
     def arrange(self) -> None:
-        """The workspace's own arrangement: panels of one side as tabs, sizes by share of the window."""
+        """Apply the default layout of the workspace: the panels of one side as tabs, sizes as shares of the window."""
         window = self._window
         window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
@@ -211,7 +211,7 @@ class Docks(QObject):
         self.settle()
 
     def settle(self) -> None:
-        """Give the sides of a fresh arrangement their sizes; a window that is not shown yet cannot."""
+        """Apply the sizes of a default layout; only possible once the window is visible."""
         window = self._window
         shares = _SHARES[self.workspace]
         for area, head in self._heads.items():
@@ -220,15 +220,15 @@ class Docks(QObject):
             window.resizeDocks([head], [length], Qt.Orientation.Vertical if flat else Qt.Orientation.Horizontal)
 
     def _seen(self) -> list[str]:
-        """Open panels as `name:width:height`, in pixels; zeros for those behind another tab."""
+        """Open panels as `name:width:height` in pixels; zeros for those behind another tab."""
         shown = {panel: dock for panel, dock in self._docks.items() if not dock.isHidden()}
         sizes = {p: d.size() if not d.visibleRegion().isEmpty() else QSize(0, 0) for p, d in shown.items()}
         return [f"{panel}:{size.width()}:{size.height()}" for panel, size in sizes.items()]
 
     def _keep_only(self, stored: str) -> None:
-        """Take away what Qt brings back of another workspace: its states also tell of docks that were taken out.
+        """Remove docks of other workspaces that Qt restored: its states include docks that were removed.
 
-        They have pushed the others aside, so these get their sizes again.
+        They displaced the remaining docks, whose sizes are then set again.
         """
         if not stored:
             return
@@ -244,6 +244,6 @@ class Docks(QObject):
 
     def _clear(self) -> None:
         for dock in self._docks.values():
-            if dock.isFloating():  # asking one that is docked costs a tenth of the start's time
+            if dock.isFloating():  # calling this for docked ones costs a tenth of the startup time
                 dock.setFloating(False)
             self._window.removeDockWidget(dock)

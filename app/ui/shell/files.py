@@ -1,4 +1,4 @@
-"""Opening and saving: which document is open, where it stands, and what the person is asked before one goes away."""
+"""Opening, saving and closing documents, with the questions asked before unsaved work is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from designer.graph.graph import Graph
 from designer.texts import tr, trn
 
 RECENT = 10
-CLOSED = 20  # documents that can be opened again
+CLOSED = 20  # documents that can be reopened
 
 
 class Files:
@@ -36,7 +36,9 @@ class Files:
         self._tabs = tabs
         self._closed: list[Path] = []
         self.on_recent: Callable[[], None] = lambda: None
-        self.elsewhere: Callable[[Path], bool] = lambda path: False  # show it in the window that has it, if one has
+        self.elsewhere: Callable[[Path], bool] = lambda path: (
+            False
+        )  # shows the document in another window that has it open
 
     # --- opening ---------------------------------------------------------------------------------------------
 
@@ -45,7 +47,7 @@ class Files:
         self._tabs.add(Opened(Document(Graph(), self._context.registry), ""))
 
     def open_first(self, path: Path | None) -> None:
-        """What the window shows when it starts: `path`, else the analysed sample, else an empty network."""
+        """Open the first document of a window: `path`, or the analyzed sample, or an empty network."""
         if not self.open(path if path is not None else sample_files()[0]) and not self._tabs.all:
             self.new()
 
@@ -57,13 +59,13 @@ class Files:
         self.open_all([Path(name) for name in names])
 
     def open_all(self, paths: Sequence[Path]) -> None:
-        """Open several documents; the first one of them that could be is shown."""
+        """Open several documents and show the first that could be read."""
         shown = False
         for path in paths:
             shown |= self.open(path, show=not shown)
 
     def open(self, path: Path, *, show: bool = True) -> bool:
-        """Open a document in a tab, its own if it is open already, and show it. False when it could not be read."""
+        """Open a document in a tab, or show its tab if it is already open. False if it could not be read."""
         known = self._tabs.find(path)
         if known is not None:
             if show:
@@ -77,7 +79,7 @@ class Files:
             self.forget(path)
             show_findings(
                 tr("Not Opened"),
-                tr("{name} could not be opened. What is open stays as it is.", name=path.name),
+                tr("{name} could not be opened.", name=path.name),
                 error.diagnostics,
                 self._window,
             )
@@ -90,8 +92,8 @@ class Files:
             self._context.message.emit(
                 "warning",
                 trn(
-                    "Opened {name} with {count} finding: see Type Checking",
-                    "Opened {name} with {count} findings: see Type Checking",
+                    "Opened {name} with {count} problem: see Type Checking",
+                    "Opened {name} with {count} problems: see Type Checking",
                     len(worst),
                     name=path.name,
                 ),
@@ -101,7 +103,7 @@ class Files:
         return True
 
     def read(self, path: Path) -> Opened:
-        """The document in a file, not in a tab yet. Raises DiagnosticError."""
+        """Read a document without opening a tab. Raises DiagnosticError if it cannot be read."""
         reading = read_document(path)
         if reading.graph is None:
             raise DiagnosticError(reading.diagnostics)
@@ -110,7 +112,7 @@ class Files:
     # --- closing ---------------------------------------------------------------------------------------------
 
     def close(self, opened: Opened | None = None) -> bool:
-        """Close a tab, by default the one that is shown; False when the person stayed."""
+        """Close a tab, by default the current one. False if the user cancelled."""
         opened = opened if opened is not None else self._tabs.shown
         if opened is None or not self._may_close([opened]):
             return False
@@ -136,17 +138,17 @@ class Files:
 
     @property
     def closed(self) -> int:
-        """How many closed documents can be opened again."""
+        """Number of closed documents that can be reopened."""
         return len(self._closed)
 
     def reopen(self) -> None:
-        """Open the document again that was closed last."""
+        """Reopen the document that was closed last."""
         while self._closed:
             if self.open(self._closed.pop()):
                 return
 
-    def may_leave(self) -> bool:
-        """Whether the window may go away: all is saved, or the person decided."""
+    def confirm_close(self) -> bool:
+        """Whether the window can close: everything is saved, or the user chose to discard it."""
         return self._may_close(self._tabs.all)
 
     def _may_close(self, wanted: Sequence[Opened]) -> bool:
@@ -169,26 +171,26 @@ class Files:
     # --- saving ----------------------------------------------------------------------------------------------
 
     def save(self) -> bool:
-        """Save where the document stands; a new one or a sample asks for a place. False when it was not saved."""
+        """Save to the document's file; a new document or a sample asks for one. False if it was not saved."""
         path = self._context.root.path
         return self.save_to(path) if path is not None and not is_sample(path) else self.save_as()
 
     def save_as(self) -> bool:
-        """Ask for a place and save there."""
+        """Ask for a file and save to it."""
         document = self._context.root
         base = document.path.name if document.path is not None else f"{document.graph.name}.xml"
         path = ask_save_path(self._window, tr("Save Network"), self._folder() / base, DOCUMENTS)
         return path is not None and self.save_to(path)
 
     def save_to(self, path: Path) -> bool:
-        """Save to `path`; a file there that somebody else changed meanwhile is asked about.
+        """Save to `path`, after a question if another program changed that file.
 
-        When it fails the document stays as it is and a dialog says why.
+        On failure the document is unchanged and a dialog shows why.
         """
         opened = self._tabs.shown
         if opened is None:
             return False
-        if path == opened.document.path and opened.look() == "changed":
+        if path == opened.document.path and opened.check_disk() == "changed":
             answer = ask_changed(path.name, self._window)
             if answer != "overwrite":
                 return self.save_as() if answer == "elsewhere" else False
@@ -198,7 +200,7 @@ class Files:
             show_findings(
                 tr("Not Saved"),
                 tr(
-                    "The network was not saved to {path}. It is whole in the window; the old file is untouched.",
+                    "The network could not be saved to {path}. It is still open, and the old file is unchanged.",
                     path=path,
                 ),
                 error.diagnostics,
@@ -224,7 +226,7 @@ class Files:
         return recent[0].parent if recent else Path.home()
 
     def recent(self) -> list[Path]:
-        """Documents that were open before and are still there, newest first."""
+        """Recently opened documents whose files exist, newest first."""
         stored = self._settings.value("recent")
         names = [stored] if isinstance(stored, str) else stored if isinstance(stored, list) else []
         return [p for p in (Path(str(n)) for n in names) if os.path.isfile(p)]

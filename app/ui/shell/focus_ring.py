@@ -1,4 +1,4 @@
-"""A ring around what has the focus of the keyboard. Fusion's own is too faint to be seen on buttons, lists and the canvas."""
+"""A ring around the widget with the keyboard focus. Fusion's own is too faint on buttons, lists and the canvas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _present: list[ref[FocusRing]] = []  # at most one in the program
 
 
 class FocusRing(QWidget):
-    """Lies upon its widget as a child of it, so it moves, scrolls and goes with it; lives while that has the focus."""
+    """An overlay child of the focused widget, which it follows; deleted when the focus moves on."""
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget)
@@ -54,14 +54,14 @@ class FocusRing(QWidget):
 
 
 def install(app: QApplication) -> None:
-    """Show rings in all windows of the program. A second call changes nothing."""
+    """Show focus rings in all windows of the program. Further calls do nothing."""
     if not app.property("focus_ring"):
         app.setProperty("focus_ring", True)
         app.focusChanged.connect(_follow)
 
 
 def present() -> FocusRing | None:
-    """The ring that is shown."""
+    """The visible ring, if any."""
     ring = _present[0]() if _present else None
     return ring if ring is not None and shiboken6.isValid(ring) else None  # type: ignore[no-untyped-call]
 

@@ -1,4 +1,4 @@
-"""The language of the window: the one chosen or the system's, where there is a translation; else English."""
+"""The language of the window: the chosen one or the system's if a translation exists, otherwise English."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.texts import FOLDER, VARIABLE
 
 
 def wanted(chosen: str, system: Sequence[str]) -> list[str]:
-    """Languages to look for, the first before the others: `de_AT` before `de`. What comes after English is not needed."""
+    """Language codes to try, in order: `de_AT` before `de`. Languages listed after English are dropped."""
     found: list[str] = []
     for name in [chosen] if chosen else system:
         parts = re.sub(r"[^\w@]", "_", name.split(".")[0]).split("_")
@@ -25,14 +25,14 @@ def wanted(chosen: str, system: Sequence[str]) -> list[str]:
 
 
 def apply(app: QCoreApplication, folder: Path = FOLDER) -> str:
-    """Take the texts of the first wanted language that there is, for Qt's own buttons too; the language, empty for English."""
+    """Load the first available translation, for Qt's own buttons too. Returns the language code, "" for English."""
     names = wanted(os.environ.get(VARIABLE, ""), QLocale.system().uiLanguages())
     language = next((n for n in names if texts.file(folder, n).is_file()), "")
     if not language or not texts.use(folder, language):
         return ""
-    os.environ[VARIABLE] = language  # for the processes that the window starts
+    os.environ[VARIABLE] = language  # for child processes
     translator = QTranslator(app)
     path = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
-    if translator.load(QLocale(language), "qtbase", "_", path):  # Qt brings it for many languages, not for all
+    if translator.load(QLocale(language), "qtbase", "_", path):  # Qt has translations for many languages, not for all
         app.installTranslator(translator)
     return language

@@ -1,4 +1,4 @@
-"""Arrangements of the panels under names: saved, restored, replaced and deleted."""
+"""Named panel layouts: save, restore, replace and delete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUP = "layouts"
 
 
 class Layouts(QObject):
-    """The named arrangements of the person's settings, for one window. A name is a key there, so it is quoted."""
+    """The named layouts in the user's settings, for one window. Names are settings keys, so they are percent-encoded."""
 
     def __init__(self, window: QWidget, context: Context, docks: Docks, settings: QSettings) -> None:
         super().__init__(window)
@@ -34,17 +34,17 @@ class Layouts(QObject):
         return sorted(found, key=str.casefold)
 
     def save(self, name: str) -> None:
-        """Keep the present arrangement under this name; one of the same name is replaced."""
+        """Save the current layout under this name, replacing one of the same name."""
         if not name:
-            self._context.message.emit("error", tr("The layout was not kept: it needs a name"))
+            self._context.message.emit("error", tr("The layout was not saved because it has no name. Enter one."))
             return
         now = self._docks.arrangement()
         for key, value in (("workspace", now.workspace), ("state", now.state), ("panels", now.panels)):
             self._settings.setValue(f"{_GROUP}/{quote(name, safe='')}/{key}", value)
-        self._context.message.emit("info", tr("Layout “{name}” is kept", name=name))
+        self._context.message.emit("info", tr("Saved layout “{name}”", name=name))
 
     def show(self, name: str) -> None:
-        """Bring an arrangement back, in the workspace where it was kept."""
+        """Restore a layout in the workspace in which it was saved."""
         key = f"{_GROUP}/{quote(name, safe='')}"
         state, panels = self._settings.value(f"{key}/state"), self._settings.value(f"{key}/panels")
         kept = Arrangement(
@@ -54,19 +54,19 @@ class Layouts(QObject):
         )
         if not self._docks.restore(kept):
             self._context.message.emit(
-                "error", tr("Layout “{name}” cannot be read: delete it and keep it again", name=name)
+                "error", tr("Layout “{name}” cannot be read. Delete it and save it again.", name=name)
             )
 
     def delete(self, name: str) -> None:
         self._settings.remove(f"{_GROUP}/{quote(name, safe='')}")
-        self._context.message.emit("info", tr("Layout “{name}” is deleted", name=name))
+        self._context.message.emit("info", tr("Deleted layout “{name}”", name=name))
 
     def ask_name(self) -> None:
-        """Ask for the name of the present arrangement; those that exist are offered, to be replaced."""
+        """Ask for a name and save the current layout. Existing names are offered for replacement."""
         dialog = QInputDialog(self._window)
         dialog.setObjectName("layout_name")
         dialog.setWindowTitle(tr("Save Layout"))
-        dialog.setLabelText(tr("Name of the layout. One of the same name is replaced."))
+        dialog.setLabelText(tr("Layout name (an existing layout of that name is replaced)"))
         dialog.setComboBoxEditable(True)
         dialog.setComboBoxItems(self.names())
         dialog.setTextValue("")
@@ -76,31 +76,31 @@ class Layouts(QObject):
         for kind, name in ((QLineEdit, "layout_name.line"), (QComboBox, "layout_name.text")):
             for field in dialog.findChildren(kind):
                 field.setObjectName(name)
-                field.setAccessibleName(tr("Name of the layout"))
+                field.setAccessibleName(tr("Layout name"))
         for buttons in dialog.findChildren(QDialogButtonBox):
             without_icons(buttons)
         dialog.open()
 
     def fill(self, menu: QMenu) -> None:
-        """The kept layouts, and those to delete in a menu of their own."""
+        """Fill the menu with the saved layouts and a Delete submenu."""
         menu.clear()
         names = self.names()
         for number, name in enumerate(names):
             entry = menu.addAction(name.replace("&", "&&"))
             entry.setObjectName(f"layout.show_{number}")
-            entry.setToolTip(tr("Arrange the windows like this"))
+            entry.setToolTip(tr("Restore this layout"))
             entry.triggered.connect(partial(self._do, self.show, name))
         if not names:
-            menu.addAction(tr("No layout was saved yet")).setEnabled(False)
+            menu.addAction(tr("No saved layouts")).setEnabled(False)
             return
         menu.addSeparator()
-        less = menu.addMenu(tr("&Delete"))
-        less.setObjectName("menu.delete_layout")
+        submenu = menu.addMenu(tr("&Delete"))
+        submenu.setObjectName("menu.delete_layout")
         for number, name in enumerate(names):
-            entry = less.addAction(name.replace("&", "&&"))
+            entry = submenu.addAction(name.replace("&", "&&"))
             entry.setObjectName(f"layout.delete_{number}")
             entry.triggered.connect(partial(self._do, self.delete, name))
 
     @staticmethod
-    def _do(wish: Callable[[str], None], name: str, _on: bool = False) -> None:
-        wish(name)
+    def _do(command: Callable[[str], None], name: str, _on: bool = False) -> None:
+        command(name)

@@ -1,4 +1,4 @@
-"""The figures of the whole network in the status bar, kept true while it is edited."""
+"""Cost totals of the network in the status bar, updated while it is edited."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from designer.operators.live_cost import LiveCost, Total
 from designer.texts import tr
 from designer.units import MODELLED_SIGN, binary, count, short_count, si
 
-SLICE_MS = 8  # for which layers are counted at a time
+SLICE_MS = 8  # time budget for counting layers per event loop turn
 AT_ONCE = 32
 
 
 class LiveTotals(QObject):
-    """Follows the open document. `changed` carries a text and its explanation; both empty while there is nothing to tell.
+    """Follows the open document. `changed` carries a text and its explanation, both empty for an empty network.
 
-    Layers are counted in slices between events, so that neither opening nor typing waits for it.
+    Layers are counted in slices between events, so that opening and typing stay responsive.
     """
 
     changed = Signal(str, str)
@@ -34,7 +34,7 @@ class LiveTotals(QObject):
 
     @property
     def total(self) -> Total | None:
-        """The present sums; None while layers wait to be counted."""
+        """The current totals; None while layers are still being counted."""
         if self._live is None or self._document is None or self._live.waiting:
             return None
         return self._live.total(self._document.training)
@@ -65,7 +65,7 @@ class LiveTotals(QObject):
         clock.start()
         while self._live.count(AT_ONCE):
             if clock.elapsed() >= SLICE_MS:
-                return  # the rest at the next turn
+                return  # continued in the next event loop turn
         self._timer.stop()
         total = self._live.total(self._document.training)
         self.changed.emit(short_text(total), explanation(total, len(self._document.training)))
@@ -84,28 +84,31 @@ def short_text(total: Total) -> str:
 
 
 def explanation(total: Total, training: int) -> str:
-    """What is counted, and how."""
+    """The tooltip: what the totals include and how they are computed."""
     lines = [
         tr(
-            "{flops}: work for a batch of one at the sizes of the input layers. Two for each multiply-add of "
-            "convolutions and matrix products, nothing for element-wise work, as torch's counter does.",
+            "{flops}: operations for batch size 1 at the sizes of the input layers. Two per multiply-add of "
+            "convolutions and matrix products, none for element-wise operations, as torch's FLOP counter does.",
             flops=MODELLED_SIGN + si(total.flops, "FLOP"),
         ),
         tr(
-            "{learned} parameters: numbers that training learns. Weights that instances of a template share count once.",
+            "{learned} learned parameters. Weights shared by the instances of a template count once.",
             learned=count(total.learned),
         ),
         tr(
-            "{memory}: {weights} of weights and {outputs} for the outputs of all layers, in FP32. An engine that frees "
-            "what is no longer read needs less.",
+            "{memory}: {weights} of weights and {outputs} of layer outputs in FP32. An engine that frees "
+            "tensors early needs less.",
             memory=MODELLED_SIGN + binary(total.memory),
             weights=binary(total.weights),
             outputs=binary(total.outputs),
         ),
-        tr("{sign} means computed from the declarations, not measured: see Profile for measured figures.", sign="~"),
+        tr(
+            "{sign} marks values computed from the operator declarations. The Profile workspace shows measured values.",
+            sign="~",
+        ),
     ]
     if training:
-        lines.append(tr("The training branch ({count} layers) is left out.", count=training))
+        lines.append(tr("The training branch ({count} layers) is not included.", count=training))
     if total.unknown:
-        lines.append(tr("Without {count} layers whose shapes are not known.", count=total.unknown))
+        lines.append(tr("{count} layers with unknown shapes are not included.", count=total.unknown))
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The menus: where sections of actions are, and the menus of a window: menu bar, canvas, tabs, lists that fill on opening."""
+"""The menus of a window: menu bar, tool bar, context menus, and lists that are filled when opened."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             ("&Links", ("View/links",)),
             "View/minimap",
             ("&Documents", ("View/documents",)),
-            ("&Windows", ("<windows>",)),
-            ("&Colours", ("View/colours",)),
+            ("&Panels", ("<windows>",)),
+            ("&Theme", ("View/theme",)),
         ),
     ),
     ("&Run", ("Run/run",)),
@@ -97,7 +97,7 @@ CONTEXT_MENU = (
 
 
 class Menus(QObject):
-    """Owns no menu: they are the window's. `refresh` brings the actions up to date before a menu is shown."""
+    """Builds the window's menus. `refresh` updates the actions before a menu is shown."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Menus(QObject):
         self._tabs = tabs
         self._refresh = refresh
         self.layouts = layouts
-        self.named: dict[str, QMenu] = {}  # the lists that are filled later
+        self.named: dict[str, QMenu] = {}  # menus filled on opening
         for title, entries in MENUS:
             self._fill(self._submenu(window.menuBar(), title), entries)
         self.named["<samples>"].aboutToShow.connect(self.fill_samples)
@@ -144,7 +144,7 @@ class Menus(QObject):
                 menu.addActions(self._actions.section(entry))
 
     def _submenu(self, parent: QMenu | QMenuBar, title: str) -> QMenu:
-        """Named after its English title."""
+        """A submenu whose object name is derived from its English title."""
         menu: QMenu = parent.addMenu(tr_data(title))
         menu.setObjectName(f"menu.{title.replace('&', '').replace(' ', '_').lower()}")
         return menu
@@ -167,10 +167,10 @@ class Menus(QObject):
             menu.addSeparator()
             menu.addAction(tr("&Clear List")).triggered.connect(self._files.clear_recent)
         else:
-            menu.addAction(tr("Nothing was open before")).setEnabled(False)
+            menu.addAction(tr("No recent documents")).setEnabled(False)
 
     def _short(self, path: Path) -> str:
-        """The path from the user's home on, shortened in the middle."""
+        """The path relative to the user's home, elided in the middle."""
         home, text = str(Path.home()), str(path)
         text = f"~{text[len(home) :]}" if text.startswith(f"{home}/") else text
         return self._window.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, PATH_WIDTH)
@@ -194,7 +194,7 @@ class Menus(QObject):
         menu.popup(place)
 
     def show_for_tab(self, opened: Opened, place: QPoint) -> None:
-        """What can be done with a tab, whether it is shown or not."""
+        """Show the context menu of a tab, current or not."""
         path = opened.document.path
         menu = self._made("tabs.menu")
         self._entry(menu, "close", tr("&Close"), lambda: self._files.close(opened))
@@ -205,7 +205,7 @@ class Menus(QObject):
         copy = self._entry(menu, "copy_path", tr("Copy &Path"), lambda: QGuiApplication.clipboard().setText(str(path)))
         for action in (folder, copy):
             action.setEnabled(path is not None)
-            action.setToolTip(str(path) if path is not None else tr("Not now: the network was never saved"))
+            action.setToolTip(str(path) if path is not None else tr("Unavailable: the network has not been saved"))
         menu.popup(place)
 
     def _made(self, name: str) -> QMenu:

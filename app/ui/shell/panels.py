@@ -1,4 +1,4 @@
-"""The table of dock windows. The window reads it and imports the module of a panel when the panel is first shown."""
+"""The table of panels. The module of a panel is imported when the panel is first shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WORKSPACES = (DESIGN, ANALYSIS, PROFILE, TRAIN)
 
 @dataclass(frozen=True, slots=True)
 class PanelSpec:
-    """A panel, in `module` of `app.ui`: docked at `area` ("left", "right", "bottom"), open by default in its `workspaces`."""
+    """A panel in `module` of `app.ui`, docked at `area` ("left", "right", "bottom") and open by default in its `workspaces`."""
 
     id: str
     title: str

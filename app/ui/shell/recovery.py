@@ -1,4 +1,4 @@
-"""After a crash: offers the documents that were left with unsaved changes. Nothing on disk is touched until they are saved."""
+"""Crash recovery: offers the documents left with unsaved changes. No file is changed until the user saves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from designer.texts import tr
 
 
 class Recovery(QObject):
-    """Looks once, when the program starts, in a thread; then shows a dialog that blocks nothing."""
+    """Searches once at startup, in a thread, then shows a non-modal dialog."""
 
     def __init__(self, window: QWidget, context: Context, tabs: Tabs) -> None:
         super().__init__(window)
@@ -28,12 +28,12 @@ class Recovery(QObject):
         self._tabs = tabs
         self.left: list[Unfinished] = []
         self.dialog: RecoverDialog | None = None
-        self._looking = Background(self)
-        self._looking.done.connect(self._on_found)
+        self._search = Background(self)
+        self._search.done.connect(self._on_found)
 
-    def look(self) -> None:
-        """Look for what a crash left behind."""
-        self._looking.start(unfinished)
+    def search(self) -> None:
+        """Search for documents that a crash left unsaved."""
+        self._search.start(unfinished)
 
     def _on_found(self, found: Any) -> None:
         self.left = list(found)
@@ -45,7 +45,7 @@ class Recovery(QObject):
             self.dialog.show()
 
     def recover(self, left: Unfinished) -> None:
-        """Open what could be saved as an unsaved document; it takes the place of an unchanged tab of the same file."""
+        """Open the recovered network as an unsaved document, replacing an unchanged tab of the same file."""
         if left.graph is None:
             return
         known = self._tabs.find(left.path) if left.path is not None else None
@@ -59,19 +59,19 @@ class Recovery(QObject):
             self._tabs.show(opened)
         else:
             self._tabs.add(opened)
-        opened.look()
+        opened.check_disk()
         left.discard()
         self._take(left)
-        self._context.message.emit("info", tr("Recovered {name}. Save it to keep it.", name=left.title))
+        self._context.message.emit("info", tr("Recovered {name}. Save it to keep the changes.", name=left.title))
 
     def discard(self, left: Unfinished) -> None:
-        """Give up what was left, after a question."""
+        """Discard the unsaved changes, after a confirmation."""
         if ask_discard(left.title, self.dialog or self._window):
             left.discard()
             self._take(left)
 
     def later(self) -> None:
-        """Leave the rest for the next start."""
+        """Keep the rest for the next start."""
         for left in self.left:
             left.release()
         self.left = []

@@ -1,4 +1,4 @@
-"""Which documents were open the last time: kept with the person's settings, in the order of the tabs."""
+"""The documents that were open in the last session: stored in the user's settings in the order of the tabs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST = 50
 
 
 def store_tabs(settings: QSettings, tabs: Tabs) -> None:
-    """Remember the files of all tabs, and which one is shown."""
+    """Store the files of all tabs, and which one is current."""
     shown = tabs.shown.document.path if tabs.shown is not None else None
     paths = [o.document.path for o in tabs.all if o.document.path is not None]
     settings.setValue("tabs", [str(path.absolute()) for path in paths[:MOST]])
@@ -21,7 +21,7 @@ def store_tabs(settings: QSettings, tabs: Tabs) -> None:
 
 
 def stored_tabs(settings: QSettings) -> list[tuple[Path, bool]]:
-    """The files that were open and are still there, and whether each was shown."""
+    """The files that were open and still exist, each with whether its tab was current."""
     stored = settings.value("tabs")
     names = [stored] if isinstance(stored, str) and stored else stored if isinstance(stored, list) else []
     shown = settings.value("tab")

@@ -1,4 +1,4 @@
-"""Which keys do what: those of the declarations, of a preset, and what the user changed."""
+"""Keyboard shortcuts: declared keys, presets, and the user's changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BARE = (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier)
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Keys that differ from the declared ones, by the id of the action."""
+    """Keys that differ from the declared ones, by action id."""
 
     id: str
     title: str
@@ -66,19 +66,19 @@ PRESETS = (
 )
 
 
-class Changes(QObject):
-    """Tells the windows of the program that keys are others now."""
+class ShortcutNotifier(QObject):
+    """Notifies the windows of the program that shortcuts changed."""
 
     changed = Signal()
 
 
 @lru_cache(maxsize=1)
-def changes() -> Changes:
-    return Changes()
+def notifier() -> ShortcutNotifier:
+    return ShortcutNotifier()
 
 
 class Shortcuts:
-    """The keys of every action for this user."""
+    """The user's shortcuts of all actions."""
 
     def __init__(self, settings: QSettings, actions: Iterable[Action[Any]]) -> None:
         self._settings = settings
@@ -90,17 +90,17 @@ class Shortcuts:
         return next((p for p in PRESETS if p.id == name), PRESETS[0])
 
     def choose(self, preset: str) -> None:
-        """Use a preset's keys; what was changed by hand before goes."""
+        """Use a preset's keys and discard the user's changes."""
         self._settings.remove("shortcuts")
         self._settings.setValue("shortcuts/preset", preset)
-        self._tell()
+        self._notify()
 
     def standard(self, action: str) -> Keys:
-        """The keys of an action in the preset."""
+        """The keys of an action in the current preset."""
         return self.preset.keys.get(action, self.actions[action].keys)
 
     def keys(self, action: str) -> Keys:
-        """The keys of an action now, in Qt's portable text."""
+        """The current keys of an action, as Qt portable text."""
         stored = self._settings.value(f"shortcuts/keys/{action}")
         if stored is None:
             return self.standard(action)
@@ -111,36 +111,36 @@ class Shortcuts:
         return self.keys(action) != self.standard(action)
 
     def change(self, action: str, keys: Keys) -> None:
-        """Give an action these keys, and take them from the actions that have them."""
+        """Assign keys to an action, and remove them from other actions."""
         for key in keys:
             for other in self.using(key, action):
                 self._store(other, tuple(k for k in self.keys(other) if not same(k, key)))
         self._store(action, keys)
-        self._tell()
+        self._notify()
 
     def reset(self, action: str) -> None:
-        """The preset's keys again; they are taken from the actions that got them meanwhile."""
+        """Restore the preset's keys of an action, and remove them from other actions."""
         self.change(action, self.standard(action))
 
     def using(self, key: str, but: str = "") -> list[str]:
-        """The actions that a key sequence belongs to, or that it would keep from being reached."""
+        """The actions whose keys equal a key sequence or conflict with it."""
         return [name for name in self.actions if name != but and any(clash(key, k) for k in self.keys(name))]
 
     def refused(self, action: str, key: str) -> str | None:
-        """The rule that a key breaks for an action, as a sentence; None when it may be used."""
+        """The rule that a key would break for an action, as a sentence; None if it can be used."""
         sequence = QKeySequence(key)
         if sequence.isEmpty():
-            return tr("That is no key.")
+            return tr("This is not a key.")
         first = sequence[0]
         assert isinstance(first, QKeyCombination)
         typed = first.keyboardModifiers() in BARE and not _is_function(first.key())
         if typed and not self.actions[action].on_canvas:
-            return tr("A plain key would be typed into fields: add Ctrl or Alt, or take a function key.")
+            return tr("A key without a modifier would be typed into fields. Add Ctrl or Alt, or use a function key.")
         if first.key() == Qt.Key.Key_Escape:
-            return tr("Esc always means: leave everything as it was.")
+            return tr("Esc is reserved for cancel.")
         destroys = action in ("edit.delete", "edit.delete_heal", "edit.cut", "template.dissolve")
         if destroys and typed and first.key() not in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
-            return tr("What removes layers is not put on a plain key: add Ctrl or Alt.")
+            return tr("Actions that remove layers need a modifier. Add Ctrl or Alt.")
         return None
 
     def _store(self, action: str, keys: Keys) -> None:
@@ -150,8 +150,8 @@ class Shortcuts:
         else:
             self._settings.setValue(name, list(keys) if keys else "")
 
-    def _tell(self) -> None:
-        changes().changed.emit()
+    def _notify(self) -> None:
+        notifier().changed.emit()
 
 
 def same(a: str, b: str) -> bool:
@@ -159,14 +159,14 @@ def same(a: str, b: str) -> bool:
 
 
 def clash(a: str, b: str) -> bool:
-    """Whether two sequences cannot both be reached: they are equal, or one begins the other."""
+    """Whether two key sequences conflict: they are equal, or one is a prefix of the other."""
     none = QKeySequence.SequenceMatch.NoMatch
     one, other = QKeySequence(a), QKeySequence(b)
     return one.matches(other) != none or other.matches(one) != none
 
 
 def native(keys: Keys) -> str:
-    """Keys as this system writes them."""
+    """Keys as native text of the platform."""
     return ", ".join(QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in keys)
 
 

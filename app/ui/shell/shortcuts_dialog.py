@@ -1,4 +1,4 @@
-"""Help > Shortcuts: every action with its keys, which can be changed here, and the gestures of the canvas."""
+"""Help > Keyboard Shortcuts: all actions with their editable keys, and the gestures of the canvas."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ ID = Qt.ItemDataRole.UserRole
 
 
 def gestures() -> tuple[tuple[str, str], ...]:
-    """What the pointer does on the canvas."""
+    """Mouse gestures of the canvas and what they do."""
     return (
-        (tr("Drag from the Layer Palette"), tr("Add an operator; on a link: insert it there")),
-        (tr("Double-click the empty canvas"), tr("Search an operator and add it")),
-        (tr("Drag from port to port"), tr("Connect; ports that cannot take the link are crossed out")),
-        (tr("Drag a link's end away"), tr("Disconnect, or connect elsewhere")),
+        (tr("Drag from the Layer Palette"), tr("Add an operator; drop it on a link to insert it there")),
+        (tr("Double-click the empty canvas"), tr("Search for an operator and add it")),
+        (tr("Drag from port to port"), tr("Connect; incompatible ports are crossed out")),
+        (tr("Drag a link's end away"), tr("Disconnect, or connect to another port")),
         (tr("Drag an unconnected layer onto a link"), tr("Insert it there")),
-        (tr("Alt and double-click a link"), tr("Add a point that it runs through; on a point: remove it")),
+        (tr("Alt and double-click a link"), tr("Add a point to its route, or remove the point under the cursor")),
         (tr("Drag to the edge of the canvas"), tr("Scroll")),
-        (tr("Drop a link on the empty canvas"), tr("Search an operator and connect it")),
-        (tr("Drag a layer"), tr("Move the selected layers on the grid")),
-        (tr("Drag the empty canvas"), tr("Select by a rubber band (Shift: add)")),
-        (tr("Shift or Ctrl and click"), tr("Add to the selection, or take away")),
+        (tr("Drop a link on the empty canvas"), tr("Search for an operator and connect it")),
+        (tr("Drag a layer"), tr("Move the selected layers, snapped to the grid")),
+        (tr("Drag the empty canvas"), tr("Select with a rubber band (Shift adds to the selection)")),
+        (tr("Shift or Ctrl and click"), tr("Add to or remove from the selection")),
         (tr("Double-click a layer"), tr("Inspect its channels")),
-        (tr("Double-click an instance of a template"), tr("Show the inside of the template")),
-        (tr("Wheel"), tr("Zoom at the pointer")),
-        (tr("Drag the title of a frame"), tr("Move it with the layers in it; its edges resize it")),
-        (tr("Double-click the title of a frame"), tr("Change it")),
-        (tr("Double-click a collapsed frame"), tr("Show what is in it")),
-        (tr("Middle button, or Alt and drag"), tr("Move the view")),
-        (tr("Esc while dragging"), tr("Leave everything as it was")),
+        (tr("Double-click an instance of a template"), tr("Open the template")),
+        (tr("Wheel"), tr("Zoom around the cursor")),
+        (tr("Drag the title of a frame"), tr("Move the frame with its layers; drag an edge to resize it")),
+        (tr("Double-click the title of a frame"), tr("Edit the title")),
+        (tr("Double-click a collapsed frame"), tr("Expand it")),
+        (tr("Middle button, or Alt and drag"), tr("Pan")),
+        (tr("Esc while dragging"), tr("Cancel the drag")),
     )
 
 
 class ShortcutsDialog(QDialog):
-    """Two pages: keys, and gestures. Changes hold at once, in every window."""
+    """Two pages: keys and gestures. Changes apply immediately in all windows."""
 
     def __init__(self, shortcuts: Shortcuts, parent: QWidget | None) -> None:
         super().__init__(parent)
         self.setObjectName("shortcuts")
-        self.setAccessibleName(tr("Shortcuts and Gestures"))
-        self.setWindowTitle(tr("Shortcuts and Gestures"))
+        self.setAccessibleName(tr("Keyboard Shortcuts"))
+        self.setWindowTitle(tr("Keyboard Shortcuts"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._shortcuts = shortcuts
         pages = QTabWidget()
@@ -84,17 +84,17 @@ class ShortcutsDialog(QDialog):
     def _keys_page(self) -> QWidget:
         page = QWidget()
         self.search = QLineEdit()
-        self.search.setPlaceholderText(tr("Search an action or a key"))
+        self.search.setPlaceholderText(tr("Search actions and keys"))
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._filter)
         self.preset = QComboBox()
-        self.preset.setToolTip(tr("Keys as people know them from another program. What you changed by hand goes."))
+        self.preset.setToolTip(tr("Keys of another program. Choosing a preset discards your own changes."))
         for preset in PRESETS:
             self.preset.addItem(preset.title, preset.id)
         self.preset.activated.connect(self._choose_preset)
         self.list = QTreeWidget()
         self.list.setColumnCount(3)
-        self.list.setHeaderLabels([tr("Action"), tr("Keys"), tr("Does")])
+        self.list.setHeaderLabels([tr("Action"), tr("Keys"), tr("Description")])
         self.list.setRootIsDecorated(False)
         self.list.setUniformRowHeights(True)
         self.list.setAlternatingRowColors(True)
@@ -102,13 +102,13 @@ class ShortcutsDialog(QDialog):
         self.list.currentItemChanged.connect(self._show)
         self.editor = QKeySequenceEdit()
         self.editor.setMaximumSequenceLength(1)
-        self.editor.keySequenceChanged.connect(self._judge)
+        self.editor.keySequenceChanged.connect(self._check_key)
         self.add = QPushButton(tr("&Add"))
         self.add.clicked.connect(self._add)
         self.clear = QPushButton(tr("&Remove Keys"))
         self.clear.clicked.connect(lambda: self._set(()))
         self.reset = QPushButton(tr("R&eset"))
-        self.reset.setToolTip(tr("The keys that the preset gives this action"))
+        self.reset.setToolTip(tr("Restore the preset's keys of this action"))
         self.reset.clicked.connect(self._reset)
         self.note = QLabel()
         self.note.setWordWrap(True)
@@ -116,18 +116,18 @@ class ShortcutsDialog(QDialog):
             "search": (self.search, tr("Search")),
             "preset": (self.preset, tr("Preset")),
             "list": (self.list, tr("Shortcuts")),
-            "editor": (self.editor, tr("Another key: press it")),
-            "add": (self.add, tr("Add the key")),
+            "editor": (self.editor, tr("New key")),
+            "add": (self.add, tr("Add key")),
             "clear": (self.clear, tr("Remove all keys of the action")),
             "reset": (self.reset, tr("Reset the action")),
-            "note": (self.note, tr("What the key means now")),
+            "note": (self.note, tr("Current use of the key")),
         }
         for name, (widget, title) in names.items():
             widget.setObjectName(f"shortcuts.{name}")
             widget.setAccessibleName(title)
         for field in self.editor.findChildren(QLineEdit):
             field.setObjectName("shortcuts.editor.text")
-            field.setAccessibleName(tr("Another key: press it"))
+            field.setAccessibleName(tr("New key"))
             field.setPlaceholderText(tr("Press a key"))
         self._lay_out(page)
         return page
@@ -179,7 +179,7 @@ class ShortcutsDialog(QDialog):
         return str(item.data(0, ID)) if item is not None else ""
 
     def select(self, action: str) -> None:
-        """Choose the line of an action."""
+        """Select the row of an action."""
         for number in range(self.list.topLevelItemCount()):
             item = self.list.topLevelItem(number)
             if item is not None and item.data(0, ID) == action:
@@ -200,18 +200,18 @@ class ShortcutsDialog(QDialog):
         self.editor.clear()
         self.clear.setEnabled(bool(spec) and bool(self._shortcuts.keys(action)))
         self.reset.setEnabled(bool(spec) and self._shortcuts.is_changed(action))
-        self._judge()
+        self._check_key()
 
     def _key(self) -> str:
         return self.editor.keySequence().toString(QKeySequence.SequenceFormat.PortableText)
 
-    def _judge(self, *_keys: object) -> None:
-        """Say what the key in the field would do before it is added."""
+    def _check_key(self, *_keys: object) -> None:
+        """Show whether the key in the field can be added."""
         key, action = self._key(), self._action()
         refused = self._shortcuts.refused(action, key) if key and action else ""
         self.add.setEnabled(bool(key) and not refused)
         if not key:
-            self.note.setText(tr("Press the key that shall do this, then Add. An action may have several."))
+            self.note.setText(tr("Press a key, then click Add. An action can have several keys."))
         elif refused:
             self.note.setText(refused)
         else:
@@ -221,7 +221,7 @@ class ShortcutsDialog(QDialog):
             ]
             self.note.setText(
                 tr(
-                    "{key} means {others} now: adding it here takes it from there.",
+                    "{key} is used by {others}. Adding it here removes it there.",
                     key=native((key,)),
                     others=", ".join(taken),
                 )
@@ -254,7 +254,7 @@ def _gestures_page() -> QWidget:
     tree.setObjectName("shortcuts.gestures")
     tree.setAccessibleName(tr("Gestures"))
     tree.setColumnCount(2)
-    tree.setHeaderLabels([tr("Gesture"), tr("Does")])
+    tree.setHeaderLabels([tr("Gesture"), tr("Description")])
     tree.setRootIsDecorated(False)
     tree.setAlternatingRowColors(True)
     for gesture, effect in gestures():

@@ -1,4 +1,4 @@
-"""The status bar: the last message, problems, what the engine does, and progress with a way to stop it."""
+"""The status bar: last message, problem count, network totals, engine state, and progress with a stop button."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ BUSY_AFTER = 100  # ms
 
 
 class StatusBar(QStatusBar):
-    """`problems_clicked` asks for the Type Checking window, `stop_clicked` for the end of what runs.
+    """`problems_clicked` requests the Type Checking panel, `stop_clicked` stops the current run.
 
-    Work that is done within `BUSY_AFTER` is not shown: nothing flickers under a moving slider.
+    Runs shorter than `BUSY_AFTER` are not shown, so that nothing flickers while a slider is dragged.
     """
 
     problems_clicked = Signal()
@@ -53,14 +53,14 @@ class StatusBar(QStatusBar):
         self.problems.setAccessibleName(tr("Problems"))
         self.problems.setAutoRaise(True)
         self.problems.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.problems.setToolTip(tr("Show the problems (Type Checking)"))
+        self.problems.setToolTip(tr("Show the problems in Type Checking"))
         self.problems.clicked.connect(self.problems_clicked)
         self._engine = QLabel(tr("Engine idle"))
         self._engine.setObjectName("status.engine")
         self._engine.setAccessibleName(tr("Engine"))
         self._totals = QLabel()
         self._totals.setObjectName("status.totals")
-        self._totals.setAccessibleName(tr("Work, parameters and memory"))
+        self._totals.setAccessibleName(tr("FLOPs, parameters and memory"))
         self._totals.hide()
         for widget in (self._progress, self._stop, self._totals, self._engine, self.problems):
             self.addPermanentWidget(widget)
@@ -68,20 +68,20 @@ class StatusBar(QStatusBar):
             label.setForegroundRole(QPalette.ColorRole.Text)  # the color of a message is the WindowText of the bar
         self._severity = "info"  # of the message
         theme.changes().changed.connect(self._color_message)
-        self.busy = False  # as it is shown
-        self._crash = ""  # what was said of the engine that ended last
+        self.busy = False  # as displayed
+        self._crash = ""  # the message about the last engine that crashed
         self._working = QTimer(self, singleShot=True, interval=BUSY_AFTER, timeout=lambda: self._show_busy(True))
         self.show_problems(())
 
     def say(self, severity: str, text: str) -> None:
-        """Show a message; warnings and errors stay longer."""
+        """Show a message; warnings and errors remain longer."""
         self.showMessage(text, INFO_MS if severity == "info" else WARNING_MS)
         self._severity = severity
         self._color_message()
         self.setToolTip(plain_tip(text))
 
     def _on_message(self, text: str) -> None:
-        """Status tips of menus come here too: they are not errors."""
+        """Status tips of menus arrive here too; they are not errors."""
         self._severity = "info"
         self._color_message()
 
@@ -92,7 +92,7 @@ class StatusBar(QStatusBar):
         self.setPalette(palette)
 
     def show_problems(self, found: Sequence[Diagnostic]) -> None:
-        """Count the document's findings."""
+        """Show the number of errors and warnings of the document."""
         errors = sum(1 for d in found if d.severity is Severity.ERROR)
         warnings = sum(1 for d in found if d.severity is Severity.WARNING)
         parts = [trn("{count} error", "{count} errors", errors)] if errors else []
@@ -106,14 +106,14 @@ class StatusBar(QStatusBar):
             theme.set_icon(self.problems, "check-circle-outline", "positive")
 
     def show_totals(self, text: str, explanation: str) -> None:
-        """The figures of the whole network; empty: none."""
+        """Show the totals of the network; an empty text hides them."""
         self._totals.setText(text)
         self._totals.setToolTip(f"<p>{escape(explanation).replace(chr(10), '</p><p>')}</p>" if explanation else "")
         self._totals.setAccessibleDescription(explanation)
         self._totals.setVisible(bool(text))
 
     def show_busy(self, busy: bool) -> None:
-        """The engine works, or waits."""
+        """Show whether the engine is busy, after `BUSY_AFTER`."""
         if busy:
             self._working.start()
             return
@@ -124,8 +124,8 @@ class StatusBar(QStatusBar):
     def _show_busy(self, busy: bool) -> None:
         self.busy = busy
         if busy and self._crash and self.currentMessage() == self._crash:
-            self.clearMessage()  # another engine works
-        self._engine.setText(tr("Engine working") if busy else tr("Engine idle"))
+            self.clearMessage()  # a new engine has started
+        self._engine.setText(tr("Engine running") if busy else tr("Engine idle"))
         self._stop.setVisible(busy)
         self._progress.setVisible(busy)
         if busy:
@@ -133,13 +133,13 @@ class StatusBar(QStatusBar):
         self.busy_shown.emit(busy)
 
     def show_progress(self, progress: object) -> None:
-        """A progress event of the engine: done, total, text."""
+        """Show a progress event of the engine: done, total, text."""
         event: Mapping[str, Any] = progress if isinstance(progress, dict) else {}
         total = int(event.get("total") or 0)
         self._progress.setRange(0, total)
         self._progress.setValue(int(event.get("done") or 0))
         text = str(event.get("text") or "")
-        self._engine.setText(tr("Engine: {text}", text=text) if text else tr("Engine working"))
+        self._engine.setText(tr("Engine: {text}", text=text) if text else tr("Engine running"))
 
     def show_crash(self, what: str) -> None:
         self.show_busy(False)

@@ -1,4 +1,4 @@
-"""The row of tabs over the canvas: one for each open document, with a mark for what is not saved."""
+"""The tab bar above the canvas: one tab per open document, with a mark for unsaved changes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from designer.texts import tr
 
 UNSAVED = "● "
 CLOSE_SIDE = 16
-LEAST, MOST = 160, 240  # pixels of a tab's width; where the names do not fit there are buttons to scroll
+LEAST, MOST = 160, 240  # width of a tab in pixels; scroll buttons appear when tabs do not fit
 
 
 class TabBar(QTabBar):
-    """Tells what was asked for; each tab is known by the number that `add` gave it, wherever it is dragged."""
+    """Emits the user's requests. A tab is identified by the number that `add` returned, wherever it is dragged."""
 
     shown = Signal(int)
     close_asked = Signal(int)
-    menu_asked = Signal(int, QPoint)  # global place
+    menu_asked = Signal(int, QPoint)  # global position
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -41,7 +41,7 @@ class TabBar(QTabBar):
         self.customContextMenuRequested.connect(self._on_menu)
 
     def add(self, text: str) -> int:
-        """A tab at the end; its number."""
+        """Add a tab at the end and return its number."""
         self._count += 1
         blocked = self.blockSignals(True)
         index = self.addTab(text)
@@ -61,13 +61,13 @@ class TabBar(QTabBar):
         return number
 
     def label(self, number: int, name: str, tip: str, *, unsaved: bool) -> None:
-        """What a tab says."""
+        """Set the text and tooltip of a tab."""
         index = self.index(number)
         text = f"{UNSAVED if unsaved else ''}{name}".replace("&", "&&")
         if self.tabText(index) != text:
             self.setTabText(index, text)
         self.setTabToolTip(index, plain_tip(tip))
-        self.setAccessibleTabName(index, tr("{name}, not saved", name=name) if unsaved else name)
+        self.setAccessibleTabName(index, tr("{name}, unsaved", name=name) if unsaved else name)
         button = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
         button.setAccessibleName(tr("Close {name}", name=name))
 
@@ -81,17 +81,17 @@ class TabBar(QTabBar):
             button.deleteLater()
 
     def choose(self, number: int) -> None:
-        """Bring a tab to the front without telling."""
+        """Make a tab current without emitting a signal."""
         blocked = self.blockSignals(True)
         self.setCurrentIndex(self.index(number))
         self.blockSignals(blocked)
 
     def index(self, number: int) -> int:
-        """Where the tab stands now; -1: nowhere."""
+        """The current index of a tab; -1 if it does not exist."""
         return next((i for i in range(self.count()) if self.tabData(i) == number), -1)
 
     def numbers(self) -> list[int]:
-        """From left to right."""
+        """Tab numbers from left to right."""
         return [int(self.tabData(i)) for i in range(self.count())]
 
     def tabSizeHint(self, index: int) -> QSize:
@@ -108,7 +108,7 @@ class TabBar(QTabBar):
 
     def _on_menu(self, place: QPoint) -> None:
         index = self.tabAt(place)
-        if index < 0:  # by the key
+        if index < 0:  # from the menu key
             index = self.currentIndex()
             place = self.tabRect(index).center()
         if index >= 0:

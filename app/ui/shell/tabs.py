@@ -1,4 +1,4 @@
-"""The open documents of a window, and which of them is shown."""
+"""The open documents of a window and which of them is current."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from designer.texts import tr
 
 
 class Tabs(QObject):
-    """Keeps tabs and `context.root` in step. A root that others set becomes a tab too.
+    """Synchronizes tabs with `context.root`. A root set elsewhere gets a tab too.
 
-    Switching remembers what was seen and selected of the document that is left.
+    Switching tabs stores the view and selection of the document that is left.
     """
 
-    changed = Signal()  # documents came, went, were dragged, or are called something else
+    changed = Signal()  # documents were opened, closed, moved or renamed
     close_asked = Signal(Opened)
-    menu_asked = Signal(Opened, QPoint)  # and the global place
+    menu_asked = Signal(Opened, QPoint)  # and the global position
 
     def __init__(self, context: Context, canvas: Canvas, parent: QObject) -> None:
         super().__init__(parent)
@@ -44,7 +44,7 @@ class Tabs(QObject):
 
     @property
     def all(self) -> list[Opened]:
-        """From left to right."""
+        """Open documents from left to right."""
         return [self._files[number] for number in self.bar.numbers()]
 
     @property
@@ -52,7 +52,7 @@ class Tabs(QObject):
         return self._shown
 
     def find(self, path: Path) -> Opened | None:
-        """The tab of a file, by whatever way its path leads there."""
+        """The open document of a file; links in the path are resolved."""
         wanted = resolved(path)
         return next((o for o in self.all if o.document.path is not None and resolved(o.document.path) == wanted), None)
 
@@ -60,7 +60,7 @@ class Tabs(QObject):
         return next((o for o in self._files.values() if o.document is document), None)
 
     def add(self, opened: Opened, *, show: bool = True) -> None:
-        """A tab for a document that was opened; it takes the place of a blank one that is shown."""
+        """Add a tab for an opened document; it replaces a current tab that is blank."""
         blank = self._shown if self._shown is not None and self._shown.is_blank else None
         opened.document.setParent(self._context)
         number = self.bar.add("")
@@ -76,7 +76,7 @@ class Tabs(QObject):
         self._label()
 
     def show(self, opened: Opened) -> None:
-        """Bring a document to the front, seen and selected as it was left."""
+        """Show a document with its last view and selection."""
         if opened is self._shown:
             return
         self._leave()
@@ -90,13 +90,13 @@ class Tabs(QObject):
         self._context.select(tuple(n for n in opened.selection if n in graph))
 
     def step(self, by: int) -> None:
-        """Show the next tab, or the one before; after the last comes the first."""
+        """Show the tab `by` positions further, wrapping around."""
         files = self.all
         if self._shown is not None and len(files) > 1:
             self.show(files[(files.index(self._shown) + by) % len(files)])
 
     def remove(self, opened: Opened) -> None:
-        """Take a document away for good. Another one is shown then; there must be another one."""
+        """Close a document and show another one, which must exist."""
         number = next(n for n, o in self._files.items() if o is opened)
         if opened is self._shown:
             files = self.all
@@ -108,7 +108,7 @@ class Tabs(QObject):
         self._label()
 
     def replace(self, opened: Opened, other: Opened) -> None:
-        """Put another document into the tab."""
+        """Replace the document of a tab."""
         number = next(n for n, o in self._files.items() if o is opened)
         place = self.bar.index(number)
         other.view = opened.view
@@ -118,7 +118,7 @@ class Tabs(QObject):
             self.remove(opened)
 
     def end(self) -> None:
-        """The window goes, and takes its documents along."""
+        """Close all documents: the window closes."""
         for opened in self.all:
             opened.end()
 
@@ -134,14 +134,14 @@ class Tabs(QObject):
         self.bar.choose(next(n for n, o in self._files.items() if o is opened))
 
     def _on_root(self, root: Document) -> None:
-        """Somebody else opened a document: the canvas still shows the one before."""
+        """The root was set elsewhere; the canvas still shows the previous document."""
         if self._shown is not None and root is self._shown.document:
             return
         self._leave()
         known = self.of(root)
         blank = self._shown if self._shown is not None and self._shown.is_blank else None
         if known is None:
-            known = self._shown = Opened(root)  # shown before it is added: the root is set already
+            known = self._shown = Opened(root)  # current before it is added: the root is already set
             self.add(known, show=False)
         self._bring(known)
         if blank is not None:
@@ -152,7 +152,7 @@ class Tabs(QObject):
             self._label()
 
     def _label(self) -> None:
-        """Write names, marks and tooltips anew. Of several with one name the folder, or a number, is shown too."""
+        """Update names, marks and tooltips. Equal names get the folder or a number."""
         names = [_name(o.document) for o in self._files.values()]
         seen: list[str] = []
         for number, opened in self._files.items():
@@ -163,12 +163,12 @@ class Tabs(QObject):
             elif path is None:
                 seen.append(name)
                 name = name if seen.count(name) == 1 else f"{name} ({seen.count(name)})"
-            tip = str(path) if path is not None else tr("Never saved")
+            tip = str(path) if path is not None else tr("Not saved yet")
             if not opened.is_clean:
-                tip = tr("{path}\nNot saved", path=tip)
+                tip = tr("{path}\nUnsaved changes", path=tip)
             if opened.disk != "same":
                 changed = opened.disk == "changed"
-                tip = f"{tip}\n{tr('Changed by another program') if changed else tr('The file is gone')}"
+                tip = f"{tip}\n{tr('Changed by another program') if changed else tr('The file no longer exists')}"
             self.bar.label(number, name, tip, unsaved=not opened.is_clean)
         self.changed.emit()
 

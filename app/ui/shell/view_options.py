@@ -1,4 +1,4 @@
-"""How the program is drawn: links, values on nodes, the minimap, the theme. Remembered for the user, the same in all windows."""
+"""Display options: link style, values on nodes, minimap and theme. Stored per user and shared by all windows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from app.ui.widgets import theme
 LINKS, FIGURE, MINIMAP, THEME = "canvas/links", "canvas/figure", "minimap", "theme"
 
 
-class _Changes(QObject):
-    drawn = Signal()  # links or values on nodes differ
+class _DisplayNotifier(QObject):
+    drawn = Signal()  # link style or values on nodes changed
     themed = Signal()
 
 
 @lru_cache(maxsize=1)
-def _changes() -> _Changes:
-    return _Changes()
+def _notifier() -> _DisplayNotifier:
+    return _DisplayNotifier()
 
 
 class ViewOptions(QObject):
-    """The choices as one window shows them. `changed` follows a change in any window."""
+    """The display options of one window. `changed` is emitted after a change in any window."""
 
     changed = Signal()
 
@@ -36,28 +36,28 @@ class ViewOptions(QObject):
         link_paths.set_style(str(settings.value(LINKS, link_paths.CURVED)))
         node_figures.show(str(settings.value(FIGURE, node_figures.SHAPES)))
         canvas.minimap.want(settings.value(MINIMAP, True, type=bool) is not False)
-        _changes().drawn.connect(self._redraw)
-        _changes().themed.connect(self.changed)
+        _notifier().drawn.connect(self._redraw)
+        _notifier().themed.connect(self.changed)
 
     @property
     def links(self) -> str:
         return link_paths.style()
 
     def show_links(self, style: str) -> None:
-        """Draw links curved or at right angles."""
+        """Set the link style: curved or right angles."""
         link_paths.set_style(style)
         self._settings.setValue(LINKS, self.links)
-        _changes().drawn.emit()
+        _notifier().drawn.emit()
 
     @property
     def figure(self) -> str:
         return node_figures.shown()
 
     def show_figure(self, name: str) -> None:
-        """Write shapes, parameters, work or memory under the nodes."""
+        """Show shapes, parameters, FLOPs or memory under the nodes."""
         node_figures.show(name)
         self._settings.setValue(FIGURE, self.figure)
-        _changes().drawn.emit()
+        _notifier().drawn.emit()
 
     @property
     def minimap(self) -> bool:
@@ -77,7 +77,7 @@ class ViewOptions(QObject):
         if isinstance(app, QApplication):
             theme.apply(app, mode)
             self._settings.setValue(THEME, mode)
-            _changes().themed.emit()
+            _notifier().themed.emit()
 
     def _redraw(self) -> None:
         projection = self._canvas.projection

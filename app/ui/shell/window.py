@@ -1,4 +1,4 @@
-"""The window: wires canvas, docks, actions, files and status together. It holds no logic of its own."""
+"""The main window: connects canvas, docks, actions, files and status bar."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 
 
 def window_settings() -> QSettings:
-    """What belongs to the user: window layout, recent files, colours."""
+    """The user's settings: window layout, recent files, theme."""
     from platformdirs import user_config_path
 
     return QSettings(str(user_config_path("layerwright") / "window.ini"), QSettings.Format.IniFormat)
 
 
 class MainWindow(QMainWindow):
-    """One window with its open documents, of which one is shown."""
+    """One window with its open documents, of which one is current."""
 
     def __init__(self, registry: Registry, settings: QSettings | None = None) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class MainWindow(QMainWindow):
         self.disk = DiskWatch(self, self.context, self.tabs, self.files, self.compare_saved)
         self.recovery = Recovery(self, self.context, self.tabs)
         self.setCentralWidget(self._centre())
-        self._may_close = False  # the person was asked already
+        self._may_close = False  # the user has already confirmed
         self.walker = Walker(self.context, self.canvas)
         self.finder = Finder(self.context, self.canvas)
         self.views = SavedViews(self.context, self.canvas)
@@ -93,7 +93,7 @@ class MainWindow(QMainWindow):
         self.actions_ = self._make_actions()
         self.view_options.changed.connect(self.actions_.refresh_checks)
         self.commands = CommandPalette(self.actions_, self)
-        self._watched: list[tuple[Any, Callable[..., None]]] = []  # of what is shown
+        self._watched: list[tuple[Any, Callable[..., None]]] = []  # connections of the current document
         self.menus = Menus(
             self, self.context, self.actions_, self.files, self.tabs, self.docks, self.layouts, self._refresh
         )
@@ -134,7 +134,7 @@ class MainWindow(QMainWindow):
         )
 
     def _centre(self) -> QWidget:
-        """Tabs, what is to be said about the document, and the canvas."""
+        """The central widget: tabs, notice bar, breadcrumb and canvas."""
         centre = QWidget()
         box = QVBoxLayout(centre)
         box.setContentsMargins(0, 0, 0, 0)
@@ -183,9 +183,9 @@ class MainWindow(QMainWindow):
         self._held.changed.connect(self._refresh_soon)
 
     def begin(self, paths: Sequence[Path] | None = None) -> None:
-        """Fill the window that has just been shown: with these documents, or with those of the last time.
+        """Open these documents in the new window, or those of the last session.
 
-        The very first time the sample is analysed: a working example.
+        On the first start the sample is opened and analyzed.
         """
         first = not paths and not self.settings.contains("geometry")
         stored = [] if paths else session.stored_tabs(self.settings)
@@ -197,12 +197,12 @@ class MainWindow(QMainWindow):
         if all(opened.is_blank for opened in self.tabs.all):
             self.files.open_first(None)
         self.start_engine_client()
-        self.recovery.look()
+        self.recovery.search()
         if first and self.context.root.settings.weights:
             self.run_analysis()
 
     def start_engine_client(self) -> None:
-        """Make the engine's client; its process starts with the first request. After the first paint: it costs time."""
+        """Create the engine client, after the first paint to keep startup fast. Its process starts with the first request."""
         if self.context.engine is None:
             from app.ui.engine.client import EngineClient
 
@@ -221,7 +221,7 @@ class MainWindow(QMainWindow):
     # --- the document ----------------------------------------------------------------------------------------
 
     def _on_document(self, document: Document) -> None:
-        """Follow what is shown, and the file that it belongs to."""
+        """Follow the shown document and the file that it belongs to."""
         for signal, slot in self._watched:
             signal.disconnect(slot)
         self._watched.clear()
@@ -248,7 +248,7 @@ class MainWindow(QMainWindow):
         self._refresh_timer.start()
 
     def _refresh(self) -> None:
-        """Bring title, actions and the problem count up to date."""
+        """Update title, actions and problem count."""
         self._refresh_timer.stop()
         document = self.context.document if self.context.has_document else None
         found = document.root.diagnostics() if document is not None else ()
@@ -294,7 +294,7 @@ class MainWindow(QMainWindow):
         self.context.redo()
 
     def compare_saved(self) -> None:
-        """Show what is different between what is open and its file."""
+        """Show the differences between the open document and its file."""
         panel = self.docks.panel("differences")
         self.docks.show("differences")
         panel.with_saved()  # type: ignore[attr-defined]
@@ -316,14 +316,14 @@ class MainWindow(QMainWindow):
             self.context.engine.cancel()
 
     def _inspect(self, layer: str) -> None:
-        """Show the Channel Inspector; one that is made only now has missed the request, so it is asked again."""
+        """Show the Channel Inspector. The request is repeated if the panel was created just now and missed it."""
         made = self.docks.fill("channel_inspector")
         self.docks.show("channel_inspector")
         if made:
             QTimer.singleShot(0, self, lambda: self.context.inspect_requested.emit(layer))
 
     def compare_side_by_side(self) -> SideWindow:
-        """Show Side by Side, one for each main window; one that is open comes to the front and keeps its choices."""
+        """Show the Side by Side window, one per main window. An open one is raised and keeps its settings."""
         from app.ui.compare.window import SideWindow
 
         def documents() -> list[Document]:
@@ -343,7 +343,7 @@ class MainWindow(QMainWindow):
         return side
 
     def report(self) -> None:
-        """Ask for a file and write what the analysis shows."""
+        """Ask for a file and write the analysis report."""
         from app.ui.analysis.report import ask_report
 
         ask_report(self, self.context)
@@ -380,15 +380,15 @@ class MainWindow(QMainWindow):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow():
-            self.disk.look()
+            self.disk.check()
 
-    def may_leave(self) -> bool:
-        """Whether all that is open is saved or may be lost; asks. The next `close` does not ask again."""
-        self._may_close = self.files.may_leave()
+    def confirm_close(self) -> bool:
+        """Ask about unsaved documents. True if the window can close; the next `close` then does not ask again."""
+        self._may_close = self.files.confirm_close()
         return self._may_close
 
-    def stay(self) -> None:
-        """The person stays after all: what was answered before counts no more, the next `close` asks again."""
+    def cancel_close(self) -> None:
+        """Cancel a confirmed close: the next `close` asks again."""
         self._may_close = False
 
     def close_now(self) -> None:
@@ -397,7 +397,7 @@ class MainWindow(QMainWindow):
         self.close()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if not (self._may_close or self.may_leave()):
+        if not (self._may_close or self.confirm_close()):
             event.ignore()
             return
         self.docks.remember()
@@ -415,7 +415,7 @@ class MainWindow(QMainWindow):
         _note_closed(self)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape that nobody else has a use for stops what is running."""
+        """Escape stops the current run unless another widget handles the key."""
         if event.key() == Qt.Key.Key_Escape and self.status.busy:
             self.stop()
         else:
@@ -429,11 +429,11 @@ class MainWindow(QMainWindow):
         paths = _documents_of(event)
         if paths:
             event.acceptProposedAction()
-            QTimer.singleShot(0, self, lambda: self.files.open_all(paths))  # who dragged them must not wait
+            QTimer.singleShot(0, self, lambda: self.files.open_all(paths))  # do not block the drag source
 
 
 def _documents_of(event: QDropEvent) -> list[Path]:
-    """The networks that are dragged in."""
+    """Paths of the dragged network files."""
     urls = event.mimeData().urls() if event.mimeData().hasUrls() else []
     paths = [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]
     return [p for p in paths if DOCUMENTS.reads(p)]
@@ -441,13 +441,13 @@ def _documents_of(event: QDropEvent) -> list[Path]:
 
 # --- the windows of the process -------------------------------------------------------------------------------
 
-OFFSET = QPoint(32, 32)  # of a new window from the one before
+OFFSET = QPoint(32, 32)  # of a new window from the previous one
 _shown: list[ref[MainWindow]] = []
-_made: list[MainWindow] = []  # windows that nobody else holds
+_made: list[MainWindow] = []  # keeps windows alive that nothing else references
 
 
 def shown_windows() -> list[MainWindow]:
-    """Those that are open, the oldest first."""
+    """The open main windows, oldest first."""
     found = [window for link in _shown if (window := link()) is not None]
     return [window for window in found if shiboken6.isValid(window)]  # type: ignore[no-untyped-call]
 
@@ -464,13 +464,13 @@ def _note_closed(window: MainWindow) -> None:
         window.deleteLater()
 
 
-def new_window(beside: MainWindow) -> MainWindow:
+def new_window(other: MainWindow) -> MainWindow:
     """Another window with an empty network."""
-    stored = beside.settings.fileName()
-    settings = type(beside.settings)(stored, beside.settings.format()) if stored else window_settings()
-    window = MainWindow(beside.context.registry, settings)
+    stored = other.settings.fileName()
+    settings = type(other.settings)(stored, other.settings.format()) if stored else window_settings()
+    window = MainWindow(other.context.registry, settings)
     _made.append(window)
-    window.move(beside.pos() + OFFSET)
+    window.move(other.pos() + OFFSET)
     window.show()
     window.files.new()
     window.start_engine_client()
@@ -478,7 +478,7 @@ def new_window(beside: MainWindow) -> MainWindow:
 
 
 def show_elsewhere(path: Path, but: MainWindow) -> bool:
-    """Bring up the document in the window that has it open; False when no other one has."""
+    """Show the document in another window that has it open. False if there is none."""
     for window in shown_windows():
         opened = window.tabs.find(path) if window is not but else None
         if opened is not None:
@@ -490,12 +490,12 @@ def show_elsewhere(path: Path, but: MainWindow) -> bool:
 
 
 def quit_all() -> bool:
-    """Close every window after all of them may go; False when the person stayed."""
+    """Close all windows after confirmation. False if the user cancelled."""
     windows = shown_windows()
     for window in windows:
-        if not window.may_leave():
+        if not window.confirm_close():
             for asked in windows:
-                asked.stay()
+                asked.cancel_close()
             return False
     for window in windows:
         window.close_now()
@@ -517,7 +517,7 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     Action(
         "file.quit",
         "&Quit",
-        "Close the program",
+        "Quit the program",
         lambda _window: quit_all(),
         ("File/close",),
         ("Ctrl+Q",),
@@ -526,29 +526,29 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     Action(
         "edit.undo",
         "&Undo",
-        "Take back the last change",
+        "Undo the last edit",
         MainWindow.undo,
         ("Edit/undo", "Tools/undo"),
         ("Ctrl+Z",),
-        (DOCUMENT, Need(lambda s: s.undo is not None, "nothing was changed yet")),
+        (DOCUMENT, Need(lambda s: s.undo is not None, "there is nothing to undo")),
         "undo",
         hint=lambda s: tr("Undo: {edit}", edit=s.undo) if s.undo else "",
     ),
     Action(
         "edit.redo",
         "&Redo",
-        "Do the undone change again",
+        "Redo the last undone edit",
         MainWindow.redo,
         ("Edit/undo", "Tools/undo"),
         ("Ctrl+Shift+Z", "Ctrl+Y"),
-        (DOCUMENT, Need(lambda s: s.redo is not None, "nothing was undone")),
+        (DOCUMENT, Need(lambda s: s.redo is not None, "there is nothing to redo")),
         "redo",
         hint=lambda s: tr("Redo: {edit}", edit=s.redo) if s.redo else "",
     ),
     Action(
         "run.analysis",
         "Launch &Analysis",
-        "Run the network on a picture and look at every layer",
+        "Run the network on an image and inspect the output of every layer",
         MainWindow.run_analysis,
         ("Run/run", "Tools/run"),
         ("F5",),
@@ -558,7 +558,7 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     Action(
         "run.inference",
         "Launch &Inference",
-        "Time the network in the engine and record the run",
+        "Measure the latency of the network and record the run",
         MainWindow.run_inference,
         ("Run/run", "Tools/run"),
         ("Ctrl+Return", "Ctrl+Enter"),
@@ -568,7 +568,7 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     Action(
         "run.stop",
         "&Stop",
-        "Stop what is running",
+        "Stop the current run",
         MainWindow.stop,
         ("Run/run", "Tools/run"),
         ("Shift+F5",),
@@ -578,7 +578,7 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     Action(
         "analysis.side_by_side",
         "&Compare Side by Side...",
-        "Networks, weights and engines on the same picture with the same noise",
+        "Compare networks, weights and engines on the same image with the same noise",
         MainWindow.compare_side_by_side,
         ("Analysis/pages",),
         ("Ctrl+Shift+B",),
@@ -587,8 +587,8 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     ),
     Action(
         "analysis.report",
-        "&Report...",
-        "Write what the analysis shows as a page with its pictures inside",
+        "Save &Report...",
+        "Save the analysis as a self-contained HTML report",
         MainWindow.report,
         ("Analysis/pages",),
         ("Ctrl+Shift+R",),
@@ -597,8 +597,8 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     ),
     Action(
         "help.commands",
-        "&Commands...",
-        "Find any action by its name",
+        "&Command Palette...",
+        "Search all actions by name",
         MainWindow.show_commands,
         ("Help/help",),
         ("Ctrl+P",),
@@ -606,8 +606,8 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     ),
     Action(
         "help.shortcuts",
-        "&Shortcuts",
-        "All shortcuts and gestures",
+        "&Keyboard Shortcuts",
+        "Show and edit keyboard shortcuts, and list mouse gestures",
         MainWindow.show_shortcuts,
         ("Help/help",),
         ("F1",),
@@ -616,7 +616,7 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
     Action(
         "help.about",
         "&About Layerwright",
-        "Version and licence",
+        "Show version and license",
         MainWindow.show_about,
         ("Help/help",),
         icon="information-outline",

@@ -1,1 +1,1 @@
-"""The dialogs of File > Export."""
+"""The export dialogs."""

@@ -1,4 +1,4 @@
-"""What all exports share: where to write, options, what is wrong with them, progress, and what came of it."""
+"""The base of the export dialogs: target, options, validation, progress and result."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from app.ui.widgets.typed_path import taken, typed_path
 from designer.graph.diagnostics import Diagnostic
 from designer.texts import tr
 
-SHOWN = 4  # problems in a message
-_last_folders: WeakKeyDictionary[Context, dict[str, Path]] = WeakKeyDictionary()  # that a window exported to, by dialog
+SHOWN = 4  # most problems listed in a message
+_last_folders: WeakKeyDictionary[Context, dict[str, Path]] = (
+    WeakKeyDictionary()
+)  # last export folder of a window, by dialog
 
 
 LONGEST = 60  # characters of a proposed name: 240 bytes at most
@@ -44,10 +46,10 @@ def file_name(proposed: str) -> str:
 
 
 class ExportDialog(GrowingDialog):
-    """Stays open while an export works; closing it, or its window, stops the work.
+    """Remains open while an export runs; closing the dialog or its window stops the export.
 
-    A subclass adds rows of options with `add_row` and calls `check` at the end of its `__init__`. It says what is wrong with
-    the choices in `problem`, and writes in `write`, which ends with `written` or `failed`, now or later.
+    A subclass adds rows of options with `add_row` and calls `check` at the end of `__init__`. `problem` validates the
+    options, and `write` exports and then calls `written` or `failed`, possibly later.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class ExportDialog(GrowingDialog):
         self.context = context
         self.working = False
         self._name = name
-        self._written_to = Path()  # the target of the export that works, or worked last
+        self._written_to = Path()  # the target of the current or last export
         if parent is not None:
             parent.installEventFilter(self)
         self.setObjectName(name)
@@ -89,7 +91,7 @@ class ExportDialog(GrowingDialog):
         box.addWidget(self.bar)
         box.addWidget(self.message)
         box.addWidget(buttons)
-        self.export.setDefault(True)  # once it is in the dialog: before, Qt forgets it
+        self.export.setDefault(True)  # only effective once the button is in the dialog
 
     # --- building --------------------------------------------------------------------------------------------
 
@@ -101,28 +103,28 @@ class ExportDialog(GrowingDialog):
         return button
 
     def line(self, text: str) -> QLineEdit:
-        """A field for a path."""
+        """Create a field for a path."""
         line = QLineEdit(text)
         line.setMinimumWidth(380)
         return line
 
-    def add_row(self, name: str, title: str, field: QWidget, *beside: QWidget) -> None:
-        """A row of the form: a field under its title, and what is shown next to it."""
+    def add_row(self, name: str, title: str, field: QWidget, *others: QWidget) -> None:
+        """Add a row to the form: a labeled field, and the widgets next to it."""
         field.setObjectName(f"{self._name}.{name}")
         field.setAccessibleName(title.replace("&", ""))
         label = QLabel(title)
         label.setBuddy(field)
-        if not beside:
+        if not others:
             self.form.addRow(label, field)
             return
         row = QHBoxLayout()
         row.addWidget(field, 1)
-        for widget in beside:
+        for widget in others:
             row.addWidget(widget)
         self.form.addRow(label, row)
 
     def browse_button(self, name: str, title: str) -> QPushButton:
-        """The button next to a path."""
+        """Create the Browse button next to a path."""
         button = QPushButton(tr("&Browse...") if name == "target" else tr("Browse..."))
         button.setObjectName(f"{self._name}.{name}.browse")
         button.setAccessibleName(title)
@@ -130,8 +132,8 @@ class ExportDialog(GrowingDialog):
         return button
 
     def add_target(self, title: str) -> None:
-        """The row of the target; its button calls `browse`."""
-        button = self.browse_button("target", tr("Choose where to write"))
+        """Add the row of the target, whose button calls `browse`."""
+        button = self.browse_button("target", tr("Choose the target"))
         button.clicked.connect(self.browse)
         self.add_row("target", title, self.target, button)
 
@@ -139,31 +141,31 @@ class ExportDialog(GrowingDialog):
 
     @property
     def path(self) -> Path:
-        """The target as it is typed now."""
+        """The current target."""
         return typed_path(self.target.text())
 
     def browse(self) -> None:
         """Ask for the target."""
 
     def problem(self) -> str:
-        """What is wrong with the choices; empty when nothing is."""
-        return "" if self.target.text().strip() else tr("Choose where to write.")
+        """A message about invalid options; empty if they are valid."""
+        return "" if self.target.text().strip() else tr("Choose a target file or folder.")
 
     def replaced(self) -> str:
-        """What the export would replace; empty for nothing."""
-        return tr("The file is there already; it will be replaced.") if taken(self.path) else ""
+        """A message about what the export would overwrite; empty for nothing."""
+        return tr("The file exists and will be overwritten.") if taken(self.path) else ""
 
     def write(self, path: Path) -> None:
         """Write to `path`."""
         raise NotImplementedError
 
     def interrupt(self) -> None:
-        """End the work; nothing half done stays."""
+        """Stop the export and remove partial output."""
 
     # --- working ---------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Show what is wrong, else what will be replaced. The messages of an export that works stay."""
+        """Show problems, or else what will be overwritten. While an export runs its messages are kept."""
         if not self.working:
             problem = self.problem()
             self.export.setEnabled(not problem)
@@ -179,7 +181,7 @@ class ExportDialog(GrowingDialog):
         self.write(self._written_to)
 
     def show_progress(self, done: int, total: int, text: str) -> None:
-        """How far the export is; a `total` of 0 is not known."""
+        """Show the progress; a `total` of 0 is unknown."""
         if self.working:
             self.bar.setRange(0, total)
             self.bar.setValue(done)
@@ -187,7 +189,7 @@ class ExportDialog(GrowingDialog):
             self.message.tell(text, "info")
 
     def written(self, text: str, notes: Sequence[str] = ()) -> None:
-        """The export is done; `text` goes to the status bar too."""
+        """Finish the export; `text` is shown in the status bar too."""
         if self.working:
             self._end()
             _last_folders.setdefault(self.context, {})[self._name] = self._written_to.parent
@@ -196,14 +198,14 @@ class ExportDialog(GrowingDialog):
             self.context.message.emit("info", text)
 
     def failed(self, found: str | Sequence[Diagnostic]) -> None:
-        """The export ended without a file."""
+        """Report that the export failed."""
         if self.working:
             self._end()
             self.message.tell(found if isinstance(found, str) else "\n".join(finding_text(d) for d in found[:SHOWN]))
 
     def _cancel(self) -> None:
         self._stop()
-        self.message.tell(tr("Cancelled; nothing was written."), "info")
+        self.message.tell(tr("Cancelled. Nothing was written."), "info")
 
     def _stop(self) -> None:
         if self.working:
@@ -221,12 +223,12 @@ class ExportDialog(GrowingDialog):
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """A window that closes takes its dialogs with it without asking them."""
+        """Stop when the window closes: it closes its dialogs without calling `done`."""
         if watched is self.parent() and event.type() is QEvent.Type.Hide and not event.spontaneous():
             self._stop()
         return super().eventFilter(watched, event)
 
     def done(self, result: int) -> None:
-        """Closing stops the work."""
+        """Stop the export when the dialog closes."""
         self._stop()
         super().done(result)

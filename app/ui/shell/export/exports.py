@@ -1,4 +1,4 @@
-"""The exports of a window: each asks in a dialog of its own."""
+"""The export commands of a window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.ui.engine.context import Context
 
 
 class Exports:
-    """Opens the dialogs; their modules are imported when they are first asked for."""
+    """Opens the export dialogs, whose modules are imported on first use."""
 
     def __init__(self, context: Context, canvas: Canvas, window: QWidget) -> None:
         self._context = context
@@ -27,13 +27,13 @@ class Exports:
         OnnxExportDialog(self._context, self._window).open()
 
     def picture(self, suffix: str = ".png") -> None:
-        """A picture of what the canvas shows."""
+        """Export a drawing of the network."""
         from app.ui.shell.export.picture import PictureDialog
 
         PictureDialog(self._context, self._canvas, suffix, self._window).open()
 
     def video(self) -> None:
-        """Frames of an input; the dialog does not block the window."""
+        """Export the output for the frames of an input, in a non-modal dialog."""
         from app.ui.shell.export.video import VideoExportDialog
 
         VideoExportDialog(self._context, self._window).show()

@@ -1,6 +1,6 @@
-"""File > Export > ONNX Model: the file, the weights, and what happens where weights are missing.
+"""File > Export > Export ONNX: target file, weights, and whether to fill missing weights.
 
-The window's process loads neither torch nor onnx: the command line does the work in a process of its own.
+The window's process loads neither torch nor onnx: a command line process does the export.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from exporters.onnx import ONNX_MODELS
 
 
 class OnnxExportDialog(ExportDialog):
-    """Exports in another process, which is killed to stop it."""
+    """Exports in a child process, which is killed to stop the export."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         document = context.root
-        super().__init__(context, "export_onnx", tr("Export ONNX Model"), f"{document.graph.name}.onnx", parent)
+        super().__init__(context, "export_onnx", tr("Export ONNX"), f"{document.graph.name}.onnx", parent)
         self._process: QProcess | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.weights = self.line(document.settings.weights)
-        self.weights.setPlaceholderText(tr("Folder of .npy or .bin, .safetensors or .pt"))
+        self.weights.setPlaceholderText(tr("Folder of .npy or .bin files, or a .safetensors or .pt file"))
         browse = self.browse_button("weights", tr("Choose the weights"))
         browse.clicked.connect(self._browse_weights)
-        self.random = QCheckBox(tr("Fill missing weights with random numbers (seed 0)"))
+        self.random = QCheckBox(tr("Fill missing weights with random values (seed 0)"))
         self.random.setObjectName("export_onnx.random")
         self.add_target(tr("ONNX &file"))
         self.add_row("weights", tr("&Weights"), self.weights, browse)
@@ -51,7 +51,7 @@ class OnnxExportDialog(ExportDialog):
             self.weights.setText(folder)
 
     def write(self, path: Path) -> None:
-        """Write the network as it is in the window to a folder of our own and let the command line export it."""
+        """Save the open network to a temporary folder and export it with the command line."""
         from designer.files.document import save_document
 
         self._folder = tempfile.TemporaryDirectory(prefix="layerwright-onnx-")
@@ -59,7 +59,7 @@ class OnnxExportDialog(ExportDialog):
         try:
             save_document(self.context.root.graph, source)
         except DiagnosticError as error:
-            self._tidy()
+            self._clean_up()
             self.failed(error.diagnostics)
             return
         program, *arguments = module_command("app.cli.main", "export", "onnx", str(source), "--output", str(path))
@@ -73,43 +73,41 @@ class OnnxExportDialog(ExportDialog):
         self._process.start(program, arguments)
 
     def interrupt(self) -> None:
-        """The other process writes its file whole or not at all."""
+        """Kill the process, which writes its file atomically."""
         if self._process is not None:
             self._process.finished.disconnect(self._on_finished)
             self._process.errorOccurred.disconnect(self._on_error)
             self._process.kill()
             self._process.waitForFinished(2000)
-            self._tidy()
+            self._clean_up()
 
     def _on_finished(self, code: int, status: QProcess.ExitStatus) -> None:
         process = self._process
         if process is None:
             return
         error = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()
-        self._tidy()
+        self._clean_up()
         if code == 0 and status is QProcess.ExitStatus.NormalExit:
             self.written(tr("ONNX model written to {target}", target=self._written_to))
         elif status is QProcess.ExitStatus.CrashExit:
             self.failed(
                 tr(
-                    "The export was killed (signal {code}), often because memory ran out. Nothing was written: try it "
-                    "again, perhaps with a smaller input.",
+                    "The export was killed (signal {code}), possibly because memory ran out. Nothing was written. Try "
+                    "again with a smaller input.",
                     code=code,
                 )
             )
         else:
-            self.failed(error or tr("The export ended with status {code} and no message. Try it again.", code=code))
+            self.failed(error or tr("The export exited with status {code} and no message. Try again.", code=code))
 
     def _on_error(self, error: QProcess.ProcessError) -> None:
-        """The process could not be started; one that started and died is reported by `finished`."""
+        """Report a process that failed to start; a crash is reported by `finished`."""
         if self._process is not None and error is QProcess.ProcessError.FailedToStart:
             reason = self._process.errorString()
-            self._tidy()
-            self.failed(
-                tr("The export could not be started: {reason}. Free some memory and try it again.", reason=reason)
-            )
+            self._clean_up()
+            self.failed(tr("The export could not be started: {reason}. Free some memory and try again.", reason=reason))
 
-    def _tidy(self) -> None:
+    def _clean_up(self) -> None:
         if self._process is not None:
             self._process.deleteLater()
             self._process = None

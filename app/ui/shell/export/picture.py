@@ -1,4 +1,4 @@
-"""File > Export > Picture and File > Print to PDF: the network as PNG, SVG or PDF."""
+"""File > Export > Export Image and File > Print to PDF: a drawing of the network as PNG, SVG or PDF."""
 
 from __future__ import annotations
 
@@ -17,54 +17,52 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 from designer.units import count
 
-MEASURING_MS = 50  # between two looks whether the canvas has measured all layers
+MEASURING_MS = 50  # polling interval until the canvas has measured all layers
 
 
 class PictureDialog(ExportDialog):
-    """Writes the picture of what `canvas` shows."""
+    """Exports a drawing of the network that `canvas` shows."""
 
     def __init__(self, context: Context, canvas: Canvas, suffix: str = ".png", parent: QWidget | None = None) -> None:
-        title = tr("Print to PDF") if suffix == ".pdf" else tr("Picture of the Network")
+        title = tr("Print to PDF") if suffix == ".pdf" else tr("Export Image")
         super().__init__(context, "picture", title, f"{context.document.graph.name}{suffix}", parent)
         self._projection, self._seen = canvas.projection, canvas.viewer.seen()
-        self._areas: dict[str, QRectF] = {}  # of the parts, once measured
+        self._areas: dict[str, QRectF] = {}  # drawn area by part, once measured
         self._measuring = QTimer(self, singleShot=True, interval=MEASURING_MS, timeout=self.check)
-        parts = [(tr("The whole network"), "all"), (tr("What the canvas shows now"), "seen")]
+        parts = [(tr("The whole network"), "all"), (tr("The visible part of the canvas"), "seen")]
         if context.selection:
             parts.insert(1, (tr("The selected layers"), "selection"))
         self.part = _choice(*parts)
-        self.colours = _choice((tr("Light, for paper"), False), (tr("Dark"), True))
-        self.colours.setCurrentIndex(int(theme.is_dark() and suffix != ".pdf"))
+        self.theme = _choice((tr("Light, for paper"), False), (tr("Dark"), True))
+        self.theme.setCurrentIndex(int(theme.is_dark() and suffix != ".pdf"))
         self.scale = QDoubleSpinBox()
         self.scale.setRange(0.1, 16.0)
         self.scale.setSingleStep(0.5)
         self.scale.setDecimals(1)
         self.scale.setValue(2.0)
         self.scale.setSuffix(" ×")
-        self.page = _choice(
-            ("A4", "A4"), ("A3", "A3"), ("Letter", "Letter"), (tr("As large as the drawing"), "drawing")
-        )
-        self.transparent = QCheckBox(tr("&Transparent ground"))
+        self.page = _choice(("A4", "A4"), ("A3", "A3"), ("Letter", "Letter"), (tr("Fit to drawing"), "drawing"))
+        self.transparent = QCheckBox(tr("&Transparent background"))
         self.pixels = QLabel()
         self.add_target(tr("&File"))
-        self.add_row("part", tr("&What"), self.part)
-        self.add_row("colours", tr("&Colours"), self.colours)
+        self.add_row("part", tr("&Content"), self.part)
+        self.add_row("colours", tr("&Theme"), self.theme)
         self.add_row("scale", tr("&Size"), self.scale)
         self.add_row("page", tr("&Page"), self.page)
         self.add_row("transparent", "", self.transparent)
         self.add_row("size", "", self.pixels)
-        self.transparent.setAccessibleName(tr("Transparent ground"))
-        self.pixels.setAccessibleName(tr("Size of the picture"))
+        self.transparent.setAccessibleName(tr("Transparent background"))
+        self.pixels.setAccessibleName(tr("Image size"))
         self.part.currentIndexChanged.connect(self.check)
         self.scale.valueChanged.connect(self.check)
         self.check()
 
     def look(self) -> Look:
-        """What was chosen."""
+        """The chosen options."""
         part = str(self.part.currentData())
         page: Page = self.page.currentData()
         return Look(
-            dark=bool(self.colours.currentData()),
+            dark=bool(self.theme.currentData()),
             transparent=self.transparent.isChecked(),
             scale=self.scale.value(),
             page=page,
@@ -80,7 +78,7 @@ class PictureDialog(ExportDialog):
     def problem(self) -> str:
         if PICTURES.find(self.path) is not None:
             return super().problem()
-        return tr("The name must end with one of {suffixes}.", suffixes=", ".join(PICTURES.write_suffixes))
+        return tr("The file name must end with one of {suffixes}.", suffixes=", ".join(PICTURES.write_suffixes))
 
     def check(self) -> None:
         super().check()
@@ -88,10 +86,10 @@ class PictureDialog(ExportDialog):
         options = format.options if isinstance(format, PictureFormat) else ()
         for option, field in (("scale", self.scale), ("page", self.page), ("transparent", self.transparent)):
             self.form.setRowVisible(field, option in options)
-        self.pixels.setText(self._size() if "scale" in options else tr("Drawn with lines: sharp at every size."))
+        self.pixels.setText(self._size() if "scale" in options else tr("Vector graphics: sharp at any size."))
 
     def _size(self) -> str:
-        """How many pixels the picture would have. The canvas measures a large network a while after it was opened."""
+        """The image size in pixels. The canvas measures a large network some time after it was opened."""
         look, part = self.look(), str(self.part.currentData())
         if part not in self._areas:
             if look.area is None and not self._projection.measured:
@@ -108,13 +106,13 @@ class PictureDialog(ExportDialog):
         except DiagnosticError as error:
             self.failed(error.diagnostics)
         else:
-            self.written(tr("Picture written to {path}", path=path))
+            self.written(tr("Image written to {path}", path=path))
         finally:
             QApplication.restoreOverrideCursor()
 
 
 def _choice(*choices: tuple[str, object]) -> QComboBox:
-    """A box with titles and what each stands for."""
+    """A combo box of titles and their values."""
     box = QComboBox()
     for title, value in choices:
         box.addItem(title, value)

@@ -16,7 +16,7 @@ from designer.texts import tr, trn
 
 
 class PyTorchExportDialog(ExportDialog):
-    """Writes in a thread. The files come into the folder together, so there is nothing to cancel."""
+    """Writes in a thread. The files are moved into the folder together, so there is nothing to cancel."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         from exporters.pytorch import class_name
@@ -34,14 +34,14 @@ class PyTorchExportDialog(ExportDialog):
         self._job.done.connect(self._on_done)
         self._job.failed.connect(lambda found: self.failed(cast(tuple[Diagnostic, ...], found)))
         self.name = QLineEdit(class_name(network))
-        self.name.setToolTip(tr("The class in model.py gets this name"))
+        self.name.setToolTip(tr("Name of the class in model.py"))
         self.name.textChanged.connect(self.check)
         self.add_row("name", tr("Model &name"), self.name)
         self.add_target(tr("Output &folder"))
         what = QLabel(
             tr(
                 "Writes model.py, train.py, data.py, infer.py, plots.py, requirements.txt, README.md and project.json. "
-                "Layers that only observe, such as Noise and Mix, are left out."
+                "Analysis layers such as Noise and Mix are omitted."
             )
         )
         what.setWordWrap(True)
@@ -55,7 +55,9 @@ class PyTorchExportDialog(ExportDialog):
 
     def problem(self) -> str:
         if not self.name.text().strip().isidentifier():
-            return tr("A model name is a Python name: letters, digits and underscores, and no digit first.")
+            return tr(
+                "The model name must be a Python identifier: letters, digits and underscores, not starting with a digit."
+            )
         return super().problem()
 
     def replaced(self) -> str:
@@ -64,8 +66,8 @@ class PyTorchExportDialog(ExportDialog):
         if not taken(self.path / MARKER):
             return ""
         return tr(
-            "The folder has a project already: its files will be replaced. Where somebody changed one of them, "
-            "all stay as they are."
+            "The folder contains a project whose files will be overwritten. If one of them was edited, "
+            "nothing is written."
         )
 
     def write(self, path: Path) -> None:
@@ -76,7 +78,7 @@ class PyTorchExportDialog(ExportDialog):
         self._job.start(lambda: export_project(graph, registry, path, name))
 
     def interrupt(self) -> None:
-        self._job.wait()  # at most some files: never leave a half-written folder behind
+        self._job.wait()  # brief; never leaves a half-written folder
 
     def _on_done(self, files: object) -> None:
         count = len(cast(tuple[Path, ...], files))

@@ -1,6 +1,6 @@
-"""Analysis > Export Video: every frame of the inputs through the network, into a video or a folder.
+"""Analysis > Export Video: run the network on every frame of the inputs and write a video or a folder of images.
 
-An engine process of its own does the work, so the analysis goes on meanwhile; Cancel ends that process.
+A separate engine process does the work, so the analysis remains usable; Cancel ends that process.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from designer.texts import tr, tr_data
 from designer.units import duration
 
 
-class Kind(NamedTuple):
-    """What is written: a video of a codec, or with `suffix` "" a folder of files that end in `codec`."""
+class OutputKind(NamedTuple):
+    """A video with a codec or, with `suffix` "", a folder of files with the suffix `codec`."""
 
     title: str
     suffix: str
     codec: str
 
 
-def kinds() -> tuple[Kind, ...]:
-    """The codecs, each in its usual file, and the folders."""
+def kinds() -> tuple[OutputKind, ...]:
+    """The video codecs, each with its default container, and the folder formats."""
     videos = (
-        Kind(tr("{codec} ({suffix})", codec=tr_data(c.title), suffix=c.default[0]), c.default[0], name)
+        OutputKind(tr("{codec} ({suffix})", codec=tr_data(c.title), suffix=c.default[0]), c.default[0], name)
         for name, c in CODECS.items()
     )
     folders = (
-        Kind(tr("Folder: {format} ({suffix})", format=tr_data(f.title), suffix=f.suffixes[0]), "", f.suffixes[0])
+        OutputKind(tr("Folder: {format} ({suffix})", format=tr_data(f.title), suffix=f.suffixes[0]), "", f.suffixes[0])
         for f in ARRAYS.writable
     )
     return (*videos, *folders)
 
 
 class VideoExportDialog(ExportDialog):
-    """Exports in an engine process of its own, which is killed to stop it."""
+    """Exports in a separate engine process, which is killed to stop the export."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         self._analysis = analysis_of(context)
@@ -77,7 +77,7 @@ class VideoExportDialog(ExportDialog):
         self.add_row("kind", tr("&Kind"), self.kind)
         self.add_target(tr("&File"))
         self.add_row("start", tr("F&rames"), self.start, QLabel(tr("to")), self.stop)
-        self.add_row("fps", tr("Frames a &second"), self.fps)
+        self.add_row("fps", tr("Frames per &second"), self.fps)
         self.add_row("quality", tr("&Quality"), self.quality)
         self.start.setAccessibleName(tr("First frame"))
         self.form.setRowVisible(self.output, self.output.count() > 1)
@@ -88,7 +88,7 @@ class VideoExportDialog(ExportDialog):
         self.check()
 
     def _follow_kind(self, index: int) -> None:
-        """The suffix follows the kind; a rate and a quality only where there are such."""
+        """Adapt the file suffix to the kind, and show frame rate and quality only where they apply."""
         _, suffix, codec = self._kinds[index]
         path = Path(self.target.text().strip())
         if path.name:
@@ -101,15 +101,15 @@ class VideoExportDialog(ExportDialog):
         if suffix:
             name, _ = QFileDialog.getSaveFileName(self, tr("Video"), self.target.text(), f"{title} (*{suffix})")
         else:
-            name, _ = QFileDialog.getSaveFileName(self, tr("A new folder"), self.target.text())
+            name, _ = QFileDialog.getSaveFileName(self, tr("New Folder"), self.target.text())
         if name:
             self.target.setText(str(Path(name).with_suffix(suffix)))
 
     def problem(self) -> str:
         if not self._frames:
-            return tr("No input is a folder or a video whose frames are known. Choose one in Analysis first.")
+            return tr("No input is a folder or a video with a known number of frames. Choose one in Analysis.")
         if self.start.value() > self.stop.value():
-            return tr("The first frame comes after the last one. Turn them round.")
+            return tr("The first frame is after the last frame. Swap them.")
         return super().problem()
 
     # --- working ---------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class VideoExportDialog(ExportDialog):
         self.failed(found)
 
     def interrupt(self) -> None:
-        """End the process, and clear what it may have left half done."""
+        """End the process and remove its partial output."""
         engine, self._engine = self._engine, None
         if engine is None:
             return
