@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QDialog, QTableView
 import samples
 from app.checks.screenshots import Photographer, pause, wait
 from app.ui.compare.pictures import Mode
-from app.ui.document.recovery_dialog import RecoverDialog
+from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
@@ -199,7 +199,7 @@ def documents(at: Photographer) -> None:
         window.disk.look()
         at.keep(window, "window_documents")
         left = unfinished()
-        show(at, RecoverDialog(left, window))
+        show(at, RecoveryDialog(left, window))
         show(at, UnsavedDialog([path.name for path in paths], window))
         show(at, ShortcutsDialog(window.actions_.shortcuts, window))
         show(at, PictureDialog(window.context, window.canvas, ".png", window))

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QToolButton, QTree
 from window_kit import press, show
 
 import samples
-from app.ui.document.template_view import Step
+from app.ui.document.template_view import ScopeStep
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands, template_commands
 from designer.graph.graph import Graph
@@ -52,7 +52,7 @@ def search(window, text: str) -> QTreeWidget:
 def test_enter_goes_in_and_backspace_out(window):
     window.context.select(("group_2",))
     press(window, "Return")
-    assert window.context.scope == (Step("group_2", "residual_group"),)
+    assert window.context.scope == (ScopeStep("group_2", "residual_group"),)
     assert crumbs(window) == [window.context.root.graph.name, "group_2 (residual_group)"]
     assert set(window.canvas.projection.layers) == set(graph_of(window).layers)
     press(window, "Backspace")
@@ -66,7 +66,7 @@ def test_double_click_enters_an_instance_and_inspects_another_layer(qtbot, windo
     view = window.canvas.viewer.viewport()
     window.canvas.reveal("group_1")
     QTest.mouseDClick(view, kit.LEFT, pos=kit.node(window.canvas, "group_1"))
-    assert window.context.scope == (Step("group_1", "residual_group"),)
+    assert window.context.scope == (ScopeStep("group_1", "residual_group"),)
     window.context.enter("block_1")
     window.canvas.reveal("conv_1")
     with qtbot.waitSignal(window.context.inspect_requested) as asked:
@@ -91,7 +91,7 @@ def test_the_way_above_the_canvas_leads_back_by_mouse_and_keys(window):
     middle.setFocus()
     QTest.keyClick(middle, Qt.Key.Key_Space)
     QApplication.processEvents()
-    assert window.context.scope == (Step("group_1", "residual_group"),)
+    assert window.context.scope == (ScopeStep("group_1", "residual_group"),)
     QTest.mouseClick(bar.findChild(QToolButton, "breadcrumb.0"), kit.LEFT)
     assert window.context.scope == ()
 
@@ -155,7 +155,7 @@ def test_undo_goes_where_the_change_is_seen(window):
     context.enter("residual_block")
     context.select(("conv_1",))
     press(window, "Alt+Right", "Ctrl+Z")
-    assert context.scope == (Step("", "residual_block"),)
+    assert context.scope == (ScopeStep("", "residual_block"),)
 
 
 def test_undoing_the_template_itself_leaves_it(window):
@@ -305,7 +305,7 @@ def test_type_checking_goes_into_the_template(window):
     window.context.root.do(lambda g: template_commands.edit_template(g, "residual_block", edit))
     finding = next(d for d in window.context.root.diagnostics() if d.template == "residual_block" and not d.layer)
     assert window.context.show_finding(finding)
-    assert window.context.scope == (Step("", "residual_block"),)
+    assert window.context.scope == (ScopeStep("", "residual_block"),)
     assert window.context.selection == ("conv_1",)
 
 
@@ -357,7 +357,7 @@ def test_an_instance_of_another_document_brings_its_templates_into_a_template(wi
     press(window, "Ctrl+G")
     name_it(window, "stem")
     press(window, "Return", "Ctrl+V")
-    assert window.context.scope == (Step("stem_0", "stem"),)
+    assert window.context.scope == (ScopeStep("stem_0", "stem"),)
     root = window.context.root
     assert set(root.graph.templates) == {"stem", "residual_group", "residual_block"}
     assert "group_1" in root.graph.inside("stem")
@@ -381,9 +381,9 @@ def test_find_looks_into_the_templates(window):
     tree = window.findChild(QTreeWidget, "find.list")
     assert [(tree.topLevelItem(0).text(0), tree.topLevelItem(0).text(1))] == [("conv_2", "in residual_block")]
     QTest.keyClick(edit, Qt.Key.Key_Return)
-    assert window.context.scope == (Step("group_1", "residual_group"), Step("block_1", "residual_block"))
+    assert window.context.scope == (ScopeStep("group_1", "residual_group"), ScopeStep("block_1", "residual_block"))
     assert window.context.selection == ("conv_2",)
-    assert window.context.way_to("nowhere") == (Step("", "nowhere"),)
+    assert window.context.way_to("nowhere") == (ScopeStep("", "nowhere"),)
 
 
 def test_a_template_is_renamed_where_it_is_shown(window):
@@ -396,10 +396,10 @@ def test_a_template_is_renamed_where_it_is_shown(window):
     QTest.keyClicks(line, "residual_block")
     assert "'residual_block' already exists" in line.window().message.text()
     name_it(window, "group")
-    assert window.context.scope == (Step("group_1", "group"),)
+    assert window.context.scope == (ScopeStep("group_1", "group"),)
     assert {layer.params["template"] for layer in window.context.root.graph if layer.type == "template"} == {"group"}
     press(window, "Ctrl+Z")
-    assert window.context.scope == (Step("group_1", "residual_group"),)
+    assert window.context.scope == (ScopeStep("group_1", "residual_group"),)
 
 
 def test_the_canvas_menu_has_what_can_be_done_with_templates(window):

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication, QMainWindow
 from pytestqt.qtbot import QtBot
 
 from app.ui.widgets import theme
-from app.ui.widgets.image_view import ImageView, Split, View
-from app.ui.widgets.overlays import Box, Cross
+from app.ui.widgets.image_view import ImageView, SplitMode, Viewport
+from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
 from app.ui.widgets.render import picture_pixels, to_image
 
 pytestmark = pytest.mark.gui
@@ -117,7 +117,7 @@ def test_its_keys_go_before_the_window_s_shortcuts(qtbot: QtBot, view: ImageView
 
 
 def test_the_split_line_is_taken_hold_of_only_where_it_is(view: ImageView, qtbot: QtBot) -> None:
-    view.set_split(Split.HORIZONTAL, 0.5)
+    view.set_split(SplitMode.HORIZONTAL, 0.5)
     on = view.place_of(30, 50).toPoint()
     moved: list[float] = []
     view.split_moved.connect(moved.append)
@@ -140,7 +140,7 @@ def test_keys_move_the_split_line_and_else_the_picture(view: ImageView, qtbot: Q
         view.set_split(view.split, amount)
 
     view.split_moved.connect(take)
-    view.set_split(Split.VERTICAL, 0.5)
+    view.set_split(SplitMode.VERTICAL, 0.5)
     qtbot.keyClick(view, Qt.Key.Key_Right)
     qtbot.keyClick(view, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
     assert moved == [0.51, 0.41]
@@ -152,7 +152,7 @@ def test_keys_move_the_split_line_and_else_the_picture(view: ImageView, qtbot: Q
 
 
 def test_the_split_line_can_be_seen_from_the_cursor(view: ImageView, qtbot: QtBot) -> None:
-    view.set_split(Split.VERTICAL, 0.25)
+    view.set_split(SplitMode.VERTICAL, 0.25)
     qtbot.mouseMove(view, view.place_of(50, 40).toPoint())
     assert view.cursor().shape() is Qt.CursorShape.SplitHCursor
     qtbot.mouseMove(view, view.place_of(90, 40).toPoint())
@@ -161,7 +161,7 @@ def test_the_split_line_can_be_seen_from_the_cursor(view: ImageView, qtbot: QtBo
 
 def test_marks_keep_their_place_on_the_picture(view: ImageView) -> None:
     view.show_image(to_image(picture_pixels(np.zeros((3, 100, 200), np.float32))))
-    view.set_overlays((Box(20, 10, 60, 50, "worst"), Cross(150, 50)))
+    view.set_overlays((BoxOverlay(20, 10, 60, 50, "worst"), CrossOverlay(150, 50)))
     for zoom in (None, 3.0):
         if zoom is not None:
             view.set_zoom(zoom, view.place_of(20, 10))
@@ -185,7 +185,7 @@ def test_views_follow_each_other(view: ImageView, qtbot: QtBot) -> None:
     view.view_changed.connect(other.follow)
     wheel(view, view.place_of(150, 20), 4)
     assert other.view == view.view
-    assert other.view != View()
+    assert other.view != Viewport()
     view.fit()
     assert other.view.fitted
 

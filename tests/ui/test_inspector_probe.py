@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from app.ui.engine.client import EngineClient
 from app.ui.engine.same_place import reading, scaled
 from app.ui.inspector.subject import Kind
-from app.ui.widgets.overlays import Box, Cross
+from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
 from designer.graph.commands import set_params
 from designer.units import number
 
@@ -101,8 +101,8 @@ def test_the_receptive_field_is_drawn_on_the_input(bench: Bench) -> None:
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box is not None, timeout=kit.WAIT)
     assert bench.panel.probe.field.box == (8, 6, 13, 11)  # a kernel of 5 x 5
     marks = pane.view.overlays
-    assert Box(8, 6, 13, 11) in marks
-    assert Cross(10, 8) in marks
+    assert BoxOverlay(8, 6, 13, 11) in marks
+    assert CrossOverlay(10, 8) in marks
     assert "field 5 x 5, computed" in pane.words.text()
     bench.inspect("conv_0")
     bench.qtbot.waitUntil(lambda: bench.panel.source == "conv_0" and bench.panel.page is not None, timeout=kit.WAIT)
@@ -130,7 +130,7 @@ def test_a_click_on_the_enlarged_channel_pins(bench: Bench) -> None:
     bench.qtbot.mouseMove(view, view.place_of(3.5, 2.5).toPoint())
     bench.qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=view.place_of(3.5, 2.5).toPoint())
     assert bench.panel.probe.pin == (4, 3, 2)
-    assert Cross(3, 2) in view.overlays
+    assert CrossOverlay(3, 2) in view.overlays
     bench.qtbot.mouseClick(bench.panel.findChild(QToolButton, "channel_inspector.unpin"), Qt.MouseButton.LeftButton)
     assert view.overlays == ()
 
@@ -185,11 +185,11 @@ def test_the_pinned_place_is_marked_on_the_output_picture(bench: Bench) -> None:
     bench.qtbot.addWidget(panel)
     bench.pin(0, 10, 8)
     view = panel._outputs["output_0"].view
-    assert Cross(10, 8) in view.overlays
+    assert CrossOverlay(10, 8) in view.overlays
     result = bench.analysis.result
     bench.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": "0.6"}}))
     bench.qtbot.waitUntil(lambda: bench.analysis.result is not result, timeout=kit.WAIT)
-    assert Cross(10, 8) in view.overlays
+    assert CrossOverlay(10, 8) in view.overlays
     bench.pin(0, 10, 8)
     assert view.overlays == ()
 

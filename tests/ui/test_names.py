@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
 )
 from window_kit import network, show
 
-from app.ui.document.recovery_dialog import RecoverDialog
+from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.profiling import profiling_of
@@ -171,7 +171,7 @@ def test_every_widget_of_every_dialog(window, qtbot, tmp_path) -> None:
     UnsavedDialog(["one.xml", "two.xml"], window).show()
     look()
     found = Unfinished(tmp_path, tmp_path, "x", 0, 0, "", network(), "same", Graph(), {"threads": 2}, (), -1)
-    recover = RecoverDialog([found, found], window)
+    recover = RecoveryDialog([found, found], window)
     recover.show()
     recover.compare_current()
     QApplication.processEvents()

@@ -311,7 +311,7 @@ def test_files_follow_the_name_of_their_layer_in_one_step(context):
 
 def test_tiles_are_chosen_and_an_own_size_of_a_file_is_kept(context, panel) -> None:
     box = get(panel, ChoiceBox, "tile")
-    assert box.currentText() == "where memory asks for it"
+    assert box.currentText() == "automatic"
     box.setFocus()
     QTest.keyClick(box, Qt.Key.Key_Down)
     QTest.keyClick(box, Qt.Key.Key_Down)

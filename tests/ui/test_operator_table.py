@@ -24,7 +24,7 @@ from app.ui.profile.columns import COLUMNS
 from app.ui.profile.operator_table import OperatorTablePanel
 from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.profile.table_model import HEAT, SORT
-from app.ui.profile.utilisation import UtilisationPanel
+from app.ui.profile.utilization import UtilizationPanel
 from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.operators.registry import load
@@ -284,8 +284,8 @@ def test_a_file_of_gpu_check_with_two_runs_is_opened(context, logger, table, rec
 
 
 @pytest.fixture
-def bars(qtbot, context: Context) -> UtilisationPanel:
-    panel = UtilisationPanel(context)
+def bars(qtbot, context: Context) -> UtilizationPanel:
+    panel = UtilizationPanel(context)
     qtbot.addWidget(panel)
     panel.resize(464, 420)
     panel.show()
@@ -293,7 +293,7 @@ def bars(qtbot, context: Context) -> UtilisationPanel:
     return panel
 
 
-def words_of(panel: UtilisationPanel) -> list[str]:
+def words_of(panel: UtilizationPanel) -> list[str]:
     axes = panel.chart.plot.axes[0]
     return [t.get_text().strip() for t in axes.texts]
 
@@ -343,8 +343,8 @@ from designer.operators.registry import load
 context = Context(load(entry_points=False))
 from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.profile.operator_table import OperatorTablePanel
-from app.ui.profile.utilisation import UtilisationPanel
-panels = [p(context) for p in (RunLoggerPanel, OperatorTablePanel, UtilisationPanel)]
+from app.ui.profile.utilization import UtilizationPanel
+panels = [p(context) for p in (RunLoggerPanel, OperatorTablePanel, UtilizationPanel)]
 assert not {"matplotlib", "torch", "onnx", "onnxruntime"} & set(sys.modules), sorted(sys.modules)
 """
     done = subprocess.run(
@@ -371,7 +371,7 @@ def test_every_widget_has_its_names(logger, table, bars):
 
 def test_panels_work_without_a_document(qtbot, profiling_operators):
     empty = Context(profiling_operators)
-    for cls in (RunLoggerPanel, OperatorTablePanel, UtilisationPanel):
+    for cls in (RunLoggerPanel, OperatorTablePanel, UtilizationPanel):
         panel = cls(empty)
         qtbot.addWidget(panel)
         panel.show()

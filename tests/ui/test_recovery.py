@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPlainTextEdit
 from window_kit import open_window
 
-from app.ui.document.opened import bell
+from app.ui.document.opened import journal_notifier
 from app.ui.shell.window import MainWindow
 from designer.files.document import read_document, save_document, write_document
 from designer.files.journal import journal_folder
@@ -97,7 +97,7 @@ def test_recovering_opens_the_document_unsaved_where_it_was(start, path):
     assert dialog.isVisible()
     assert not dialog.isModal()
     assert dialog.list.topLevelItem(0).text(0) == "net.xml"
-    assert dialog.list.topLevelItem(0).text(2) == "file as it was"
+    assert dialog.list.topLevelItem(0).text(2) == "unchanged"
     press(dialog, "recover")
     root = window.context.root
     assert root.graph == lost
@@ -212,7 +212,7 @@ def test_a_file_that_changed_since_is_said(start, path):
     path.write_bytes(write_document(theirs))
     window = start()
     dialog = window.recovery.dialog
-    assert dialog.list.topLevelItem(0).text(2) == "file changed since"
+    assert dialog.list.topLevelItem(0).text(2) == "changed since"
     assert "compare before you save" in dialog.note.text()
     press(dialog, "recover")
     assert window.disk.bar.isVisible()
@@ -285,7 +285,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(start, path, monkeypatch, 
     blocked = tmp_path / "in_the_way"
     blocked.write_text("a file")
     monkeypatch.setenv("LAYERWRIGHT_JOURNAL", str(blocked / "journal"))
-    monkeypatch.setattr(bell(), "told", False)
+    monkeypatch.setattr(journal_notifier(), "reported", False)
     window = start(path)
     told = []
     window.context.message.connect(lambda severity, text: told.append((severity, text)))

@@ -12,7 +12,7 @@ from window_kit import press, show
 
 import samples
 from app.ui.canvas.saved_views import View
-from app.ui.document.template_view import Step
+from app.ui.document.template_view import ScopeStep
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands
 
@@ -50,7 +50,7 @@ def test_a_view_inside_of_a_template_goes_there(window):
     press(window, "1")
     assert [step.instance for step in window.context.scope] == ["group_1", "block_1"]
     press(window, "2")
-    assert window.context.scope == (Step("", "residual_group"),)
+    assert window.context.scope == (ScopeStep("", "residual_group"),)
 
 
 def test_undo_passes_a_view_by(window):

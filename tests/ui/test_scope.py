@@ -11,7 +11,7 @@ pytestmark = pytest.mark.gui
 
 import samples
 from app.ui.document.document import Document
-from app.ui.document.template_view import Step
+from app.ui.document.template_view import ScopeStep
 from app.ui.engine.context import Context
 from designer.files.document import read_document
 from designer.graph import commands, template_commands
@@ -41,7 +41,7 @@ def check(context: Context) -> None:
 
 def test_entering_shows_the_layers_with_the_types_that_the_instance_is_fed_with(context):
     assert context.enter("group_1")
-    assert context.scope == (Step("group_1", "residual_group"),)
+    assert context.scope == (ScopeStep("group_1", "residual_group"),)
     assert context.document is not context.root
     block = next(layer.name for layer in context.document.graph if layer.type == "template")
     assert context.enter(block)
@@ -86,11 +86,11 @@ def test_names_are_followed_and_what_is_gone_is_left(context):
     root = context.root
     root.do(lambda g: template_commands.rename_template(g, "residual_group", "rg"))
     root.do(lambda g: commands.rename_layer(g, "group_1", "first"))
-    assert context.scope == (Step("first", "rg"),)
+    assert context.scope == (ScopeStep("first", "rg"),)
     check(context)
     root.undo()
     root.undo()
-    assert context.scope == (Step("group_1", "residual_group"),)
+    assert context.scope == (ScopeStep("group_1", "residual_group"),)
     root.do(lambda g: commands.remove_layers(g, ["group_1"]))
     assert context.document is root
 
@@ -112,7 +112,7 @@ def test_a_file_is_shown_where_it_was_left(context):
     context.set_document(second)
     assert context.scope == ()
     context.set_document(first)
-    assert context.scope == (Step("group_1", "residual_group"),)
+    assert context.scope == (ScopeStep("group_1", "residual_group"),)
 
 
 def test_paths_of_the_engine_lead_to_layers_and_back(qtbot, context):
@@ -123,7 +123,7 @@ def test_paths_of_the_engine_lead_to_layers_and_back(qtbot, context):
     with qtbot.waitSignal(context.reveal_requested) as asked:
         context.reveal("group_2.block_1.conv_2")
     assert asked.args == ["conv_2"]
-    assert context.scope == (Step("group_2", "residual_group"), Step("block_1", "residual_block"))
+    assert context.scope == (ScopeStep("group_2", "residual_group"), ScopeStep("block_1", "residual_block"))
     context.enter("residual_block")
     assert context.paths(("conv_1",)) == ()
     assert context.in_sight("conv_1") == ""

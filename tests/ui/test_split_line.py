@@ -21,7 +21,7 @@ from pytestqt.qtbot import QtBot
 from analysis_layers.mix import SELECTIONS
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.engine.client import EngineClient
-from app.ui.widgets.image_view import ImageView, Split
+from app.ui.widgets.image_view import ImageView, SplitMode
 
 
 class Bench(kit.Launched):
@@ -61,7 +61,7 @@ def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Iterator[Bench]
 def test_the_cursor_tells_where_the_line_is_and_arrows_move_it(bench: Bench) -> None:
     view, qtbot = bench.view, bench.qtbot
     assert view is not None
-    assert view.split is Split.VERTICAL
+    assert view.split is SplitMode.VERTICAL
     qtbot.mouseMove(view, view.place_of(12, 8).toPoint())
     assert view.cursor().shape() is Qt.CursorShape.SplitHCursor
     qtbot.mouseMove(view, view.place_of(3, 8).toPoint())
@@ -73,7 +73,7 @@ def test_the_cursor_tells_where_the_line_is_and_arrows_move_it(bench: Bench) -> 
     assert bench.amount == pytest.approx(0.59)
     qtbot.waitUntil(lambda: bench.analysis.result is not before, timeout=kit.WAIT)
     bench.choose("h_split")
-    assert view.split is Split.HORIZONTAL
+    assert view.split is SplitMode.HORIZONTAL
     qtbot.keyClick(view, Qt.Key.Key_Down)
     assert bench.amount == pytest.approx(0.60)
     bench.document.undo()  # a key is a step of its own
@@ -115,7 +115,7 @@ def test_every_way_of_mixing_can_be_chosen(bench: Bench, selection: str) -> None
     assert bench.document.graph["mix_0"].params["selection"] == selection
     bench.qtbot.waitUntil(lambda: bench.analysis.result is not before, timeout=kit.WAIT)
     assert bench.view is not None
-    assert bench.view.split is Split.NONE
+    assert bench.view.split is SplitMode.NONE
     assert bench.analysis.result is not None
     if selection != "flicker":  # that one shows the first as it is
         assert not np.array_equal(bench.analysis.result.outputs["output_0"], before.outputs["output_0"])

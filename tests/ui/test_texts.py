@@ -24,7 +24,7 @@ from window_kit import network, open_window
 from app.ui.canvas.template_name import TemplateNameDialog
 from app.ui.design.custom_agreement import AgreeDialog
 from app.ui.document.document import Document
-from app.ui.document.recovery_dialog import RecoverDialog
+from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.profiling import profiling_of
@@ -153,7 +153,7 @@ def test_every_dialog(opened, tmp_path) -> None:
     UnsavedDialog(["one.xml", "two.xml"], window).show()
     look("unsaved")
     found = Unfinished(tmp_path, tmp_path, "x", 0, 0, "", network(), "same", Graph(), {"threads": 2}, (), -1)
-    recover = RecoverDialog([found, found], window)
+    recover = RecoveryDialog([found, found], window)
     recover.show()
     recover.compare_current()
     look("recover")

@@ -31,7 +31,7 @@ from app.ui.engine.quality import LiveQuality
 from app.ui.engine.result import Phase
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
-from app.ui.widgets.image_view import Split
+from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.notice import Notice
 from designer.graph.commands import set_params
 from designer.graph.edits import ChangeSet
@@ -268,15 +268,15 @@ class AnalysisPanel(QWidget):
         if folder:
             self._analysis.choose_weights(Path(folder))
 
-    def _mix(self) -> tuple[str, Split, float] | None:
+    def _mix(self) -> tuple[str, SplitMode, float] | None:
         """The mix whose split line can be drawn on the picture."""
         if self._document is None:
             return None
         for layer in self._document.graph:
-            if layer.type == "mix" and layer.params.get("selection", "") in (Split.VERTICAL, Split.HORIZONTAL):
+            if layer.type == "mix" and layer.params.get("selection", "") in (SplitMode.VERTICAL, SplitMode.HORIZONTAL):
                 operator = self._document.inference.read(layer.name).operator
                 if operator is not None:
-                    return layer.name, Split(layer.params["selection"]), float(getattr(operator, "amount", 0.5))
+                    return layer.name, SplitMode(layer.params["selection"]), float(getattr(operator, "amount", 0.5))
         return None
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -292,7 +292,7 @@ class AnalysisPanel(QWidget):
         self.flicker.follow(self._document, self.isVisible())
         mix = self._mix()
         for view in self._outputs.values():
-            view.set_split(*(mix[1:] if mix is not None else (Split.NONE, 0.5)))
+            view.set_split(*(mix[1:] if mix is not None else (SplitMode.NONE, 0.5)))
 
     def _drag_split(self, amount: float) -> None:
         mix = self._mix()

@@ -17,8 +17,8 @@ from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.export_button import ExportButton
 from app.ui.widgets.features import FeatureView
-from app.ui.widgets.image_view import ImageView, Split
-from app.ui.widgets.overlays import Cross
+from app.ui.widgets.image_view import ImageView, SplitMode
+from app.ui.widgets.overlays import CrossOverlay
 from app.ui.widgets.render import as_channels, to_image
 from app.ui.widgets.saving import VIEWS, ask_path, write_in_thread
 from designer.files.formats import FormatTable
@@ -84,7 +84,7 @@ class OutputView(QWidget):
         adjust.toggled.connect(self.display_bar.setVisible)
         bar.addWidget(adjust)
         self.export = ExportButton(name)
-        self.export.wished.connect(self._export)
+        self.export.requested.connect(self._export)
         bar.addWidget(self.export)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -159,7 +159,7 @@ class OutputView(QWidget):
             self.view.set_overlays(())
             return
         x, y = scaled(*spot, self._size)
-        self.view.set_overlays((Cross(x - self._offset[0], y - self._offset[1]),))
+        self.view.set_overlays((CrossOverlay(x - self._offset[0], y - self._offset[1]),))
 
     def _menu(self, place: QPoint) -> None:
         menu = self.export.menu()
@@ -193,7 +193,7 @@ class OutputView(QWidget):
     def set_dimmed(self, dimmed: bool) -> None:
         self.view.set_dimmed(dimmed)
 
-    def set_split(self, split: Split, amount: float) -> None:
+    def set_split(self, split: SplitMode, amount: float) -> None:
         self.view.set_split(split, amount)
 
     def set_empty_text(self, text: str) -> None:

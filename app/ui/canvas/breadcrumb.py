@@ -7,7 +7,7 @@ from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from app.ui.document.document import Document
-from app.ui.document.template_view import Step
+from app.ui.document.template_view import ScopeStep
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
@@ -131,11 +131,11 @@ class Breadcrumb(QFrame):
         self._note.setPalette(palette)
 
 
-def _text(step: Step) -> str:
+def _text(step: ScopeStep) -> str:
     return f"{step.instance} ({step.template})" if step.instance else step.template
 
 
-def _note(graph: Graph, scope: tuple[Step, ...]) -> str:
+def _note(graph: Graph, scope: tuple[ScopeStep, ...]) -> str:
     if not scope:
         return ""
     count = graph.instance_counts()[scope[-1].template]

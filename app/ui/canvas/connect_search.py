@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.canvas.node_look import input_ports, output_ports
 from app.ui.document.document import Document
-from app.ui.widgets.search_popup import Found, SearchPopup
+from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from designer.graph.model import Source
 from designer.operators import links
 from designer.operators.registry import Read
@@ -61,13 +61,13 @@ class ConnectSearch(SearchPopup):
         """The offer that was chosen."""
         return self._offers[int(key)]
 
-    def _found(self, text: str) -> Iterator[Found]:
+    def _found(self, text: str) -> Iterator[SearchMatch]:
         words = text.casefold().split()
         matching = [(n, o) for n, o in enumerate(self._offers) if all(w in o.text.casefold() for w in words)]
         rows = [self._row(number, offer) for number, offer in matching[:SHOWN]]
         yield from sorted(rows, key=lambda row: not row.enabled or bool(row.tip))  # stable: matching types come first
 
-    def _row(self, number: int, offer: Offer) -> Found:
+    def _row(self, number: int, offer: Offer) -> SearchMatch:
         assert self._document is not None
         inference = self._document.inference
         link = (offer.source, offer.consumer, offer.at)
@@ -75,7 +75,7 @@ class ConnectSearch(SearchPopup):
         misfit = "" if refusal else links.misfit(inference, *link)
         tip = tr("Cannot connect here: {reason}", reason=refusal) if refusal else misfit
         detail = tr("replaces {source}", source=str(offer.replaces)) if offer.replaces is not None else ""
-        return Found(str(number), offer.text, tr("does not fit") if misfit else detail, tip, None, not refusal)
+        return SearchMatch(str(number), offer.text, tr("does not fit") if misfit else detail, tip, None, not refusal)
 
 
 def _leaving(document: Document, layer: str) -> Iterator[Offer]:

@@ -8,10 +8,10 @@ from itertools import islice
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.node_look import shape_text
 from app.ui.document.document import Document
-from app.ui.document.template_view import Step
+from app.ui.document.template_view import ScopeStep
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
-from app.ui.widgets.search_popup import Found, SearchPopup
+from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.registry import Registry
@@ -54,7 +54,7 @@ class Finder:
         self._context = context
         self._canvas = canvas
         self._query = ""
-        self._scope: tuple[Step, ...] = ()  # scope in which the walk through problems started
+        self._scope: tuple[ScopeStep, ...] = ()  # scope in which the walk through problems started
         self._problem: str | None = None  # last problem layer visited in that scope
         self._landed: tuple[object, object] | None = None  # scope and selection after the last step
         self._popup = SearchPopup(
@@ -70,10 +70,10 @@ class Finder:
     def open(self) -> None:
         self._popup.open_over(self._canvas, self._query)
 
-    def _search(self, text: str) -> Iterator[Found]:
+    def _search(self, text: str) -> Iterator[SearchMatch]:
         return islice(self._found(text), SHOWN)
 
-    def _found(self, text: str) -> Iterator[Found]:
+    def _found(self, text: str) -> Iterator[SearchMatch]:
         """Matches in the current scope first, then those in other templates, without shapes, which depend on the instance."""
         document, scope = self._context.document, self._context.scope
         for name, where in matches(document, text):
@@ -84,9 +84,9 @@ class Finder:
                 for name, _ in _matches(layers.values(), {}, document.registry, text):
                     yield self._line(layers[name], f"{template.name}/{name}", tr("in {name}", name=template.name))
 
-    def _line(self, layer: Layer, key: str, where: str) -> Found:
+    def _line(self, layer: Layer, key: str, where: str) -> SearchMatch:
         cls = self._context.registry.get(layer.type)
-        return Found(key, layer.name, where, "", theme.category_icon(cls.category) if cls is not None else None)
+        return SearchMatch(key, layer.name, where, "", theme.category_icon(cls.category) if cls is not None else None)
 
     def _go(self, key: str) -> None:
         self._query = self._popup.text

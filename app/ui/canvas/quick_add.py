@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.operator_search import search
-from app.ui.widgets.search_popup import Found, SearchPopup
+from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from designer.operators.api import Operator
 from designer.operators.default_layers import INSTANCE_OF
 from designer.operators.registry import Registry
@@ -45,18 +45,18 @@ class QuickAdd(SearchPopup):
         self._accepts = accepts if accepts is not None else lambda cls: True
         self.open_at(place)
 
-    def _operators(self, text: str) -> Iterator[Found]:
+    def _operators(self, text: str) -> Iterator[SearchMatch]:
         words = text.casefold().split()
         for name, why in self._templates():
             if all(word in f"{name.casefold()} template instance" for word in words):
                 tip = tr("Cannot be added here: {why}", why=why) if why else tr("Another instance of this template")
                 icon = theme.icon("group", "muted")
-                yield Found(f"{INSTANCE_OF}{name}", name, tr("template"), tip, icon, not why)
+                yield SearchMatch(f"{INSTANCE_OF}{name}", name, tr("template"), tip, icon, not why)
         activations = sorted(self._registry.activations.values(), key=lambda cls: cls.type)
         for cls in search([*self._registry, *activations], text, self._recent):
             if self._accepts(cls):
                 tip = tr_data(cls.help()).partition("\n")[0]
-                yield Found(cls.type, tr_data(cls.title), "", tip, theme.category_icon(cls.category))
+                yield SearchMatch(cls.type, tr_data(cls.title), "", tip, theme.category_icon(cls.category))
 
     def _remember(self, name: str) -> None:
         self._recent = [name, *(r for r in self._recent if r != name)][:RECENT]

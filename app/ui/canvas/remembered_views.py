@@ -8,9 +8,9 @@ from PySide6.QtCore import QPointF
 
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
-from app.ui.document.template_view import Step
+from app.ui.document.template_view import ScopeStep
 
-Scope = tuple[Step, ...]
+Scope = tuple[ScopeStep, ...]
 
 
 class RememberedViews:

@@ -13,7 +13,7 @@ from PySide6.QtCore import QPointF
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.view import EXTENT, ZOOM_MAX, ZOOM_MIN
-from app.ui.document.template_view import Step
+from app.ui.document.template_view import ScopeStep
 from app.ui.engine.context import Context
 from designer.graph.graph import Graph
 from designer.graph.template import INSTANCE, PARAMETER
@@ -86,16 +86,18 @@ class SavedViews:
         self._canvas.viewer.go(QPointF(view.x, view.y))
 
 
-def _scope(graph: Graph, way: tuple[str, ...]) -> tuple[Step, ...] | None:
+def _scope(graph: Graph, way: tuple[str, ...]) -> tuple[ScopeStep, ...] | None:
     """The steps along a way of names; None where one is missing."""
-    steps: list[Step] = []
+    steps: list[ScopeStep] = []
     around = graph
     for name in way:
         if name.startswith(":"):
-            step = Step("", name[1:])
+            step = ScopeStep("", name[1:])
         else:
             layer = around.get(name)
-            step = Step(name, layer.params.get(PARAMETER, "") if layer is not None and layer.type == INSTANCE else "")
+            step = ScopeStep(
+                name, layer.params.get(PARAMETER, "") if layer is not None and layer.type == INSTANCE else ""
+            )
         if step.template not in graph.templates:
             return None
         steps.append(step)

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.ui.widgets.image_view import ImageView, View
+from app.ui.widgets.image_view import ImageView, Viewport
 from app.ui.widgets.overlays import Overlay
 from designer.texts import tr
 
@@ -19,7 +19,7 @@ class PictureGrid(QWidget):
     """Panes by key, in as many columns as show the images largest."""
 
     probed = Signal(object)  # (x, y) or None
-    view_changed = Signal(View)
+    view_changed = Signal(Viewport)
     zoom_changed = Signal(float)
 
     def __init__(self, name: str, empty: str, parent: QWidget | None = None) -> None:
@@ -28,7 +28,7 @@ class PictureGrid(QWidget):
         self.setAccessibleName(tr("Images beside each other"))
         self._empty = empty
         self.panes: dict[str, ImageView] = {}
-        self._view = View()
+        self._view = Viewport()
 
     def show_keys(self, keys: Sequence[str], titles: Mapping[str, str]) -> None:
         """Have a pane for each key, in this order."""
@@ -58,7 +58,7 @@ class PictureGrid(QWidget):
         if image is not None:
             self._arrange()
 
-    def follow(self, view: View) -> None:
+    def follow(self, view: Viewport) -> None:
         """Look there with all panes."""
         self._view = view
         for pane in self.panes.values():
@@ -66,13 +66,13 @@ class PictureGrid(QWidget):
 
     def forget_place(self) -> None:
         """Begin with whole images again."""
-        self._view = View()
+        self._view = Viewport()
 
     def first(self) -> ImageView | None:
         """A pane with an image."""
         return next((p for p in self.panes.values() if p.image is not None), None)
 
-    def _follow(self, view: View) -> None:
+    def _follow(self, view: Viewport) -> None:
         self.follow(view)
         self.view_changed.emit(view)
 

@@ -15,8 +15,8 @@ from app.ui.compare.difference_images import DifferenceImages, DifferenceRequest
 from app.ui.compare.grid import PictureGrid
 from app.ui.compare.model import CLEAN, INPUT, SideModel
 from app.ui.compare.sectors import SectorView
-from app.ui.widgets.image_view import ImageView, View
-from app.ui.widgets.overlays import Box, Cross, Label, Overlay
+from app.ui.widgets.image_view import ImageView, Viewport
+from app.ui.widgets.overlays import BoxOverlay, CrossOverlay, LabelOverlay, Overlay
 from app.ui.widgets.render import Pixels, to_image
 from designer.texts import tr
 
@@ -58,7 +58,7 @@ class Pictures(QWidget):
         self.differences = DifferenceImages(self)
         self.differences.changed.connect(self.refresh)
         self._drawn: dict[str, tuple[Picture, Pixels, QImage]] = {}  # what was drawn, from which array
-        self._view = View()
+        self._view = Viewport()
         empty = tr("Press Compare to run the variants.")
         self.grid = PictureGrid("side.grid", empty)
         self.split = SectorView("side.split", tr("Split image"), empty)
@@ -175,21 +175,21 @@ class Pictures(QWidget):
         if self.region is not None:
             left, top = self.region
             right, bottom = min(left + CROP, size[0]), min(top + CROP, size[1])
-            common.append(Box(left, top, right, bottom, self.region_label, "warning"))
+            common.append(BoxOverlay(left, top, right, bottom, self.region_label, "warning"))
         if self._stack.currentWidget() is self.grid:
-            cross = [Cross(*self._place)] if self._place is not None else []
+            cross = [CrossOverlay(*self._place)] if self._place is not None else []
             for key in self.grid.panes:
                 there = self._model.pixels(key) is not None
                 image = self._image(key) if there else None
                 made = "" if image is not None else tr("The difference is being made …")
                 self.grid.panes[key].set_empty_text(made if there else self._model.waits(key))
-                label = Label(self._caption(key), whole)
+                label = LabelOverlay(self._caption(key), whole)
                 self.grid.show_image(key, image, [*common, *cross, label] if there else [])
             self.grid.follow(self._view)
         elif self._stack.currentWidget() is self.split:
             self.split.set_overlays([*common, *self.split.labels()])
         else:
-            self.single.set_overlays([*common, Label(self._model.title(self.alone), whole)])
+            self.single.set_overlays([*common, LabelOverlay(self._model.title(self.alone), whole)])
 
     def _caption(self, key: str) -> str:
         title = self._model.title(key)
@@ -226,7 +226,7 @@ class Pictures(QWidget):
         self._drawn.clear()
         self.differences.clear()
 
-    def _on_view(self, view: View) -> None:
+    def _on_view(self, view: Viewport) -> None:
         self._view = view
 
     def _on_zoom(self, _zoom: float) -> None:

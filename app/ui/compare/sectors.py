@@ -10,9 +10,9 @@ from PySide6.QtGui import QMouseEvent, QPainter
 from PySide6.QtWidgets import QWidget
 
 from app.ui.widgets.image_view import NUDGE, ImageView
-from app.ui.widgets.overlays import Label
+from app.ui.widgets.overlays import LabelOverlay
 from app.ui.widgets.render import Pixels, to_image
-from app.ui.widgets.split_line import Split, SplitLine
+from app.ui.widgets.split_line import SplitLine, SplitMode
 
 Area = tuple[int, int, int, int]  # left, top, right, bottom
 
@@ -26,8 +26,8 @@ class SectorView(ImageView):
         super().__init__(name, title, empty, parent)
         self._pictures: list[Pixels] = []
         self._titles: list[str] = []
-        self._across = SplitLine(Split.VERTICAL, 0.5)
-        self._down = SplitLine(Split.HORIZONTAL, 0.5)
+        self._across = SplitLine(SplitMode.VERTICAL, 0.5)
+        self._down = SplitLine(SplitMode.HORIZONTAL, 0.5)
         self._held: tuple[bool, bool] = (False, False)
 
     @property
@@ -57,17 +57,17 @@ class SectorView(ImageView):
             found += [(0, y, x, height), (x, y, width, height)]
         return found
 
-    def labels(self) -> list[Label]:
+    def labels(self) -> list[LabelOverlay]:
         """A title in the outer corner of each part."""
         width = self._pictures[0].shape[1] if self._pictures else 0
         return [
-            Label(title, area, right=area[0] > 0 or (area[2] == width and i == 1), bottom=i > 1)
+            LabelOverlay(title, area, right=area[0] > 0 or (area[2] == width and i == 1), bottom=i > 1)
             for i, (title, area) in enumerate(zip(self._titles, self.areas(), strict=True))
         ]
 
     def set_amounts(self, across: float, down: float) -> None:
         """Move the lines."""
-        lines = SplitLine(Split.VERTICAL, across), SplitLine(Split.HORIZONTAL, down)
+        lines = SplitLine(SplitMode.VERTICAL, across), SplitLine(SplitMode.HORIZONTAL, down)
         if lines != (self._across, self._down):
             self._across, self._down = lines
             self._compose()

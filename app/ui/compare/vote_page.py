@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QV
 
 from app.reports.votes import EQUAL, LEFT, RIGHT, Trial, Vote
 from app.ui.compare.grid import PictureGrid
-from app.ui.widgets.overlays import Label
+from app.ui.widgets.overlays import LabelOverlay
 from app.ui.widgets.render import Pixels, to_image
 from designer.texts import tr
 
@@ -119,5 +119,5 @@ class VotePage(QWidget):
                 x, y, side = trial.square
                 pixels = np.ascontiguousarray(pixels[y : y + side, x : x + side])
             height, width = pixels.shape
-            self.grid.show_image(name, to_image(pixels), [Label(name, (0, 0, width, height))])
+            self.grid.show_image(name, to_image(pixels), [LabelOverlay(name, (0, 0, width, height))])
         self._since = perf_counter()

@@ -1,1 +1,1 @@
-"""The open document: its edits, files, template views and comparison."""
+"""Open documents: edits, files, template views, comparison and recovery."""

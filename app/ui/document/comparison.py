@@ -1,4 +1,4 @@
-"""The open network beside another one: kept true while the network is edited."""
+"""Comparison of the open network with another one, updated while it is edited."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.texts import tr
 
-REST = 30  # ms after an edit
+DELAY = 30  # delay after an edit in ms
 
 
 class DocumentComparison(QObject):
-    """What the open document has become since `other`. `other` is None while nothing is compared."""
+    """The differences between `other` and the open document. `other` is None while nothing is compared."""
 
     changed = Signal()
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._document: Document | None = None  # the open file
-        self._view: Document | None = None  # what is shown of it
-        self._other_document: Document | None = None  # open too: followed
+        self._view: Document | None = None  # the document or template that is shown
+        self._other_document: Document | None = None  # the other network, if it is an open document
         self.title = ""  # of the other network
         self.other: Graph | None = None
         self.open_documents: Callable[[], list[Document]] = list
         self.result = NetworkComparison()
-        self._later = QTimer(self, singleShot=True, interval=REST, timeout=self._compute)
+        self._later = QTimer(self, singleShot=True, interval=DELAY, timeout=self._compute)
 
     def with_file(self, path: Path) -> None:
-        """Compare with a document on disk. DiagnosticError when it cannot be read; then nothing changes."""
+        """Compare with a document on disk. Raises DiagnosticError, with nothing changed, if it cannot be read."""
         from designer.files.document import read_document
 
         reading = read_document(path)
@@ -45,7 +45,7 @@ class DocumentComparison(QObject):
         self.with_graph(reading.graph, path.name)
 
     def with_saved(self) -> None:
-        """Compare with the open document's own file as it was last saved."""
+        """Compare with the saved version of the open document."""
         if self._document is not None and self._document.path is not None:
             self.with_file(self._document.path)
             self.title = tr("the saved version")
@@ -57,7 +57,7 @@ class DocumentComparison(QObject):
         self._compute()
 
     def with_document(self, other: Document) -> None:
-        """Compare with another open document, whose changes are followed too."""
+        """Compare with another open document and follow its changes."""
         self._follow_other(other)
         self.other, self.title = other.graph, other.title
         self._compute()
@@ -77,35 +77,35 @@ class DocumentComparison(QObject):
             other.destroyed.connect(self.stop)
 
     def shown(self) -> NetworkComparison:
-        """The differences in what is shown: the whole network, or the inside of a template."""
+        """The differences of the shown network or template."""
         if isinstance(self._view, TemplateView):
             return self.result.templates.get(self._view.template, NetworkComparison())
         return self.result
 
     def shown_instances(self) -> frozenset[str]:
-        """The instances in what is shown whose template is different inside, also where that is deeper."""
+        """The shown instances whose template differs, including nested templates."""
         if self.other is None or self._view is None:
             return frozenset()
         inside = [name for name, template in self.result.templates.items() if template.means]
         return self._view.graph.instances_using(inside)
 
     def shown_other(self) -> Graph | None:
-        """The other side of what is shown."""
+        """The network or template in `other` that corresponds to the shown one."""
         view = self._view
         if self.other is None or not isinstance(view, TemplateView):
             return self.other
         return self.other.inside(view.template) if view.template in self.other.templates else None
 
     def follow(self, root: Document) -> None:
-        """Another file is open."""
-        self.stop()  # first: to let go of the other document lets go of all connections to it, and it may be `root`
+        """Follow another open file and end the comparison."""
+        self.stop()  # first, since this disconnects all slots from the other document, which may be `root`
         if self._document is not None:
             self._document.changed.disconnect(self._on_changed)
         self._document = root
         root.changed.connect(self._on_changed)
 
     def show(self, document: Document) -> None:
-        """Something else is shown of it."""
+        """Show another network or template of the open file."""
         self._view = document
         self.changed.emit()
 

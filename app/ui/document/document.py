@@ -1,4 +1,4 @@
-"""The open document: a graph with its history, inference, settings and path. User intent becomes edits here."""
+"""The open document: a graph with its history, inference, settings and path."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from designer.texts import tr
 
 
 class Document(QObject):
-    """One open network. Panels listen to its signals and ask for changes with `do`."""
+    """One open network. Panels connect to its signals and request changes with `do`."""
 
     changed = Signal(ChangeSet)  # after the graph and the inference are up to date
-    states_changed = Signal(object)  # frozenset of layer names whose inferred state, or place in training, is different
+    states_changed = Signal(
+        object
+    )  # frozenset of layer names whose inferred state or membership in the training branch changed
     clean_changed = Signal(bool)
     path_changed = Signal()
     settings_changed = Signal()
-    refused = Signal(object)  # tuple of Diagnostic: a wish that broke a rule
+    refused = Signal(object)  # tuple of Diagnostic: why an edit was refused
 
     def __init__(
         self,
@@ -48,21 +50,21 @@ class Document(QObject):
         self.history = History(graph)
         self.inference = Inference(graph, registry)
         self._instances = graph.instance_counts()
-        self.training = training_branch(graph, registry)  # the layers that inference leaves out
+        self.training = training_branch(graph, registry)  # layers that inference omits
         self.path = path
-        self.reading = reading  # findings of the reader, shown beside those of the inference
+        self.reading = reading  # findings of the reader, shown with those of inference
         self.settings = Settings()
-        beside = find_settings(path) if path is not None else None
-        if beside is not None:
-            self.settings, found = read_settings(beside)
+        settings_file = find_settings(path) if path is not None else None
+        if settings_file is not None:
+            self.settings, found = read_settings(settings_file)
             self.reading = (*reading, *found)
         self._was_clean = True
         self.history.subscribe(self._on_change)
 
-    def do(self, wish: Edit | Callable[[Graph], Edit]) -> bool:
-        """Commit an edit, or what a command makes of the graph. A refusal is told by `refused` and gives False."""
+    def do(self, request: Edit | Callable[[Graph], Edit]) -> bool:
+        """Commit an edit, or the edit that a command returns. If it is refused, emit `refused` and return False."""
         try:
-            edit = wish if isinstance(wish, Edit) else wish(self.graph)
+            edit = request if isinstance(request, Edit) else request(self.graph)
             self.history.commit(self._with_files(edit))
         except DiagnosticError as error:
             self.refused.emit(error.diagnostics)
@@ -72,13 +74,13 @@ class Document(QObject):
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
-        """Everything that is done inside is one step."""
+        """Merge all edits inside the context into one undo step."""
         with self.history.group(title):
             yield
         self._check_clean()
 
     def undo(self) -> ChangeSet | None:
-        """Take back the last step; what changed, None when there is none."""
+        """Undo the last step. Returns the change, or None if there is nothing to undo."""
         change = self.history.undo()
         self._check_clean()
         return change
@@ -89,35 +91,35 @@ class Document(QObject):
         return change
 
     def mark_saved(self, path: Path) -> None:
-        """The document now stands in `path`."""
+        """Mark the document as saved to `path`."""
         self.path = path
         self.history.mark_clean()
         self.path_changed.emit()
         self._check_clean()
 
     def mark_unsaved(self) -> None:
-        """What is open stands in no file, though nothing was done to it: it was recovered, or the file is another now."""
+        """Mark the document as unsaved without an edit: it was recovered, or its file changed."""
         self.history.mark_unsaved()
         self._check_clean()
 
     def restore_settings(self, **values: Any) -> None:
-        """Put settings that were recovered: no step, for there is no other state to go back to."""
+        """Set recovered settings, without an undo step."""
         self.settings = replace(self.settings, **values)
         self.settings_changed.emit()
 
     def change_settings(self, **changes: Any) -> None:
-        """Put other values into the settings, by field name: a step of the history like any other. Typed numbers merge."""
+        """Change settings by field name as an undoable edit; consecutive edits of numbers merge."""
         before = {key: getattr(self.settings, key) for key in changes}
         self.history.commit(commands.set_settings(before, changes))
         self._check_clean()
 
     def keep(self, key: str, text: str | None) -> None:
-        """Put a property that undo passes by, such as a view of the canvas; the document has to be saved for it."""
+        """Set a property without an undo step, such as a view of the canvas. The document counts as modified."""
         self.history.put(commands.set_property(self.graph, key, text))
         self._check_clean()
 
     def _with_files(self, edit: Edit) -> Edit:
-        """Where layers are renamed, the files that are set for them go with the name."""
+        """Add to an edit that renames layers the renaming of their input and output files in the settings."""
         if not edit.renamed:
             return edit
         moved: dict[str, tuple[object, object]] = {}
@@ -129,26 +131,26 @@ class Document(QObject):
 
     @property
     def root(self) -> Document:
-        """The file that this belongs to: itself, unless it is the inside of a template (`scope.py`)."""
+        """The document of the file: itself, or the enclosing document of a template view."""
         return self
 
     @property
     def title(self) -> str:
-        return self.path.name if self.path is not None else tr("{name} (not saved)", name=self.graph.name)
+        return self.path.name if self.path is not None else tr("{name} (unsaved)", name=self.graph.name)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Findings of the reader and of the inference, and plugins that could not be used: layers may be missing for it."""
+        """Findings of the reader, of inference and of plugins that failed to load."""
         silent = missing_output(self.graph, self.registry)
         notes = (silent,) if silent is not None else ()
         return (*self.registry.diagnostics, *self.reading, *self.inference.diagnostics(), *notes)
 
     @property
     def instances(self) -> Counter[str]:
-        """How many instances of each template the file has."""
+        """The number of instances of each template in the file."""
         return self._instances
 
     def _count(self, change: ChangeSet) -> set[str]:
-        """Count again after a change; the instances of templates that have another number of them now."""
+        """Update the instance counts. Returns the instances of templates whose count changed."""
         if not (change.templates or change.computed or change.removed):
             return set()
         before, self._instances = self._instances, self.graph.instance_counts() if self.graph.templates else Counter()
@@ -163,7 +165,7 @@ class Document(QObject):
         if change.settings:
             self.settings = replace(self.settings, **dict(change.settings))  # type: ignore[arg-type]
         states = self.inference.update(change)
-        if change.templates:  # what an instance computes is another thing now
+        if change.templates:  # instances of changed templates compute something else
             change = replace(
                 change, reconfigured=change.reconfigured | self.graph.instances_using(change.templates) - change.added
             )

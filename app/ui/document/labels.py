@@ -1,4 +1,4 @@
-"""Names of values: those that a layer tells itself, and classes: text files with one label a line (`label_path`)."""
+"""Labels of values: from the layer itself, or class names from a text file with one label per line (`label_path`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from app.ui.widgets.typed_path import typed_path
 from designer.graph.model import Source
 from designer.operators.api import Role
 
-LARGEST = 1 << 20  # bytes of a file that are read
+LARGEST = 1 << 20  # maximum number of bytes read from a file
 
 
 def labels_of(document: Document, source: str) -> tuple[str, ...]:
-    """The labels for a tensor's values: the layer's own, or those of an output layer that reads it. A bad file gives none."""
+    """The labels of a tensor's values, from the layer or from an output layer that reads it; () if the file is invalid."""
     graph, (layer, port) = document.graph, Source.parse(source)
     if layer not in graph:
         return ()
@@ -35,10 +35,10 @@ def labels_of(document: Document, source: str) -> tuple[str, ...]:
 
 
 def read_labels(path: Path) -> tuple[str, ...]:
-    """The lines of a text file; nothing where it cannot be read."""
+    """The lines of a text file; () if it cannot be read."""
     try:
         info = path.stat()
-        return _read(path, info.st_mtime_ns) if S_ISREG(info.st_mode) else ()  # a device or a pipe would be waited for
+        return _read(path, info.st_mtime_ns) if S_ISREG(info.st_mode) else ()  # reading a device or a pipe could block
     except (OSError, ValueError):
         return ()
 

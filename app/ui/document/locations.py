@@ -1,4 +1,4 @@
-"""Where documents are: the included samples, which are never written to, and the folder in which a dialog starts."""
+"""Document locations: the included samples, which are never overwritten, and the start folder of dialogs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import samples
 
 
 def sample_files() -> tuple[Path, ...]:
-    """The included sample documents, the one to begin with first."""
+    """The included sample documents, the default one first."""
     return tuple(samples.documents())
 
 
 def is_sample(path: Path) -> bool:
-    """Whether a document is an included sample; nothing is written next to it."""
+    """Whether a document is an included sample, next to which no files are written."""
     return resolved(path) in _resolved_samples()
 
 
 def resolved(path: Path) -> Path:
-    """The absolute path without links. `Path.resolve` raises RuntimeError where links go round in a circle."""
+    """The absolute path with links resolved. Unlike `Path.resolve`, does not raise RuntimeError for cyclic links."""
     return Path(os.path.realpath(path))
 
 
@@ -30,5 +30,5 @@ def _resolved_samples() -> frozenset[Path]:
 
 
 def start_folder(document: Path | None) -> Path:
-    """Where a dialog starts that asks for a file: the document's folder, or the user's home."""
+    """The start folder of a file dialog: the document's folder, or the user's home."""
     return resolved(document).parent if document is not None and not is_sample(document) else Path.home()

@@ -1,4 +1,4 @@
-"""One open document of a window: what keeps it safe, and how it was left when another tab was shown."""
+"""One open document of a window with its journal, the state of its file, and its last view."""
 
 from __future__ import annotations
 
@@ -15,57 +15,60 @@ from designer.files.settings import Settings, settings_path
 from designer.files.watching import Disk, digest_of
 from designer.graph.diagnostics import Diagnostic
 
-SYNC_AFTER = 2000  # ms after a change until its record is brought to the disk itself
+SYNC_AFTER = 2000  # ms after a change until its journal entry is synced to disk
 
 
-class _Bell(QObject):
-    """Carries failures of journals, which may happen in threads, to the windows; it lives as long as the process."""
+class _JournalNotifier(QObject):
+    """Reports journal failures, which can happen in threads, to the windows; lives as long as the process."""
 
-    rung = Signal(object)  # Diagnostic
+    failed = Signal(object)  # Diagnostic
 
     def __init__(self) -> None:
         super().__init__()
-        self.told = False
+        self.reported = False
 
-    def ring(self, finding: Diagnostic) -> None:
-        """Tell the first failure; one folder is behind all of them."""
-        if not self.told:
-            self.told = True
-            self.rung.emit(finding)
+    def report(self, finding: Diagnostic) -> None:
+        """Report the first failure only: all journals are in one folder."""
+        if not self.reported:
+            self.reported = True
+            self.failed.emit(finding)
 
 
 @lru_cache(maxsize=1)
-def bell() -> _Bell:
-    """The one of this process."""
-    return _Bell()
+def journal_notifier() -> _JournalNotifier:
+    """The notifier of this process."""
+    return _JournalNotifier()
 
 
 class Opened(QObject):
-    """Goes with its document: `close` takes both away. `digest` is that of the bytes that were read."""
+    """Owns its document: `close` deletes both. `digest` is the digest of the bytes that were read."""
 
-    disk_changed = Signal()  # `disk` is another one
+    disk_changed = Signal()  # `disk` changed
 
     def __init__(self, document: Document, digest: str | None = None) -> None:
         super().__init__(document)
         self.document = document
-        self.view: tuple[QPointF, float] | None = None  # the middle of the canvas and its scale
+        self.view: tuple[QPointF, float] | None = None  # center and scale of the canvas
         self.selection: tuple[str, ...] = ()
-        self.disk: Disk = "same"  # as it was found last; "same" again when the person decided
+        self.disk: Disk = "same"  # the last known state of the file; reset to "same" when the user decides
         path = document.path
         self._keeping = Safekeeping(
-            document.history, path, digest if digest is not None else _digest(path), on_failure=bell().ring
+            document.history,
+            path,
+            digest if digest is not None else _digest(path),
+            on_failure=journal_notifier().report,
         )
         self._sync = QTimer(self, singleShot=True, interval=SYNC_AFTER, timeout=self.journal.sync)
         document.changed.connect(self._on_change)
 
     @property
     def journal(self) -> Journal:
-        """What a crash leaves of the changes that are not saved."""
+        """The journal of unsaved changes, from which a crash is recovered."""
         return self._keeping.journal
 
     @property
     def is_blank(self) -> bool:
-        """Whether it is a new network that nothing was done to: another document may take its place."""
+        """Whether it is a new, unmodified network, which another document can replace."""
         return self.document.path is None and self.is_clean and len(self.document.graph) == 0
 
     @property
@@ -73,7 +76,7 @@ class Opened(QObject):
         return self.document.history.is_clean
 
     def save(self, path: Path) -> tuple[Diagnostic, ...]:
-        """Save there. Raises DiagnosticError where the document cannot be; returns findings about its settings."""
+        """Save to `path`. Returns findings about the settings; raises DiagnosticError if the document cannot be saved."""
         settings = self.document.settings
         wanted = settings != Settings() or os.path.isfile(settings_path(path))
         found = self._keeping.save(path, settings if wanted else None)
@@ -82,24 +85,24 @@ class Opened(QObject):
         return found
 
     def keep_unsaved(self, settings: dict[str, object] | None = None) -> None:
-        """What is open stands nowhere else: it counts as not saved, and the journal has all of it."""
+        """Mark the document as unsaved and write all of it to the journal."""
         self.journal.keep(settings)
         self.document.mark_unsaved()
 
     def check_disk(self) -> Disk:
-        """How the file stands now."""
+        """Update and return the state of the file on disk."""
         self._set_disk(self._keeping.disk_state())
         return self.disk
 
     def accept_disk(self, digest: str = "") -> None:
-        """The file counts as known: as it is now, or as the bytes with this digest."""
+        """Accept the current file, or the bytes with this digest, as known."""
         on_disk = self._keeping.on_disk
         if on_disk is not None:
             on_disk.accept(digest)
         self._set_disk("same")
 
     def took_over(self, digest: str) -> None:
-        """The document is what the file holds now: nothing is unsaved."""
+        """Mark the document as equal to the file with this digest."""
         self.accept_disk(digest)
         path = self.document.path
         if path is not None:
@@ -107,12 +110,12 @@ class Opened(QObject):
             self.document.mark_saved(path)
 
     def end(self) -> None:
-        """The document was saved or given up: nothing is kept of it any more."""
+        """Delete the journal: the document was saved or discarded."""
         self._sync.stop()
         self._keeping.close()
 
     def close(self) -> None:
-        """The document goes away."""
+        """Delete the document and this object."""
         self.end()
         self.document.deleteLater()
 

@@ -1,4 +1,4 @@
-"""The documents that a crash left with unsaved changes: recover, compare with the file, discard, or decide later."""
+"""Recover Unsaved Work: recover, compare or discard documents that a crash left with unsaved changes, or decide later."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from designer.graph.graph import Graph
 from designer.texts import mark, tr, tr_data
 
 STATES = {
-    "none": mark("never saved"),
-    "same": mark("file as it was"),
-    "changed": mark("file changed since"),
-    "gone": mark("file is gone"),
+    "none": mark("not saved"),
+    "same": mark("unchanged"),
+    "changed": mark("changed since"),
+    "gone": mark("deleted"),
 }
 
 
-class RecoverDialog(GrowingDialog):
-    """Blocks nothing. It closes when nothing is left in it."""
+class RecoveryDialog(GrowingDialog):
+    """A non-modal dialog that closes when its list is empty."""
 
     recover_asked = Signal(Unfinished)
     discard_asked = Signal(Unfinished)
@@ -51,7 +51,7 @@ class RecoverDialog(GrowingDialog):
         self.setWindowTitle(tr("Recover Unsaved Work"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setModal(False)
-        head = QLabel(tr("Layerwright ended before these changes were saved. No file is touched until you save."))
+        head = QLabel(tr("Layerwright quit before these changes were saved. No file is changed until you save."))
         head.setObjectName("recover.sentence")
         head.setWordWrap(True)
         self.list = QTreeWidget()
@@ -83,7 +83,7 @@ class RecoverDialog(GrowingDialog):
         self.discard = self._button("discard", tr("&Discard..."), self.discard_current)
         self.all = self._button("all", tr("Recover &All"), self.recover_all)
         self.later = self._button("later", tr("&Later"), self.close)
-        self.later.setToolTip(tr("Ask again at the next start"))
+        self.later.setToolTip(tr("Ask again on the next start"))
         self.recover.setDefault(True)
         row = QHBoxLayout()
         for button in (self.recover, self.compare, self.discard):
@@ -111,12 +111,12 @@ class RecoverDialog(GrowingDialog):
         item.setIcon(0, theme.icon("alert", "warning") if left.findings else theme.icon("file-outline", "muted"))
         return item
 
-    def _button(self, name: str, text: str, wish: Callable[[], object]) -> QPushButton:
+    def _button(self, name: str, text: str, command: Callable[[], object]) -> QPushButton:
         button = QPushButton(text)
         button.setObjectName(f"recover.{name}")
         button.setAccessibleName(text.replace("&", "").rstrip("."))
         button.setAutoDefault(False)
-        button.clicked.connect(wish)
+        button.clicked.connect(command)
         return button
 
     def current(self) -> Unfinished | None:
@@ -145,11 +145,11 @@ class RecoverDialog(GrowingDialog):
             found = compare(before, left.graph)
             lines = [f"{tr('Settings')}: {key} → {value}" for key, value in sorted(left.settings.items())]
             text = found.text() + "\n".join(lines)
-            summary = tr("From the file on disk to the unsaved work: {summary}.", summary=found.summary())
-            DifferencesDialog(left.title, summary, text or tr("Nothing is different."), self).open()
+            summary = tr("Unsaved changes relative to the file on disk: {summary}.", summary=found.summary())
+            DifferencesDialog(left.title, summary, text or tr("No differences."), self).open()
 
     def take(self, left: Unfinished) -> None:
-        """This one is done with."""
+        """Remove an entry that was recovered or discarded."""
         number = next(n for n, item in self._left.items() if item is left)
         del self._left[number]
         for row in range(self.list.topLevelItemCount()):
@@ -168,7 +168,7 @@ class RecoverDialog(GrowingDialog):
     def _refresh(self) -> None:
         left = self.current()
         whole = left is not None and left.graph is not None
-        reason = "" if whole else tr("Nothing could be saved of this document")
+        reason = "" if whole else tr("Nothing of this document could be recovered")
         for button in (self.recover, self.compare):
             button.setEnabled(whole)
             button.setToolTip(reason)
@@ -176,13 +176,13 @@ class RecoverDialog(GrowingDialog):
         self.all.setVisible(len(self._left) > 1)
         notes = [finding_text(d) for d in left.findings] if left is not None else []
         if left is not None and left.disk == "changed":
-            notes.append(tr("The file was changed since it was opened: compare before you save over it."))
+            notes.append(tr("The file was changed after it was opened. Compare before you overwrite it."))
         self.note.setText("\n".join(notes))
         self.note.setVisible(bool(notes))
 
 
 class DifferencesDialog(QDialog):
-    """What is different between a file and what was left of it, as text."""
+    """The differences between a file and its unsaved changes, as text."""
 
     def __init__(self, name: str, summary: str, text: str, parent: QWidget) -> None:
         super().__init__(parent)

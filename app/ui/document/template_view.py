@@ -1,4 +1,4 @@
-"""The inside of a template, shown and edited like a document. What it commits is a step of the open file's history."""
+"""The inside of a template, shown and edited like a document. Its edits are committed to the open file's history."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from designer.operators.inside import InsideInference, feeds_of
 from designer.operators.training_branch import training_branch
 
 
-class Step(NamedTuple):
-    """One step inwards: the instance that was entered, empty when the template was opened by its name, and the template."""
+class ScopeStep(NamedTuple):
+    """One level of the scope: the template, and the instance through which it was entered ("" if opened by name)."""
 
     instance: str
     template: str
 
 
 class TemplateView(Document):
-    """A template of the open file. Undo, path, settings and clean state are the file's.
+    """A template of the open file, which shares the file's history, path, settings and clean state.
 
-    The graph follows the file's ChangeSets by `follow`, which `Context` calls from the root inwards. Types are those of the
-    instance through which one came; they are unknown where the template was opened by its name.
+    `Context` passes the file's ChangeSets to `follow`, outer views first. Tensor types are those of the instance through
+    which the template was entered, and unknown if it was opened by name.
     """
 
-    def __init__(self, outer: Document, step: Step, parent: QObject | None = None) -> None:
+    def __init__(self, outer: Document, step: ScopeStep, parent: QObject | None = None) -> None:
         QObject.__init__(self, parent)
         self.outer = outer
         self.instance, self.template = step
@@ -46,7 +46,7 @@ class TemplateView(Document):
         self.registry = outer.registry
         self.history = self._file.history
         self.graph = self._file.graph.inside(self.template)
-        self.renamed: Mapping[str, str] = {}  # layers, by the last change
+        self.renamed: Mapping[str, str] = {}  # layers renamed by the last change, old name to new
         self._inside = InsideInference(self.graph, self.registry, self._feeds())
         self.inference = self._inside
         self.training = self._training()
@@ -57,8 +57,8 @@ class TemplateView(Document):
         self._file.settings_changed.connect(self.settings_changed)
 
     @staticmethod
-    def leads(outer: Document, step: Step) -> bool:
-        """Whether one can go this way from a document."""
+    def leads(outer: Document, step: ScopeStep) -> bool:
+        """Whether the step exists in a document."""
         layer = outer.graph.get(step.instance)
         is_of = layer is not None and layer.type == INSTANCE and layer.params.get(PARAMETER) == step.template
         return step.template in outer.root.graph.templates and (is_of or not step.instance)
@@ -89,10 +89,10 @@ class TemplateView(Document):
     def instances(self) -> Counter[str]:
         return self._file.instances
 
-    def do(self, wish: Edit | Callable[[Graph], Edit]) -> bool:
-        """As in a document; the wish is about the layers of the template."""
+    def do(self, request: Edit | Callable[[Graph], Edit]) -> bool:
+        """Like `Document.do`, for the layers of the template."""
         try:
-            edit = wish if isinstance(wish, Edit) else wish(self.graph)
+            edit = request if isinstance(request, Edit) else request(self.graph)
             step = edit_template(self._file.graph, self.template, edit) if edit else edit
         except DiagnosticError as error:
             self.refused.emit(error.diagnostics)
@@ -130,12 +130,12 @@ class TemplateView(Document):
     # --- following the file ----------------------------------------------------------------------------------
 
     def follow(self, change: ChangeSet) -> bool:
-        """Take over what the file's change means here, once what is around is true; False when the way in is gone."""
+        """Apply the part of a file's change that concerns this template, after the outer views. False if its path no longer exists."""
         outer = self.outer.renamed if isinstance(self.outer, TemplateView) else change.renamed
         self.instance = outer.get(self.instance, self.instance)
         self.renamed = change.renamed_inside.get(self.template, {})
         self.template = change.renamed_templates.get(self.template, self.template)
-        if not TemplateView.leads(self.outer, Step(self.instance, self.template)):
+        if not TemplateView.leads(self.outer, ScopeStep(self.instance, self.template)):
             return False
         mine = ChangeSet()
         if change.templates:
@@ -164,7 +164,7 @@ class TemplateView(Document):
         return feeds_of(self.outer.inference, self.instance, self._file.graph.templates[self.template].inputs)
 
     def _training(self) -> frozenset[str]:
-        """All layers where the instance belongs to the training branch, else what does inside."""
+        """All layers if the instance belongs to the training branch, otherwise the training branch of the template."""
         if self.instance in self.outer.training:
             return frozenset(self.graph.layers)
         return training_branch(self.graph, self.registry)

@@ -1,4 +1,4 @@
-"""Questions before work would be lost: documents with changes that are not saved, and files that somebody else changed."""
+"""Questions before work is lost: unsaved changes, and files changed by another program."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Answer = Literal["save", "discard", "cancel"]
 
 
 def _warning(name: str, title: str, text: str, more: str, parent: QWidget) -> QMessageBox:
-    """A question that still needs its buttons."""
+    """Create a warning box without buttons."""
     box = QMessageBox(parent)
-    box.setTextFormat(Qt.TextFormat.PlainText)  # a file may be called <b>
+    box.setTextFormat(Qt.TextFormat.PlainText)  # a file name can contain markup
     box.setObjectName(name)
     box.setWindowTitle(title)
     box.setIcon(QMessageBox.Icon.Warning)
@@ -37,12 +37,12 @@ def _warning(name: str, title: str, text: str, more: str, parent: QWidget) -> QM
 
 
 def ask_unsaved(name: str, parent: QWidget) -> Answer:
-    """Whether to save a changed document before it goes away."""
+    """Ask whether to save a modified document before it is closed."""
     box = _warning(
         "unsaved",
         tr("Unsaved Changes"),
-        tr("“{name}” has changes that are not saved.", name=name),
-        tr("Without saving, the changes are lost."),
+        tr("“{name}” has unsaved changes.", name=name),
+        tr("Your changes will be lost if you don't save them."),
         parent,
     )
     box.setStandardButtons(
@@ -57,16 +57,14 @@ def ask_unsaved(name: str, parent: QWidget) -> Answer:
 
 
 class UnsavedDialog(GrowingDialog):
-    """Several documents with unsaved changes, each with a mark whether it is to be saved."""
+    """A list of documents with unsaved changes, with a check box each to save it."""
 
     def __init__(self, names: Sequence[str], parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("unsaved_many")
         self.setWindowTitle(tr("Unsaved Changes"))
         self.setAccessibleName(tr("Unsaved Changes"))
-        head = QLabel(
-            tr("{count} documents have changes that are not saved. Save those with a mark?", count=len(names))
-        )
+        head = QLabel(tr("{count} documents have unsaved changes. Save the checked ones?", count=len(names)))
         head.setObjectName("unsaved_many.sentence")
         head.setWordWrap(True)
         self.boxes = []
@@ -88,7 +86,7 @@ class UnsavedDialog(GrowingDialog):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(inside)
-        note = QLabel(tr("Changes of the others are lost."))
+        note = QLabel(tr("Changes in the other documents will be lost."))
         note.setObjectName("unsaved_many.note")
         buttons = QDialogButtonBox()
         self.save = buttons.addButton(tr("&Save"), QDialogButtonBox.ButtonRole.AcceptRole)
@@ -110,12 +108,12 @@ class UnsavedDialog(GrowingDialog):
         self.resize(440, 260)
 
     def chosen(self) -> list[int]:
-        """The numbers of the documents with a mark."""
+        """The indices of the checked documents."""
         return [number for number, check in enumerate(self.boxes) if check.isChecked()]
 
     def _refresh(self) -> None:
         self.save.setEnabled(bool(self.chosen()))
-        self.save.setToolTip("" if self.chosen() else tr("No document has a mark: choose Discard All to save none"))
+        self.save.setToolTip("" if self.chosen() else tr("No document is checked. Choose Discard All to save none"))
 
     def _discard(self) -> None:
         for check in self.boxes:
@@ -124,7 +122,7 @@ class UnsavedDialog(GrowingDialog):
 
 
 def ask_unsaved_many(names: Sequence[str], parent: QWidget) -> list[int] | None:
-    """Which of several changed documents to save before all of them go away; None: stay."""
+    """Ask which of several modified documents to save before they are closed. None: cancelled."""
     dialog = UnsavedDialog(names, parent)
     stays = not dialog.exec()
     chosen = dialog.chosen()
@@ -133,12 +131,12 @@ def ask_unsaved_many(names: Sequence[str], parent: QWidget) -> list[int] | None:
 
 
 def ask_changed(name: str, parent: QWidget) -> Literal["overwrite", "elsewhere", "cancel"]:
-    """What to do where saving would write over what somebody else wrote."""
+    """Ask what to do if saving would overwrite changes of another program."""
     box = _warning(
         "changed_on_disk",
         tr("Changed by Another Program"),
-        tr("“{name}” was changed by another program since it was opened here.", name=name),
-        tr("Saving writes over those changes."),
+        tr("“{name}” was changed by another program after it was opened.", name=name),
+        tr("Saving overwrites those changes."),
         parent,
     )
     overwrite = box.addButton(tr("&Overwrite"), QMessageBox.ButtonRole.DestructiveRole)
@@ -156,12 +154,12 @@ def ask_changed(name: str, parent: QWidget) -> Literal["overwrite", "elsewhere",
 
 
 def ask_discard(title: str, parent: QWidget) -> bool:
-    """Whether changes that are not saved, or that a crash left behind, are really not wanted."""
+    """Ask for confirmation before unsaved changes are discarded."""
     box = _warning(
         "discard",
         tr("Discard Unsaved Changes"),
         tr("Discard the unsaved changes of “{name}”?", name=title),
-        tr("They cannot be brought back after that. The file on disk stays as it is."),
+        tr("This cannot be undone. The file on disk is not changed."),
         parent,
     )
     box.setStandardButtons(QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel)

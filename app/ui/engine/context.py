@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.ui.document.comparison import DocumentComparison
 from app.ui.document.document import Document
-from app.ui.document.template_view import Step, TemplateView
+from app.ui.document.template_view import ScopeStep, TemplateView
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Layer
@@ -46,7 +46,7 @@ class Context(QObject):
         self.registry = registry
         self._root: Document | None = None
         self._views: list[TemplateView] = []  # from the root inwards; the last one is shown
-        self._trails: WeakKeyDictionary[Document, tuple[Step, ...]] = WeakKeyDictionary()  # where files were left
+        self._trails: WeakKeyDictionary[Document, tuple[ScopeStep, ...]] = WeakKeyDictionary()  # where files were left
         self._shown: Document | None = None  # whose changes the selection follows
         self._selection: tuple[str, ...] = ()
         self.engine: EngineClient | None = None
@@ -87,23 +87,23 @@ class Context(QObject):
     # --- scopes ----------------------------------------------------------------------------------------------
 
     @property
-    def scope(self) -> tuple[Step, ...]:
+    def scope(self) -> tuple[ScopeStep, ...]:
         """The way from the root to what is shown."""
-        return tuple(Step(view.instance, view.template) for view in self._views)
+        return tuple(ScopeStep(view.instance, view.template) for view in self._views)
 
     def enter(self, name: str) -> bool:
         """Show the inside of an instance that is in sight, else of the template of that name; False for neither."""
         layer = self.document.graph.get(name)
         if layer is not None and layer.type == INSTANCE:
-            return self._enter(Step(name, layer.params.get(PARAMETER, "")))
-        return self.set_scope((Step("", name),))
+            return self._enter(ScopeStep(name, layer.params.get(PARAMETER, "")))
+        return self.set_scope((ScopeStep("", name),))
 
-    def _enter(self, step: Step) -> bool:
+    def _enter(self, step: ScopeStep) -> bool:
         return self.set_scope((*self.scope, step))
 
-    def way_to(self, template: str) -> tuple[Step, ...]:
+    def way_to(self, template: str) -> tuple[ScopeStep, ...]:
         """The shortest way into a template through its instances; by its name alone where there is none."""
-        ways: list[tuple[tuple[Step, ...], Iterable[Layer]]] = [((), self.root.graph)]
+        ways: list[tuple[tuple[ScopeStep, ...], Iterable[Layer]]] = [((), self.root.graph)]
         seen = set()
         for way, layers in ways:
             for layer in layers:
@@ -112,10 +112,10 @@ class Context(QObject):
                 )
                 if inner is not None and inner.name not in seen:
                     seen.add(inner.name)
-                    ways.append(((*way, Step(layer.name, inner.name)), inner.layers))
+                    ways.append(((*way, ScopeStep(layer.name, inner.name)), inner.layers))
                     if inner.name == template:
                         return ways[-1][0]
-        return (Step("", template),)
+        return (ScopeStep("", template),)
 
     def leave(self) -> bool:
         """Show what is around the present scope and select the instance that one comes from; False at the root."""
@@ -123,7 +123,7 @@ class Context(QObject):
             return False
         return self.set_scope(self.scope[:-1])
 
-    def set_scope(self, scope: tuple[Step, ...]) -> bool:
+    def set_scope(self, scope: tuple[ScopeStep, ...]) -> bool:
         """Go along a way from the root; False when it leads nowhere, then nothing changes."""
         present = self.scope
         if scope == present:
@@ -204,10 +204,10 @@ class Context(QObject):
         if found is not None and self.set_scope(found[0]):
             self.reveal_requested.emit(found[1])
 
-    def find(self, path: str) -> tuple[tuple[Step, ...], str] | None:
+    def find(self, path: str) -> tuple[tuple[ScopeStep, ...], str] | None:
         """The scope and the name of a layer that the engine calls `path` (`group_1.conv_1`); None when it is nowhere."""
         graph, rest = self.root.graph, path
-        scope: list[Step] = []
+        scope: list[ScopeStep] = []
         while True:
             if rest in graph:
                 return tuple(scope), rest
@@ -216,10 +216,10 @@ class Context(QObject):
             template = layer.params.get(PARAMETER, "") if layer is not None and layer.type == INSTANCE else ""
             if layer is None or template not in self.root.graph.templates:
                 return None
-            scope.append(Step(layer.name, template))
+            scope.append(ScopeStep(layer.name, template))
             graph, rest = self.root.graph.inside(template), rest[len(layer.name) + 1 :]
 
-    def _views_along(self, steps: tuple[Step, ...], outer: Document | None = None) -> list[TemplateView]:
+    def _views_along(self, steps: tuple[ScopeStep, ...], outer: Document | None = None) -> list[TemplateView]:
         """Views for the steps as far as they lead."""
         outer = outer if outer is not None else self.root
         made: list[TemplateView] = []

@@ -11,7 +11,7 @@ from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.engine.result import Array
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import ImageView
-from app.ui.widgets.overlays import Box, Cross, Overlay
+from app.ui.widgets.overlays import BoxOverlay, CrossOverlay, Overlay
 from app.ui.widgets.render import as_channels, picture_pixels, to_image
 from designer.texts import tr
 
@@ -62,15 +62,15 @@ class InputPane(QWidget):
         """Pixels of the image: the pinned one, and the one under the cursor elsewhere."""
         self._marks = []
         if hover is not None and hover != pin:
-            self._marks.append(Cross(*hover, role="muted"))
+            self._marks.append(CrossOverlay(*hover, role="muted"))
         if pin is not None:
-            self._marks.append(Cross(*pin))
+            self._marks.append(CrossOverlay(*pin))
         self._show_field()
 
     def _show_field(self) -> None:
         marks = list(self._marks)
         if self._field.box is not None:
-            marks.insert(0, Box(*self._field.box))
+            marks.insert(0, BoxOverlay(*self._field.box))
         self.view.set_overlays(marks)
         self.words.setText(self._field.text)
 

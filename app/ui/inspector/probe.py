@@ -21,7 +21,7 @@ from app.ui.inspector.pages import Form, Page
 from app.ui.inspector.subject import At, Kind
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
-from app.ui.widgets.overlays import Cross
+from app.ui.widgets.overlays import CrossOverlay
 from designer.texts import tr
 from designer.units import number
 
@@ -261,7 +261,7 @@ class InspectorProbe(QObject):
         inside = hover is not None and size is not None and hover[0] < size[0] and hover[1] < size[1]
         drawn = self._drawn(pin)
         self._shown.views.grid.set_mark(self._drawn(hover if inside else None) or drawn)
-        self._shown.views.channel.set_overlays([Cross(*drawn)] if drawn is not None else [])
+        self._shown.views.channel.set_overlays([CrossOverlay(*drawn)] if drawn is not None else [])
         there = self.pane.size_of_picture
         if size is not None and there is not None:
             to = [scaled(p, size, there) if p is not None else None for p in (pin, hover if inside else None)]

@@ -73,7 +73,7 @@ class SubjectBar(QWidget):
             self.order.addItem(title, order)
         self.order.activated.connect(lambda: self.order_chosen.emit(self.chosen_order))
         self.export = ExportButton("channel_inspector", statistics=True)
-        self.export.wished.connect(self.export_requested)
+        self.export.requested.connect(self.export_requested)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         label = QLabel(tr("Layer"))

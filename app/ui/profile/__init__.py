@@ -1,1 +1,1 @@
-"""Profiling: runs, their operators and utilisation."""
+"""Profiling panels: runs, operators and utilization."""

@@ -1,4 +1,4 @@
-"""Bars of utilisation with matplotlib, which is imported when this module is: only when bars are first shown."""
+"""Bar chart of utilization. Imports matplotlib, so import this module only when the chart is first shown."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ HATCH = {Origin.MEASURED: "", Origin.MODELLED: "////"}
 Figures = Mapping[str, Figure]
 
 
-class UtilisationChart(FigureCanvasQTAgg):  # type: ignore[misc]
-    """Two bars for each kind of utilisation: the whole network and the selected operators.
+class UtilizationChart(FigureCanvasQTAgg):  # type: ignore[misc]
+    """Two bars for each kind of utilization: the whole network and the selected operators.
 
-    A measured bar is filled, a modelled one hatched, an unavailable one is a word in its place; so nothing is told by
-    colour alone. Values above 100 % are drawn beyond the line at 100 %.
+    Measured bars are filled, modelled ones hatched, and unavailable ones replaced by a word, so that nothing depends on
+    color alone. Values above 100 % extend beyond the 100 % line.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -33,13 +33,13 @@ class UtilisationChart(FigureCanvasQTAgg):  # type: ignore[misc]
         super().__init__(self.plot)
         self.setParent(parent)
         self.setObjectName("utilisation.chart")
-        self.setAccessibleName(tr("Utilisation bars"))
-        self.setMinimumSize(220, 260)  # below that its words run into each other
+        self.setAccessibleName(tr("Utilization chart"))
+        self.setMinimumSize(220, 260)  # smaller sizes make the labels overlap
         self._shown: tuple[Figures, Figures | None, str] | None = None
         theme.changes().changed.connect(self._redraw)
 
     def show_figures(self, whole: Figures, selected: Figures | None, selection: str) -> None:
-        """Draw the network's figures and, where there is a selection, its own under them."""
+        """Draw the values of the network and, below them, those of the selection if there is one."""
         self._shown = (whole, selected, selection)
         self._redraw()
 
@@ -62,7 +62,7 @@ class UtilisationChart(FigureCanvasQTAgg):  # type: ignore[misc]
             if selected is not None:
                 _bar(axes, number + shift, selected.get(key), "positive_alt", most, size)
         axes.axvline(100.0, color=_hex("outline"), linewidth=1.0)
-        axes.set_xlim(0.0, most * 1.5)  # room for the words behind the bars
+        axes.set_xlim(0.0, most * 1.5)  # space for the labels after the bars
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks(range(len(rows)), ["\n".join(tr_data(UTILISATION[key]).rsplit(" ", 1)) for key in rows])
         axes.set_xticks([t for t in (0, 25, 50, 75, 100, 150, 200) if t <= max(100.0, most)])
@@ -104,6 +104,6 @@ def _hex(role: RoleName) -> str:
 
 
 def _points(font: QFont) -> float:
-    """The font's size in matplotlib's points, a little smaller than the panel's text."""
+    """The font size in points for matplotlib, slightly smaller than the panel's text."""
     size = font.pointSizeF()
     return max(6.0, (size if size > 0 else 9.0) * 0.9)

@@ -1,4 +1,4 @@
-"""The columns of the operators' table: what stands in each, in which unit, and what it means."""
+"""The columns of the operator table: content, unit and explanation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from designer.units import MODELLED_SIGN, UNAVAILABLE_SIGN, digits
 
 @dataclass(frozen=True)
 class Column:
-    """A column is either text or a figure shown as `value / scale`; `heat` draws a bar behind the number."""
+    """A column of text, or of values shown as `value / scale`. `heat` draws a bar behind the number."""
 
     key: str
     header: str
@@ -37,27 +37,33 @@ _BOUND = {"compute": mark("compute"), "memory": mark("memory"), "cache": mark("c
 
 # What a person looks for first stands first: a narrow dock shows the layer and what it costs.
 COLUMNS = (
-    Column("layers", "Layers", "Layers that ran as one step; several where the engine fused them", lambda g: g.name),
-    Column("summary", "Parameters", "The parameters that matter; all of them on hover", lambda g: g.summary),
+    Column("layers", "Layers", "Layers that ran as one step; several if the engine fused them", lambda g: g.name),
+    Column("summary", "Parameters", "The most important parameters; all of them in the tooltip", lambda g: g.summary),
     Column("time", "Time\nms", "Median time of the step", figure=_named("time"), scale=1e-3),
-    Column("share", "Share\n%", "Part of the sum of all steps", figure=_named("share"), heat=True),
+    Column("share", "Share\n%", "Share of the total time of all steps", figure=_named("share"), heat=True),
     Column(
         "saving",
         "Saving\nms",
-        "What the machine's roof would save: time minus the time at the roof",
+        "Possible saving: measured time minus the time at the roofline",
         figure=_named("saving"),
         scale=1e-3,
     ),
     Column(
         "bound",
         "Roof",
-        "What limits the step at the roof: compute, memory or cache",
+        "Limit of the step according to the roofline model: compute, memory or cache",
         lambda g: tr_data(_BOUND.get(g.bound, g.bound)),
     ),
-    Column("flops", "Work\nMFLOP", "Operations, counted as torch counts them", figure=_named("flops"), scale=1e6),
-    Column("bytes", "Moved\nMiB", "Inputs, weights and outputs, each moved once", figure=_named("bytes"), scale=2**20),
-    Column("compute_rate", "Rate\nGFLOP/s", "Operations a second", figure=_named("compute_rate"), scale=1e9),
-    Column("bandwidth", "Flow\nGB/s", "Bytes a second", figure=_named("bandwidth"), scale=1e9),
+    Column("flops", "Work\nMFLOP", "Operations, counted like torch's FLOP counter", figure=_named("flops"), scale=1e6),
+    Column(
+        "bytes",
+        "Moved\nMiB",
+        "Inputs, weights and outputs, each read or written once",
+        figure=_named("bytes"),
+        scale=2**20,
+    ),
+    Column("compute_rate", "Rate\nGFLOP/s", "Operations per second", figure=_named("compute_rate"), scale=1e9),
+    Column("bandwidth", "Flow\nGB/s", "Bytes per second", figure=_named("bandwidth"), scale=1e9),
     *(
         Column(key, f"{title}\n%", UTILISATION[key], figure=_used(key))
         for key, title in (
@@ -68,15 +74,15 @@ COLUMNS = (
         )
     ),
     Column("types", "Type", "Operator types of the step", lambda g: " + ".join(g.types)),
-    Column("inputs", "Input", "Shapes that the step reads", lambda g: ", ".join(g.inputs), monospace=True),
-    Column("outputs", "Output", "Shape that the step writes", lambda g: ", ".join(g.outputs), monospace=True),
+    Column("inputs", "Input", "Input shapes of the step", lambda g: ", ".join(g.inputs), monospace=True),
+    Column("outputs", "Output", "Output shape of the step", lambda g: ", ".join(g.outputs), monospace=True),
     Column("spread", "±\nms", "Half the interquartile range of the times", figure=_named("spread"), scale=1e-3),
-    Column("what", "Kernels", "What the engine calls its kernels", lambda g: g.what),
+    Column("what", "Kernels", "Kernel names of the engine", lambda g: g.what),
 )
 
 
 def shown(figure: Figure | None, scale: float) -> str:
-    """A cell: three digits, `~` for modelled, `-` for unavailable."""
+    """The text of a cell: three digits, `~` for modelled, `-` for unavailable."""
     if figure is None or figure.value is None:
         return UNAVAILABLE_SIGN
     sign = MODELLED_SIGN if figure.source is Origin.MODELLED else ""
@@ -84,7 +90,7 @@ def shown(figure: Figure | None, scale: float) -> str:
 
 
 def explained(figure: Figure | None) -> str:
-    """The hover text of a cell: where the figure comes from."""
+    """The tooltip of a cell: the source of the value."""
     if figure is None:
         return tr("unavailable: not part of this record")
     return f"{figure.source.value}: {figure.reason}" if figure.reason else str(figure.source.value)

@@ -1,4 +1,4 @@
-"""File dialogs of the profiling panels. They do not block: the window stays alive behind them."""
+"""Non-modal file dialogs of the profiling panels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from designer.texts import tr
 
 
 def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
-    """Ask for a record and add it to the logger."""
+    """Ask for a record and add it to the Inference Run Logger."""
     dialog = QFileDialog(parent, tr("Open Record"), "", open_filter(RECORDS))
     dialog.setObjectName("run_logger.open_dialog")
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
@@ -26,7 +26,7 @@ def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
 
 
 def save_record(parent: QWidget, profiling: ProfilingController, entry: Entry) -> QFileDialog:
-    """Ask where to save a run, and in which format."""
+    """Ask for a file and format to save a run."""
     suffixes = {format_filter(format): format.suffixes[0] for format in RECORDS.writable}
     dialog = QFileDialog(parent, tr("Save Record"), "", save_filter(RECORDS))
     dialog.setObjectName("run_logger.save_dialog")
@@ -41,7 +41,7 @@ def save_record(parent: QWidget, profiling: ProfilingController, entry: Entry) -
 
 
 def file_stem(entry: Entry) -> str:
-    """A name for the file of a run: network, engine, precision and date."""
+    """A file name for a run: network, engine, precision and date."""
     record = entry.record
     parts = [record.network, record.options.get("engine", ""), record.options.get("precision", ""), record.date[:10]]
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join(p for p in parts if p)).strip("._") or "run"

@@ -1,4 +1,4 @@
-"""Operators: what every step of a profiled run took, sorted by what the machine's roof would save."""
+"""Operators: the cost of every step of a profiled run, sorted by the saving at the roofline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.profile.columns import COLUMNS
 from app.ui.profile.dialogs import save_record
-from app.ui.profile.heat import HeatDelegate
+from app.ui.profile.heat_bar import HeatBarDelegate
 from app.ui.profile.table_model import OperatorModel, OperatorProxy
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
@@ -32,11 +32,11 @@ from designer.profiling.report import Group
 from designer.texts import tr, trn
 from designer.units import quantity
 
-WIDEST = 220  # px of a text column at the first show
+WIDEST = 220  # initial maximum width of a text column in pixels
 
 
 class OperatorTablePanel(QWidget):
-    """The table. Selecting rows selects layers, and selecting layers selects rows."""
+    """The table of steps. The selections of rows and of layers follow each other."""
 
     panel_id = "operator_table"
     title = "Operators"
@@ -52,7 +52,7 @@ class OperatorTablePanel(QWidget):
         self._empty = EmptyState(
             "operator_table",
             "table",
-            tr("What every operator takes stands here after a profiled run."),
+            tr("Launch a profiled run to see the cost of every operator here."),
             tr("Launch Inference"),
         )
         self._empty.triggered.connect(context.inference_requested)
@@ -64,7 +64,7 @@ class OperatorTablePanel(QWidget):
         self.filter.setObjectName("operator_table.filter")
         self.filter.setAccessibleName(tr("Filter operators"))
         self.filter.setPlaceholderText(tr("Filter by layer or type"))
-        self.filter.setToolTip(tr("Show only steps whose layers or types hold these words"))
+        self.filter.setToolTip(tr("Show only steps whose layers or types contain these words"))
         self.filter.setClearButtonEnabled(True)
         self.filter.textChanged.connect(self.proxy.set_words)
         self.summary = QLabel()
@@ -117,7 +117,7 @@ class OperatorTablePanel(QWidget):
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         for number, column in enumerate(COLUMNS):
             if column.heat:
-                table.setItemDelegateForColumn(number, HeatDelegate(table))
+                table.setItemDelegateForColumn(number, HeatBarDelegate(table))
         table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         table.customContextMenuRequested.connect(self._menu)
         table.doubleClicked.connect(lambda index: self._reveal(self.proxy.group_at(index.row())))
@@ -128,7 +128,7 @@ class OperatorTablePanel(QWidget):
         return table
 
     def selected(self) -> list[Group]:
-        """The groups of the selected rows, from top to bottom."""
+        """The steps of the selected rows, from top to bottom."""
         rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
         return [self.proxy.group_at(row) for row in rows]
 
@@ -137,7 +137,7 @@ class OperatorTablePanel(QWidget):
             save_record(self, self._profiling, self._profiling.current)
 
     def copy_rows(self) -> None:
-        """Put the selected rows (all without a selection) on the clipboard, separated by tabs, with headers."""
+        """Copy the selected rows, or all rows, as tab-separated text with headers."""
         rows = sorted({i.row() for i in self.table.selectionModel().selectedRows()}) or range(self.proxy.rowCount())
         lines = ["\t".join(column.header.replace("\n", " / ") for column in COLUMNS)]
         for row in rows:
@@ -146,7 +146,7 @@ class OperatorTablePanel(QWidget):
         QGuiApplication.clipboard().setText("\n".join(lines))
 
     def _show(self, entry: Entry | None) -> None:
-        self._following = True  # a reset clears the selection: that is no wish of the person
+        self._following = True  # the reset clears the selection, which must not select layers
         self.model.show(entry.record if entry is not None else None)
         self._following = False
         self._stack.setCurrentIndex(1 if entry is not None else 0)
@@ -157,9 +157,9 @@ class OperatorTablePanel(QWidget):
                 if column.text is not None and self.table.columnWidth(number) > WIDEST:
                     self.table.setColumnWidth(number, WIDEST)
         self._follow_layers(self._context.paths(self._context.selection))
-        self._tell()
+        self._show_summary()
 
-    def _tell(self) -> None:
+    def _show_summary(self) -> None:
         entry = self._profiling.current
         if entry is None:
             self.summary.clear()
@@ -169,8 +169,8 @@ class OperatorTablePanel(QWidget):
             steps = len(entry.record.groups)
             self.summary.setText(
                 trn(
-                    "{count} step  ·  {time}  ·  {flops}  ·  {compute_rate}  ·  at the roof {roof}",
-                    "{count} steps  ·  {time}  ·  {flops}  ·  {compute_rate}  ·  at the roof {roof}",
+                    "{count} step  ·  {time}  ·  {flops}  ·  {compute_rate}  ·  roofline {roof}",
+                    "{count} steps  ·  {time}  ·  {flops}  ·  {compute_rate}  ·  roofline {roof}",
                     steps,
                     time=text(total["time"]),
                     flops=text(total["flops"]),
@@ -198,7 +198,7 @@ class OperatorTablePanel(QWidget):
     # --- selection ---------------------------------------------------------------------------------------------
 
     def _select_layers(self, selected: QItemSelection, deselected: QItemSelection) -> None:
-        self._tell()
+        self._show_summary()
         if self._following or not self._context.has_document:
             return
         shown = self._context.in_sight
@@ -226,7 +226,7 @@ class OperatorTablePanel(QWidget):
         self._following = False
         if first is not None:
             self.table.scrollTo(self.proxy.index(first, 0))
-        self._tell()
+        self._show_summary()
 
     def _reveal(self, group: Group) -> None:
         if self._context.has_document:
@@ -240,7 +240,7 @@ class OperatorTablePanel(QWidget):
         reveal.setEnabled(bool(groups))
         reveal.triggered.connect(lambda: self._reveal(groups[0]))
         menu.addAction(theme.icon("content-copy"), tr("Copy Rows"), self.copy_rows)
-        menu.addAction(theme.icon("content-save-outline"), tr("Save …"), self.save)
+        menu.addAction(theme.icon("content-save-outline"), tr("Save..."), self.save)
         menu.popup(self.table.viewport().mapToGlobal(place))
 
 

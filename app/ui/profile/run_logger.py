@@ -1,4 +1,4 @@
-"""Inference Run Logger: launches profiled runs, lists them, opens and saves their records."""
+"""Inference Run Logger: launches and lists profiled runs, and opens and saves their records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from designer.units import quantity
 
 
 class RunLoggerPanel(QWidget):
-    """The list of runs; the chosen one is shown in the other profiling panels, two chosen ones are compared."""
+    """The list of runs. The other profiling panels show the selected run; two selected runs are compared."""
 
     panel_id = "run_logger"
     title = "Inference Run Logger"
@@ -56,24 +56,24 @@ class RunLoggerPanel(QWidget):
         self.iterations = QSpinBox()
         self.iterations.setObjectName("run_logger.iterations")
         self.iterations.setAccessibleName(tr("Iterations"))
-        self.iterations.setToolTip(tr("How often the network runs; the median is shown"))
+        self.iterations.setToolTip(tr("Number of timed runs; the median is shown"))
         self.iterations.setRange(1, MAX_ITERATIONS)
         self.iterations.setSuffix(tr(" runs"))
         self.iterations.valueChanged.connect(self._profiling.set_iterations)
         self._open = self._button(
             "open",
             "folder-open-outline",
-            tr("Open …"),
+            tr("Open..."),
             tr("Open record"),
-            tr("Open a saved record, also one of make gpu-check"),
+            tr("Open a saved record, such as one written by make gpu-check"),
         )
         self._open.clicked.connect(lambda: open_record(self, self._profiling))
         self._save = self._button(
             "save",
             "content-save-outline",
-            tr("Save …"),
+            tr("Save..."),
             tr("Save record"),
-            tr("Save the chosen run as a record or a table"),
+            tr("Save the selected run as a record or table"),
         )
         self._save.clicked.connect(self._save_chosen)
         self._remove = self._button(
@@ -81,18 +81,20 @@ class RunLoggerPanel(QWidget):
             "delete-outline",
             tr("Remove"),
             tr("Remove record"),
-            tr("Take the chosen runs off the list; files stay"),
+            tr("Remove the selected runs from the list; files are kept"),
         )
         self._remove.clicked.connect(self._remove_chosen)
         self.status = Message("run_logger.status")
         self._notice = Notice("run_logger.notice", tr("Weights for the run"))
         self._notice.add_button(
-            "weights", tr("Choose weights…"), tr("A folder with npy or bin files"), self._choose_weights
+            "weights", tr("Choose Weights..."), tr("Choose a folder of .npy or .bin files"), self._choose_weights
         )
         self._notice.add_button(
             "random",
-            tr("Run with random weights"),
-            tr("Seeded random weights where there are none; times hardly depend on them, and the record says so"),
+            tr("Run with Random Weights"),
+            tr(
+                "Fill missing weights with seeded random values. They hardly affect the timing, and the record notes them"
+            ),
             self._profiling.launch_random,
         )
         self._make_list()
@@ -104,11 +106,13 @@ class RunLoggerPanel(QWidget):
         self.table = self._make_table()
         self.details = QLabel()
         self.details.setObjectName("run_logger.details")
-        self.details.setAccessibleName(tr("Details of the chosen run"))
+        self.details.setAccessibleName(tr("Details of the selected run"))
         self.details.setWordWrap(True)
         self.details.setTextFormat(Qt.TextFormat.PlainText)
         self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._empty = EmptyState("run_logger", "timer-outline", tr("Profiled runs of this session are listed here."))
+        self._empty = EmptyState(
+            "run_logger", "timer-outline", tr("No runs yet. Profiled runs of this session are listed here.")
+        )
         listing = QWidget()
         column = QVBoxLayout(listing)
         column.setContentsMargins(0, 0, 0, 0)
@@ -183,7 +187,7 @@ class RunLoggerPanel(QWidget):
             self._profiling.launch()
 
     def _choose_weights(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, tr("Folder of weights"))
+        folder = QFileDialog.getExistingDirectory(self, tr("Weights Folder"))
         if folder:
             self._profiling.choose_weights(Path(folder))
 
@@ -211,8 +215,8 @@ class RunLoggerPanel(QWidget):
     def _on_state(self, state: str, message: str) -> None:
         asked = state == State.WEIGHTS
         self.status.tell("" if asked else message, "error" if state == State.FAILED else "info")
-        wish = tr("{message} Choose weights, or time the network with random ones.", message=message)
-        self._notice.say(wish if asked else "", "warning", ("weights", "random"))
+        text = tr("{message} Choose weights, or measure the network with random weights.", message=message)
+        self._notice.say(text if asked else "", "warning", ("weights", "random"))
         self._enable()
 
     def _enable(self) -> None:
@@ -261,7 +265,7 @@ class RunLoggerPanel(QWidget):
 
 
 def described(record: Record) -> str:
-    """What a reader must know of a run, in lines."""
+    """A summary of a run, one fact per line."""
     total = record.total
     inputs = ", ".join(f"{name} {shape}" for name, shape in record.inputs.items())
     lines = [
@@ -275,7 +279,7 @@ def described(record: Record) -> str:
             iterations=record.iterations,
         ),
         tr("input {inputs}", inputs=inputs) if inputs else "",
-        tr("at the machine's roof {roof}", roof=text(total["roof"])),
+        tr("roofline of the machine {roof}", roof=text(total["roof"])),
     ]
     if record.weights:
         lines.append(tr("weights: {note}", note=record.weights))
@@ -289,7 +293,7 @@ def described(record: Record) -> str:
 
 
 def comparison(one: Entry, other: Entry) -> str:
-    """Two runs beside each other: how their medians differ, and where layers differ most."""
+    """A comparison of two runs: the ratio of their medians, and the layers that differ most."""
     first, second = one.record.total["time"].value, other.record.total["time"].value
     if not first or not second:
         return tr("one of the two runs has no time")

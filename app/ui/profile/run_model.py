@@ -25,7 +25,7 @@ def _milliseconds(record: Record) -> str:
 
 
 def _when(record: Record) -> str:
-    """Local time today, else the date."""
+    """The local time for today's runs, otherwise the date."""
     try:
         moment = datetime.fromisoformat(record.date).astimezone()
     except ValueError:
@@ -54,7 +54,7 @@ RUN_COLUMNS: tuple[tuple[str, Callable[[Entry], str], bool], ...] = (
 
 
 class RunModel(QAbstractTableModel):
-    """One row a run, newest at the bottom."""
+    """A table model with one row per run, newest last."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

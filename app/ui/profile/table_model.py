@@ -1,4 +1,4 @@
-"""The operators of a record as a table, and the proxy that sorts and filters it by value."""
+"""The steps of a record as a table model, and a proxy that sorts by value and filters."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from designer.texts import tr, tr_data
 
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
-HEAT = Qt.ItemDataRole.UserRole + 1  # 0..1 of the largest in the column, or None
+HEAT = Qt.ItemDataRole.UserRole + 1  # 0..1 relative to the maximum of the column, or None
 ROOT = QModelIndex()
 
 
 class OperatorModel(QAbstractTableModel):
-    """One row a group of layers."""
+    """A table model with one row per group of layers."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -102,7 +102,7 @@ def _parameters(group: Group) -> str:
 
 
 class OperatorProxy(QSortFilterProxyModel):
-    """Sorts by value, not by text, and keeps rows whose layer or type holds the typed words."""
+    """Sorts by value instead of text, and filters rows by words in layer names and types."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -110,7 +110,7 @@ class OperatorProxy(QSortFilterProxyModel):
         self._words: tuple[str, ...] = ()
 
     def set_words(self, text: str) -> None:
-        """Show only rows that hold every word of `text`."""
+        """Show only rows that contain every word of `text`."""
         self.beginFilterChange()
         self._words = tuple(text.lower().split())
         self.endFilterChange()

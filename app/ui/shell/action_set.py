@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.shell.shortcuts import Shortcuts, notifier
 from app.ui.widgets import theme
-from app.ui.widgets.action import Action, ActionGroup, State
+from app.ui.widgets.action import Action, ActionGroup, ActionState
 from designer.texts import tr, tr_data
 
 
@@ -34,10 +34,10 @@ class Actions(QObject):
         for group in groups:
             for declared in group.actions:
                 self._add(declared, owners[group.owner], canvas if declared.on_canvas else window)
-        self._shown: State | None = None
+        self._shown: ActionState | None = None
         self._take_keys()
         notifier().changed.connect(self._take_keys)
-        self.refresh(State())
+        self.refresh(ActionState())
         self.refresh_checks()
 
     def _add(self, declared: Action[Any], owner: object, place: QWidget) -> None:
@@ -78,7 +78,7 @@ class Actions(QObject):
         for name, checked in self._checks.items():
             self._actions[name].setChecked(checked())
 
-    def refresh(self, state: State) -> None:
+    def refresh(self, state: ActionState) -> None:
         """Enable the actions whose needs hold; the tooltips of the others state the reason."""
         if state == self._shown:
             return

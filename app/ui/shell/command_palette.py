@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from app.ui.shell.action_set import Actions
-from app.ui.widgets.search_popup import Found, SearchPopup
+from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from designer.texts import tr, tr_data
 
 
@@ -28,7 +28,7 @@ class CommandPalette(SearchPopup):
         self.resize(440, 360)
         self.chosen.connect(lambda name: self._actions[name].trigger())
 
-    def _commands(self, text: str) -> Iterator[Found]:
+    def _commands(self, text: str) -> Iterator[SearchMatch]:
         words = text.casefold().split()
         found = []
         for spec in self._actions.declared.values():
@@ -42,4 +42,4 @@ class CommandPalette(SearchPopup):
         for blocked, _, title, spec in sorted(found, key=lambda entry: entry[:3]):
             action = self._actions[spec.id]
             keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            yield Found(spec.id, title, keys, action.toolTip(), action.icon(), not blocked)
+            yield SearchMatch(spec.id, title, keys, action.toolTip(), action.icon(), not blocked)

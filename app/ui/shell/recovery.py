@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui.document.document import Document
 from app.ui.document.opened import Opened
-from app.ui.document.recovery_dialog import RecoverDialog
+from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import ask_discard
 from app.ui.engine.context import Context
 from app.ui.shell.tabs import Tabs
@@ -27,7 +27,7 @@ class Recovery(QObject):
         self._context = context
         self._tabs = tabs
         self.left: list[Unfinished] = []
-        self.dialog: RecoverDialog | None = None
+        self.dialog: RecoveryDialog | None = None
         self._search = Background(self)
         self._search.done.connect(self._on_found)
 
@@ -38,7 +38,7 @@ class Recovery(QObject):
     def _on_found(self, found: Any) -> None:
         self.left = list(found)
         if self.left:
-            self.dialog = RecoverDialog(self.left, self._window)
+            self.dialog = RecoveryDialog(self.left, self._window)
             self.dialog.recover_asked.connect(self.recover)
             self.dialog.discard_asked.connect(self.discard)
             self.dialog.finished.connect(self.later)

@@ -23,7 +23,7 @@ from app.ui.canvas.structure import Structure
 from app.ui.canvas.walker import Walker
 from app.ui.document.document import Document
 from app.ui.document.locations import is_sample
-from app.ui.document.opened import bell
+from app.ui.document.opened import journal_notifier
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.shell import actions as shell_actions
@@ -43,7 +43,7 @@ from app.ui.shell.shortcuts import Shortcuts
 from app.ui.shell.status import StatusBar
 from app.ui.shell.tabs import Tabs
 from app.ui.shell.view_options import ViewOptions
-from app.ui.widgets.action import DOCUMENT, LAYERS, VALID, Action, ActionGroup, Need, State
+from app.ui.widgets.action import DOCUMENT, LAYERS, VALID, Action, ActionGroup, ActionState, Need
 from designer.files.document import DOCUMENTS
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import Registry
@@ -175,7 +175,7 @@ class MainWindow(QMainWindow):
         self.tabs.changed.connect(self._on_tabs)
         self.tabs.close_asked.connect(self.files.close)
         self.tabs.menu_asked.connect(self.menus.show_for_tab)
-        bell().rung.connect(self._on_refused)
+        journal_notifier().failed.connect(self._on_refused)
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
         self.status.stop_clicked.connect(self.stop)
         self.status.busy_shown.connect(self._refresh_soon)
@@ -260,10 +260,10 @@ class MainWindow(QMainWindow):
             self.setWindowTitle(f"{title} - Layerwright")
         self.setWindowModified(document is not None and not document.history.is_clean)
 
-    def _state(self, document: Document | None, errors: int) -> State:
+    def _state(self, document: Document | None, errors: int) -> ActionState:
         if document is None:
-            return State()
-        return State(
+            return ActionState()
+        return ActionState(
             document=True,
             layers=len(document.graph),
             selected=len(self.context.selection),

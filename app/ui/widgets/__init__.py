@@ -1,1 +1,1 @@
-"""What several rooms use: widgets, theme, texts and background work."""
+"""Shared widgets, theme, texts and background work."""

@@ -1,6 +1,6 @@
-"""What an action of the window is. Each one is declared once, next to the code that it calls; the shell collects them.
+"""Declarations of the window's actions. Each action is declared once, next to the code that it calls.
 
-Menus, tool bar, command palette and the shortcuts dialog read the declarations.
+Menus, tool bar, command palette and shortcuts dialog are built from these declarations.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ Owner = TypeVar("Owner")
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What decides which actions are enabled."""
+class ActionState:
+    """The state of the window that determines which actions are enabled."""
 
     document: bool = False
     layers: int = 0
     selected: int = 0
     selected_links: int = 0
     selected_frames: int = 0
-    undo: str | None = None  # title of the edit that is next
+    undo: str | None = None  # title of the next edit to undo
     redo: str | None = None
     can_paste: bool = False
     errors: int = 0
@@ -39,19 +39,19 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A condition of an action, and the sentence that says why it does not hold."""
+    """A condition of an action, and the reason to show if it does not hold."""
 
-    holds: Callable[[State], bool]
+    holds: Callable[[ActionState], bool]
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Action(Generic[Owner]):
-    """One action, done by `do` with the object that owns it. Changed shortcuts are stored by `id`.
+    """One action: `do` is called with its owner. The user's shortcuts are stored by `id`.
 
-    `menus` are sections of menus, of the tool bar ("Tools/...") and of the canvas's own menu ("Canvas/..."), which are
-    listed in `app.ui.shell.menus`. Shortcuts `on_canvas` work while the canvas has the focus, others in the whole window.
-    `hint` replaces the tip while it is not empty; an action with `checked` is shown with a check mark.
+    `menus` names sections of menus, of the tool bar ("Tools/...") and of the canvas's context menu ("Canvas/..."), which
+    `app.ui.shell.menus` lists. Shortcuts of `on_canvas` actions work while the canvas has the focus, others anywhere.
+    A non-empty `hint` replaces the tip. An action with `checked` is checkable.
     """
 
     id: str
@@ -64,12 +64,12 @@ class Action(Generic[Owner]):
     icon: str = ""
     on_canvas: bool = False
     checked: Callable[[Owner], bool] | None = None
-    hint: Callable[[State], str] | None = None
+    hint: Callable[[ActionState], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ActionGroup(Generic[Owner]):
-    """Actions that objects of one class carry out."""
+    """The actions of one class of owner."""
 
     owner: type[Owner]
     actions: tuple[Action[Owner], ...]
@@ -77,5 +77,5 @@ class ActionGroup(Generic[Owner]):
 
 DOCUMENT = Need(lambda s: s.document, "no network is open")
 LAYERS = Need(lambda s: s.layers > 0, "the network has no layers yet")
-VALID = Need(lambda s: s.errors == 0, "the network has errors: see Type Checking")
+VALID = Need(lambda s: s.errors == 0, "the network has errors, see Type Checking")
 SELECTION = Need(lambda s: s.selected > 0, "no layer is selected")

@@ -1,4 +1,4 @@
-"""Work on files in a thread of its own, so that the window stays alive. It must not touch Qt or the open document."""
+"""Background work in a thread, so that the window stays responsive. It must not touch Qt or the open document."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from designer.texts import tr
 
 
 class _Mailbox(QObject):
-    """Carries answers into the window's thread.
+    """Delivers results in the window's thread.
 
-    Threads emit on this object, which lives as long as the process: emitting on one that the window deletes meanwhile
-    would end the program.
+    Threads emit on this object, which lives as long as the process: emitting on an object that the window deletes
+    would crash.
     """
 
-    arrived = Signal(object, bool, object)  # weak reference to a Background, whether it went well, answer
+    arrived = Signal(object, bool, object)  # weak reference to a Background, success, result
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ def _mailbox() -> _Mailbox:
 
 
 class Background(QObject):
-    """Runs one function. `done` brings its result, `failed` findings; both arrive in the window's thread."""
+    """Runs a function in a thread. `done` carries its result, `failed` findings; both are emitted in the window's thread."""
 
     done = Signal(object)
     failed = Signal(object)  # tuple of Diagnostic
@@ -53,15 +53,15 @@ class Background(QObject):
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, work: Callable[[], object]) -> None:
-        """Begin; one piece of work at a time."""
+        """Start the work. Raises RuntimeError while previous work is running."""
         if self.running:
-            raise RuntimeError("the last piece of work is not finished")
+            raise RuntimeError("the previous work has not finished")
         job = (work, _mailbox(), weakref.ref(self))
         self._thread = threading.Thread(target=_run, args=job, name="layerwright-background", daemon=True)
         self._thread.start()
 
     def wait(self) -> None:
-        """Until the work is finished (the signals come later, from the event loop)."""
+        """Block until the work has finished. Signals are emitted later, from the event loop."""
         if self._thread is not None:
             self._thread.join()
 
@@ -71,9 +71,11 @@ def _run(work: Callable[[], object], mailbox: _Mailbox, address: weakref.ref[Bac
         result = work()
     except DiagnosticError as error:
         mailbox.arrived.emit(address, False, error.diagnostics)
-    except Exception as error:  # whatever it is must reach the person, not die with the thread
+    except Exception as error:  # any error must reach the user
         finding = Diagnostic(
-            "unexpected", f"{type(error).__name__}: {error}", remedy=tr("report this, with what you did before")
+            "unexpected",
+            f"{type(error).__name__}: {error}",
+            remedy=tr("report this error with the steps that led to it"),
         )
         mailbox.arrived.emit(address, False, (finding,))
     else:

@@ -1,4 +1,4 @@
-"""A list of choices in which those that cannot be chosen stay visible, disabled, with the reason."""
+"""A combo box whose unavailable choices are shown disabled, with the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from designer.texts import tr
 
 
 class ChoiceBox(QComboBox):
-    """`chosen` carries the value that the person picked."""
+    """`chosen` carries the value that the user picked."""
 
     chosen = Signal(str)
 
@@ -33,10 +33,10 @@ class ChoiceBox(QComboBox):
         self.installEventFilter(self)
 
     def show_choices(self, choices: Sequence[Choice], value: str) -> str:
-        """Show the choices with `value` as the present one; returns why it cannot be used (empty: it can)."""
+        """Show the choices with `value` as the current one. Returns why it is unavailable, or ""."""
         known = tuple(choices)
         if value not in [c.value for c in known]:
-            known = (*known, Choice(value, value, tr("this machine does not have it")))
+            known = (*known, Choice(value, value, tr("not available on this machine")))
         if known != self._choices:
             self._choices = known
             self._items.clear()

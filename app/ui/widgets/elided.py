@@ -1,4 +1,4 @@
-"""A line of text that gives way: where there is no room it ends in an ellipsis and shows the rest as a tooltip."""
+"""A single-line label that elides text which does not fit and shows it in a tooltip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.ui.widgets.plain import plain_tip
 
 
 class ElidedLabel(QLabel):
-    """A label of one line that never asks for more width than there is."""
+    """A single-line label that never requires more width than is available."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""What a panel shows while it has nothing to show: one sentence and, where there is one, the action that fills it."""
+"""The placeholder of an empty panel: a sentence and an optional action that fills the panel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.ui.widgets import theme
 
 
 class EmptyState(QWidget):
-    """A mark, a sentence, and an optional button. `name` is the object name's first part, such as "parameters"."""
+    """An icon, a sentence and an optional button. `name` is the prefix of the object names, such as "parameters"."""
 
     triggered = Signal()
 
@@ -41,7 +41,7 @@ class EmptyState(QWidget):
         return self._text.text()
 
     def show_text(self, text: str, icon: str | None = None) -> None:
-        """Say something else."""
+        """Replace the text and optionally the icon."""
         self._text.setText(text)
         if icon is not None:
             self._icon_name = icon

@@ -1,4 +1,4 @@
-"""A button with the ways to take away what is shown."""
+"""A button with a menu to save or copy the shown content."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from designer.texts import tr
 
 
 class ExportButton(QToolButton):
-    """`wished` tells the name of a way. Disabled until there is something. `statistics` adds those of channels."""
+    """`requested` carries the name of the chosen command. Initially disabled. `statistics` adds commands for channels."""
 
-    wished = Signal(str)
+    requested = Signal(str)
 
     def __init__(self, name: str, parent: QWidget | None = None, *, statistics: bool = False) -> None:
         super().__init__(parent)
         self.setObjectName(f"{name}.export")
-        self.setAccessibleName(tr("Save or copy what is shown"))
-        self.setToolTip(tr("Save or copy what is shown"))
+        self.setAccessibleName(tr("Save or copy the shown content"))
+        self.setToolTip(tr("Save or copy the shown content"))
         self.setText(tr("Export"))
         self.setAutoRaise(True)
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self)
         menu.setObjectName(f"{name}.export_menu")
         self._actions: dict[str, QAction] = {}
-        ways = [
-            ("picture", tr("Save picture as PNG…")),
-            ("copy", tr("Copy picture")),
-            ("tensor", tr("Save tensor as npy…")),
+        commands = [
+            ("picture", tr("Save Image as PNG...")),
+            ("copy", tr("Copy Image")),
+            ("tensor", tr("Save Tensor as NPY...")),
         ]
         if statistics:
-            ways += [
-                ("statistics", tr("Save statistics as CSV…")),
-                ("channels", tr("Save channels as animation…")),
-                ("record", tr("Record runs")),
-                ("runs", tr("Save recorded runs as animation…")),
+            commands += [
+                ("statistics", tr("Save Statistics as CSV...")),
+                ("channels", tr("Save Channels as Animation...")),
+                ("record", tr("Record Runs")),
+                ("runs", tr("Save Recorded Runs as Animation...")),
             ]
-        for way, text in ways:
+        for command, text in commands:
             action = QAction(text, menu)
-            action.setObjectName(f"{name}.export.{way}")
-            action.setCheckable(way == "record")
-            action.triggered.connect(partial(self._tell, way))
+            action.setObjectName(f"{name}.export.{command}")
+            action.setCheckable(command == "record")
+            action.triggered.connect(partial(self._emit, command))
             menu.addAction(action)
-            self._actions[way] = action
+            self._actions[command] = action
         if statistics:
             menu.insertSeparator(self._actions["statistics"])
             menu.insertSeparator(self._actions["channels"])
-            self._actions["record"].setToolTip(tr("Keep a picture of every run from now on"))
+            self._actions["record"].setToolTip(tr("Keep an image of every run from now on"))
             self._actions["runs"].setEnabled(False)
             menu.setToolTipsVisible(True)
         self.setMenu(menu)
@@ -60,10 +60,10 @@ class ExportButton(QToolButton):
         return "record" in self._actions and self._actions["record"].isChecked()
 
     def show_recorded(self, count: int) -> None:
-        """How many runs are kept by now."""
+        """Show the number of recorded runs."""
         action = self._actions["runs"]
         action.setEnabled(count > 0)
-        action.setText(tr("Save {count} recorded runs as animation…", count=count))
+        action.setText(tr("Save {count} Recorded Runs as Animation...", count=count))
 
-    def _tell(self, way: str, checked: bool = False) -> None:
-        self.wished.emit(way)
+    def _emit(self, command: str, checked: bool = False) -> None:
+        self.requested.emit(command)

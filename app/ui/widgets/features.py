@@ -1,4 +1,4 @@
-"""Tensors that are no pictures (N x F and smaller): bars around zero, the largest values by name, or one number."""
+"""Tensors without image axes (N x F and smaller): a bar chart around zero, the largest values by name, or one number."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from app.ui.widgets.image_view import paint_note
 from designer.texts import tr
 from designer.units import number
 
-TOP = 5  # largest values that are told
-LIST = 240  # pixels of width of that list
-ROOM = 480  # pixels of width from which on it is there
+TOP = 5  # number of largest values listed
+LIST = 240  # width of that list in pixels
+ROOM = 480  # minimum width of the view, in pixels, that shows the list
 
 
 class FeatureView(QWidget):
-    """One bar a value of the first member of the batch; with more values than pixels a column shows its extremes."""
+    """One bar per value of the first batch member; with more values than pixels, a column shows their extremes."""
 
     probed = Signal(object)  # index under the cursor, or None
 
@@ -37,13 +37,13 @@ class FeatureView(QWidget):
         self._labels: Sequence[str] = ()
 
     def set_labels(self, labels: Sequence[str]) -> None:
-        """Names of the values, such as classes; there may be fewer than values."""
+        """Set the names of the values, such as classes; there can be fewer names than values."""
         if labels != self._labels:
             self._labels = labels
             self.update()
 
     def name_of(self, index: int) -> str:
-        """Number and name of a value."""
+        """The index and name of a value."""
         return f"{index} {self._labels[index]}" if index < len(self._labels) and self._labels[index] else str(index)
 
     def top(self) -> list[int]:
@@ -55,7 +55,7 @@ class FeatureView(QWidget):
         self.update()
 
     def show_values(self, tensor: NDArray[Any]) -> None:
-        """The first row of N x F; a single value or vector as it is."""
+        """Show the first row of an N x F tensor, a vector or a single value."""
         row = tensor[0] if tensor.ndim > 1 else tensor
         self._values = np.nan_to_num(np.asarray(row, np.float32).reshape(-1))
         self.update()
@@ -66,7 +66,7 @@ class FeatureView(QWidget):
         return index if 0 <= index < count else None
 
     def _across(self) -> int:
-        """The width that the bars have."""
+        """The width of the bar chart."""
         return self.width() - LIST if self.width() >= ROOM and len(self._values) > 1 else self.width()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:

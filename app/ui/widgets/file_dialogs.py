@@ -1,4 +1,4 @@
-"""File dialogs whose filters come from the tables of formats."""
+"""File dialogs with filters from the format tables."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _saved_in = [Path()]  # the folder of the last file that was saved under a chose
 
 
 def open_filter(table: Table) -> str:
-    """The filter of a dialog that opens: the whole table, each table in it, all files."""
+    """The filter of an open dialog: the whole table, each table in it, and all files."""
     parts = (part for part in (table, *table.tables) if part.read_suffixes)
     return ";;".join((*(_filter(part.title, part.read_suffixes) for part in parts), tr("All files (*)")))
 
 
 def save_filter(table: Table) -> str:
-    """The filter of a dialog that saves: each format that can be written."""
+    """The filter of a save dialog: each format that can be written."""
     return ";;".join(format_filter(format) for format in table.writable)
 
 
@@ -31,9 +31,9 @@ def format_filter(format: Format[Any, Any]) -> str:
 
 
 def ask_save_path(parent: QWidget, title: str, proposed: Path | str, table: Table) -> Path | None:
-    """The file that the user chooses; a name without a suffix gets that of the chosen format. None: cancelled.
+    """Ask for a file to save to; a name without a suffix gets that of the chosen format. None: cancelled.
 
-    A name without a folder is proposed in the folder of the last file that was saved. `.2` of `net v1.2` is no suffix.
+    A name without a folder is proposed in the folder of the last saved file. `.2` of `net v1.2` is not a suffix.
     """
     if not Path(proposed).is_absolute():
         proposed = _saved_in[0] / proposed

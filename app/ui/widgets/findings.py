@@ -1,4 +1,4 @@
-"""What went wrong, as a list of findings that can be copied; and the question about unsaved work."""
+"""A dialog that lists findings, which can be copied as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from designer.texts import tr
 
 
 class FindingsDialog(GrowingDialog):
-    """One sentence of what could not be done, then each finding with its place, rule and remedy."""
+    """A sentence that says what failed, then each finding with its location, rule and remedy."""
 
     def __init__(self, title: str, sentence: str, findings: Sequence[Diagnostic], parent: QWidget | None) -> None:
         super().__init__(parent)
@@ -43,7 +43,7 @@ class FindingsDialog(GrowingDialog):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         for finding in findings:
             role: theme.RoleName = finding.severity.value
-            item = QListWidgetItem(theme.icon(ICONS[role], role), finding_text(finding))
+            item = QListWidgetItem(theme.icon(ICONS[role], role), located_finding(finding))
             item.setToolTip(tr("code: {code}", code=finding.code))
             self.list.addItem(item)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
@@ -63,20 +63,20 @@ class FindingsDialog(GrowingDialog):
         QGuiApplication.clipboard().setText("\n".join(str(f) for f in self._findings))
 
 
-def finding_text(finding: Diagnostic) -> str:
-    """A finding for people: where, what, and what to do."""
-    place = []
+def located_finding(finding: Diagnostic) -> str:
+    """A finding on several lines: location, message and remedy."""
+    location = []
     if finding.line is not None:
-        place.append(tr("line {line}", line=finding.line))
+        location.append(tr("line {line}", line=finding.line))
     if finding.layer is not None:
-        place.append(tr("layer '{layer}'", layer=finding.layer))
-    where = f"{', '.join(place)}: " if place else ""
+        location.append(tr("layer '{layer}'", layer=finding.layer))
+    where = f"{', '.join(location)}: " if location else ""
     remedy = "\n" + tr("What to do: {remedy}", remedy=finding.remedy) if finding.remedy else ""
     return f"{where}{finding.message}{remedy}"
 
 
 def without_icons(buttons: QDialogButtonBox) -> None:
-    """The style's own icons are dark on dark."""
+    """Remove the style's icons, which are dark on dark."""
     for button in buttons.buttons():
         button.setIcon(QIcon())
 

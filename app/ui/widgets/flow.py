@@ -1,4 +1,4 @@
-"""Widgets side by side, in as many lines as the width needs."""
+"""A layout that wraps widgets into as many lines as the width requires."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
 
 
 class FlowLayout(QLayout):
-    """Like words in a text. What can grow, such as a slider, shares what its line leaves.
+    """Wraps items like words in a text. Items that can grow, such as sliders, share the remaining width of their line.
 
-    The layout asks for one line as long as that takes no more than `line` pixels: more only for longer words of another
-    language, which break the line instead.
+    The minimum width fits one line of at most `line` pixels; longer texts of another language wrap
+    instead.
     """
 
     def __init__(self, parent: QWidget | None = None, spacing: int = 8, line: int = 0) -> None:
@@ -74,7 +74,7 @@ class FlowLayout(QLayout):
             yield line
 
     def _arrange(self, rect: QRect, *, move: bool) -> int:
-        """Place the items in lines; the height that they take."""
+        """Arrange the items in lines and return their height."""
         y = rect.y()
         for number, line in enumerate(self._lines(rect.width())):
             y += self.spacing() if number else 0
@@ -88,7 +88,9 @@ class FlowLayout(QLayout):
         widths = [min(_least(item), rect.width()) for item in line]
         spare = rect.width() - sum(widths) - self.spacing() * (len(line) - 1)
         growing = [i for i, item in enumerate(line) if _grows(item)]
-        growing.sort(key=lambda i: line[i].maximumSize().width())  # what cannot take its share leaves it to the others
+        growing.sort(
+            key=lambda i: line[i].maximumSize().width()
+        )  # items that cannot take their share leave it to the others
         for number, i in enumerate(growing):
             more = min(spare // (len(growing) - number), line[i].maximumSize().width() - widths[i])
             widths[i] += more

@@ -1,4 +1,4 @@
-"""A dialog that grows when a message appears in it."""
+"""A dialog that grows when its content needs more height."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ OF_THE_SCREEN = 0.9
 
 
 class GrowingDialog(QDialog):
-    """Never lower than its content needs at its width.
+    """Never lower than its content requires at the current width.
 
-    Qt fits a window once, when it is shown; text that wraps and comes later would squash the fields above it.
+    Qt fits a window only when it is shown; wrapped text that appears later would squash the fields above it.
     """
 
     def event(self, event: QEvent) -> bool:

@@ -1,4 +1,4 @@
-"""Colours for Python source, line by line."""
+"""Syntax highlighting of Python source."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TOKEN = re.compile(
     r"|(?P<number>\b\d[\d_]*\.?\d*(?:e[+-]?\d+)?\b)"
     r"|(?P<keyword>\b(?:" + "|".join((*keyword.kwlist, "self")) + r")\b)"
 )
-_OPEN = 1  # block state: inside a string of three quotes
+_OPEN = 1  # block state: inside a triple-quoted string
 
 
 class PythonHighlighter(QSyntaxHighlighter):
-    """Keywords, strings, numbers and comments in the theme's colours."""
+    """Keywords, strings, numbers and comments in the theme's colors."""
 
     def __init__(self, document: QTextDocument) -> None:
         super().__init__(document)

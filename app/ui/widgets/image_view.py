@@ -1,4 +1,4 @@
-"""A picture that can be looked at closely: zoom, pan, fit, one to one, the value under the cursor, a split line."""
+"""An image viewer with zoom, pan, fit, 1:1, the pixel under the cursor, a split line and overlays."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.overlays import Overlay, paint_note
-from app.ui.widgets.split_line import Split, SplitLine
+from app.ui.widgets.split_line import SplitLine, SplitMode
 
-__all__ = ["DIMMED", "ImageView", "Split", "View", "paint_note"]
+__all__ = ["DIMMED", "ImageView", "SplitMode", "Viewport", "paint_note"]
 
 STEP = 1.25  # zoom factor of one wheel notch
 LIMITS = (1 / 64, 64.0)
 DIMMED = 0.45
-NUDGE = (0.01, 0.1)  # share of the picture that an arrow key moves the split line by, with Shift
-PAN = (0.1, 0.5)  # share of the view that an arrow key moves the picture by, with Shift
+NUDGE = (0.01, 0.1)  # share of the image by which arrow keys move the split line, without and with Shift
+PAN = (0.1, 0.5)  # share of the view by which arrow keys pan, without and with Shift
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What is looked at: fitted, or a zoom around a point of the picture (0..1 of its width and height)."""
+class Viewport:
+    """The visible part: fitted, or a zoom around a center (0..1 of the image's width and height)."""
 
     fitted: bool = True
     zoom: float = 1.0
@@ -43,15 +43,15 @@ class View:
 
 
 class ImageView(QWidget):
-    """Shows one QImage. Zoom 1 is one picture pixel per device pixel; above it pixels keep hard edges."""
+    """Shows one QImage. Zoom 1 is one image pixel per device pixel; larger zooms keep hard pixel edges."""
 
-    probed = Signal(object)  # (x, y) of the picture's pixel under the cursor, or None
+    probed = Signal(object)  # (x, y) of the image pixel under the cursor, or None
     split_moved = Signal(float)  # 0..1 while the split line is dragged
     split_released = Signal()
     zoom_changed = Signal(float)
-    view_changed = Signal(View)  # the person zoomed or moved
+    view_changed = Signal(Viewport)  # the user zoomed or panned
     clicked = Signal()
-    double_clicked = Signal()  # after `clicked`: it zooms, what the first click did was not meant
+    double_clicked = Signal()  # follows `clicked`, whose effect was not intended
 
     def __init__(self, name: str, title: str, empty: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -65,7 +65,7 @@ class ImageView(QWidget):
         self._image: QImage | None = None
         self._fitted = True
         self._zoom = 1.0
-        self._centre = QPointF(0.5, 0.5)  # the picture's point in the middle of the view, 0..1
+        self._center = QPointF(0.5, 0.5)  # the image point at the center of the view, 0..1
         self._dimmed = False
         self._note = ""
         self._overlays: tuple[Overlay, ...] = ()
@@ -109,7 +109,7 @@ class ImageView(QWidget):
         return self._note
 
     @property
-    def split(self) -> Split:
+    def split(self) -> SplitMode:
         return self._line.way
 
     @property
@@ -117,12 +117,12 @@ class ImageView(QWidget):
         return self._overlays
 
     def show_image(self, image: QImage | None) -> None:
-        """Another picture; the place and zoom stay when the size is the same, else it is fitted."""
+        """Show another image. The view is kept if the size is the same, otherwise it is fitted."""
         before = self._image.size() if self._image is not None else None
         self._image = image
         if image is None or before != image.size():
             self._fitted = True
-            self._centre = QPointF(0.5, 0.5)
+            self._center = QPointF(0.5, 0.5)
             self.zoom_changed.emit(self.zoom)
         self.update()
 
@@ -131,25 +131,25 @@ class ImageView(QWidget):
         self.update()
 
     def set_dimmed(self, dimmed: bool) -> None:
-        """Dimmed: a newer picture is on its way, or this one no longer belongs to what is set."""
+        """Dim the image: it is out of date."""
         if dimmed != self._dimmed:
             self._dimmed = dimmed
             self.update()
 
     def set_note(self, note: str) -> None:
-        """A text that stands on the picture, such as where its weights come from."""
+        """Set a text drawn on the image, such as the source of the weights."""
         if note != self._note:
             self._note = note
             self.update()
 
-    def set_split(self, split: Split, amount: float) -> None:
+    def set_split(self, split: SplitMode, amount: float) -> None:
         line = SplitLine(split, amount)
         if line != self._line:
             self._line = line
             self.update()
 
     def set_overlays(self, overlays: Sequence[Overlay]) -> None:
-        """Marks on the picture, in its pixels; they replace those of before and stay when another picture is shown."""
+        """Set the overlays, in image pixels; they replace previous ones and are kept when the image changes."""
         if tuple(overlays) != self._overlays:
             self._overlays = tuple(overlays)
             self.update()
@@ -157,68 +157,68 @@ class ImageView(QWidget):
     # --- the view ----------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """The whole picture, as large as it goes."""
+        """Fit the whole image into the view."""
         self._fitted = True
-        self._centre = QPointF(0.5, 0.5)
-        self._told()
+        self._center = QPointF(0.5, 0.5)
+        self._notify()
 
     def one_to_one(self) -> None:
         self.set_zoom(1.0)
 
     def set_zoom(self, zoom: float, at: QPointF | None = None) -> None:
-        """Zoom so that the picture's point under `at` (view coordinates; the middle by default) stays where it is."""
+        """Zoom around `at` (view coordinates, by default the center)."""
         if self._image is None:
             return
         zoom = min(max(zoom, LIMITS[0]), LIMITS[1])
         at = at if at is not None else QPointF(self.width() / 2, self.height() / 2)
-        fixed = self._to_picture(at)
+        fixed = self._to_image(at)
         self._fitted = False
         self._zoom = zoom
         scale = self._scale()
         offset = QPointF((at.x() - self.width() / 2) / scale, (at.y() - self.height() / 2) / scale)
-        self._move_centre(fixed - offset)
-        self._told()
+        self._move_center(fixed - offset)
+        self._notify()
 
     @property
-    def view(self) -> View:
-        return View(self._fitted, self.zoom, self._centre.x(), self._centre.y())
+    def view(self) -> Viewport:
+        return Viewport(self._fitted, self.zoom, self._center.x(), self._center.y())
 
-    def follow(self, view: View) -> None:
-        """Look where another view looks; `view_changed` is not emitted."""
+    def follow(self, view: Viewport) -> None:
+        """Show the same part as another view, without emitting `view_changed`."""
         if view != self.view:
-            self._fitted, self._zoom, self._centre = view.fitted, view.zoom, QPointF(view.x, view.y)
+            self._fitted, self._zoom, self._center = view.fitted, view.zoom, QPointF(view.x, view.y)
             self.zoom_changed.emit(self.zoom)
             self.update()
 
     def look_at(self, area: QRectF, zoom: float | None = None) -> None:
-        """Bring an area of the picture into the middle, whole or at `zoom`."""
+        """Center an area of the image, fitted or at `zoom`."""
         if self._image is None:
             return
         ratio = min(self.width() / max(area.width(), 1.0), self.height() / max(area.height(), 1.0))
         wanted = zoom if zoom is not None else ratio * self.devicePixelRatioF()
         self._fitted, self._zoom = False, min(max(wanted, LIMITS[0]), LIMITS[1])
-        self._move_centre(area.center())
-        self._told()
+        self._move_center(area.center())
+        self._notify()
 
-    def _told(self) -> None:
+    def _notify(self) -> None:
         self.zoom_changed.emit(self.zoom)
         self.view_changed.emit(self.view)
         self.update()
 
     def pixel_at(self, position: QPointF) -> tuple[int, int] | None:
-        """The picture's pixel at a place of the view."""
+        """The image pixel at a position of the view."""
         if self._image is None:
             return None
-        point = self._to_picture(position)
+        point = self._to_image(position)
         x, y = int(point.x() // 1), int(point.y() // 1)
         return (x, y) if 0 <= x < self._image.width() and 0 <= y < self._image.height() else None
 
     def place_of(self, x: float, y: float) -> QPointF:
-        """Where the picture's point is in the view."""
+        """The view position of an image point."""
         return self._target().topLeft() + QPointF(x, y) * self._scale()
 
     def _scale(self) -> float:
-        """View coordinates per picture pixel."""
+        """Viewport coordinates per image pixel."""
         return self.zoom / self.devicePixelRatioF()
 
     def _fit_zoom(self) -> float:
@@ -231,21 +231,21 @@ class ImageView(QWidget):
         assert self._image is not None
         scale = self._scale()
         width, height = self._image.width() * scale, self._image.height() * scale
-        left = self.width() / 2 - self._centre.x() * width
-        top = self.height() / 2 - self._centre.y() * height
-        if self.zoom >= 1:  # whole pixels, so that 1:1 is exact
+        left = self.width() / 2 - self._center.x() * width
+        top = self.height() / 2 - self._center.y() * height
+        if self.zoom >= 1:  # rounded to pixels, so that 1:1 is exact
             left, top = round(left), round(top)
         return QRectF(left, top, width, height)
 
-    def _to_picture(self, position: QPointF) -> QPointF:
+    def _to_image(self, position: QPointF) -> QPointF:
         origin = self._target().topLeft()
         point: QPointF = (position - origin) / self._scale()
         return point
 
-    def _move_centre(self, centre: QPointF) -> None:
+    def _move_center(self, center: QPointF) -> None:
         assert self._image is not None
-        self._centre = QPointF(
-            min(max(centre.x() / self._image.width(), 0.0), 1.0), min(max(centre.y() / self._image.height(), 0.0), 1.0)
+        self._center = QPointF(
+            min(max(center.x() / self._image.width(), 0.0), 1.0), min(max(center.y() / self._image.height(), 0.0), 1.0)
         )
         self.update()
 
@@ -291,9 +291,9 @@ class ImageView(QWidget):
         self._drag = place
         self._fitted, self._zoom = False, self.zoom
         size = self._image.size()
-        centre = QPointF(self._centre.x() * size.width(), self._centre.y() * size.height())
+        center = QPointF(self._center.x() * size.width(), self._center.y() * size.height())
         self.setCursor(Qt.CursorShape.ClosedHandCursor)
-        self._move_centre(centre - step)
+        self._move_center(center - step)
         self.view_changed.emit(self.view)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -308,7 +308,7 @@ class ImageView(QWidget):
         self._set_cursor(event.position())
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Between fitted and one to one, around the place."""
+        """Toggle between fit and 1:1 around the cursor."""
         self.double_clicked.emit()
         if self._fitted:
             self.set_zoom(1.0, event.position())
@@ -316,11 +316,11 @@ class ImageView(QWidget):
             self.fit()
 
     def add_key(self, key: Qt.Key, action: Callable[[], None]) -> None:
-        """Do `action` when `key` is pressed on the picture."""
+        """Call `action` when `key` is pressed."""
         self._keys[key, Qt.KeyboardModifier.NoModifier] = action
 
     def event(self, event: QEvent) -> bool:
-        """While the picture has the keyboard its own keys go before the window's shortcuts of the same name."""
+        """While the view has the focus, its keys take precedence over the window's shortcuts."""
         if event.type() is QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent) and self._action(event):
             event.accept()
             return True
@@ -340,8 +340,8 @@ class ImageView(QWidget):
         return self._keys.get((key, modifiers)) or self._keys.get((key, without))
 
     def _arrow(self, x: int, y: int, *, far: bool) -> None:
-        """Move the split line across its way; else the picture."""
-        along = {Split.VERTICAL: x, Split.HORIZONTAL: y, Split.NONE: 0}[self._line.way]
+        """Move the split line if there is one, otherwise pan."""
+        along = {SplitMode.VERTICAL: x, SplitMode.HORIZONTAL: y, SplitMode.NONE: 0}[self._line.way]
         if along:
             self.split_moved.emit(self._line.moved(along * NUDGE[far]))
             self.split_released.emit()
@@ -349,8 +349,8 @@ class ImageView(QWidget):
             self._fitted, self._zoom = False, self.zoom
             size, scale = self._image.size(), self._scale()
             step = QPointF(x * self.width(), y * self.height()) * (PAN[far] / scale)
-            self._move_centre(QPointF(self._centre.x() * size.width(), self._centre.y() * size.height()) + step)
-            self._told()
+            self._move_center(QPointF(self._center.x() * size.width(), self._center.y() * size.height()) + step)
+            self._notify()
 
     def _zoom_by(self, factor: float) -> None:
         self.set_zoom(self.zoom * factor)

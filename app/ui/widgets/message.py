@@ -1,4 +1,4 @@
-"""A line under a field: an icon with a shape of its own for each severity, and a sentence that can be copied."""
+"""A message below a field: an icon by severity and selectable text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Message(QWidget):
         self._text = QLabel()
         self._text.setObjectName(name)
         self._text.setWordWrap(True)
-        self._text.setTextFormat(Qt.TextFormat.PlainText)  # it may quote what a file says
+        self._text.setTextFormat(Qt.TextFormat.PlainText)  # it can quote the content of a file
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         layout = QHBoxLayout(self)
@@ -44,7 +44,7 @@ class Message(QWidget):
         return self._text.text()
 
     def tell(self, text: str, role: RoleName = "error") -> None:
-        """Show `text`; nothing hides the line."""
+        """Show `text`; an empty text hides the message."""
         self._role = role
         self._text.setText(text)
         self._text.setAccessibleName(f"{tr_data(SPOKEN[role])}: {text}" if text else "")

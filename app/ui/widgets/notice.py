@@ -1,4 +1,4 @@
-"""A line that says what is wrong, why, and offers the remedy as buttons. It stands where the cause is."""
+"""A notice that explains a problem next to its cause and offers remedies as buttons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.texts import tr
 
 
 class Notice(QFrame):
-    """Hidden while it has nothing to say."""
+    """Hidden while it has no text."""
 
     def __init__(self, name: str, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -26,7 +26,7 @@ class Notice(QFrame):
         self._label = QLabel()
         self._label.setObjectName(f"{name}.text")
         self._label.setWordWrap(True)
-        self._label.setTextFormat(Qt.TextFormat.PlainText)  # it may quote what a file says
+        self._label.setTextFormat(Qt.TextFormat.PlainText)  # it can quote the content of a file
         self._label.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
@@ -37,8 +37,8 @@ class Notice(QFrame):
         column.addLayout(self._buttons)
         self._made: dict[str, QPushButton] = {}
         self._role: theme.RoleName = "error"
-        theme.changes().changed.connect(self._colour)
-        self._colour()
+        theme.changes().changed.connect(self._apply_color)
+        self._apply_color()
         self.hide()
 
     @property
@@ -46,19 +46,19 @@ class Notice(QFrame):
         return self._label.text()
 
     def add_button(self, key: str, text: str, tip: str, action: Callable[[], None]) -> None:
-        """A button that `say` can show by its key."""
+        """Add a button that `say` can show by its key."""
         button = QPushButton(text)
         button.setObjectName(f"{self.objectName()}.{key}")
         button.setAccessibleName(text)
         button.setToolTip(tip)
-        button.clicked.connect(lambda: action())  # noqa: PLW0108 - an action may have parameters of its own, `checked` is none
+        button.clicked.connect(lambda: action())  # noqa: PLW0108 - an action can have parameters, and `checked` is not one of them
         self._buttons.addWidget(button)
         self._made[key] = button
 
     def say(self, text: str, role: theme.RoleName = "error", buttons: tuple[str, ...] = ()) -> None:
-        """Show `text` with these buttons; an empty text hides the line."""
+        """Show `text` with these buttons; an empty text hides the notice."""
         self._role = role
-        self._colour()
+        self._apply_color()
         start = {"error": tr("Problem: "), "warning": tr("Attention: ")}.get(role, "")
         self._label.setText(f"{start}{text}" if text else "")
         self._label.setAccessibleName(self._label.text())
@@ -66,7 +66,7 @@ class Notice(QFrame):
             button.setVisible(key in buttons)
         self.setVisible(bool(text))
 
-    def _colour(self) -> None:
+    def _apply_color(self) -> None:
         palette = self.palette()
         palette.setColor(QPalette.ColorRole.Window, theme.color("raised"))
         self.setPalette(palette)

@@ -1,4 +1,4 @@
-"""A bar over the canvas: one sentence and what can be done about it. It waits; nothing is blocked."""
+"""A non-modal bar above the canvas with a message and actions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.ui.widgets.message import ICONS
 from app.ui.widgets.theme import RoleName
 
 STRIPE = 3  # pixels
-Choice = tuple[str, str, str, Callable[[], object]]  # name, text, tooltip, what it does
+NoticeAction = tuple[str, str, str, Callable[[], object]]  # name, text, tooltip, command
 
 
 class NoticeBar(QFrame):
-    """Hidden while it has nothing to say."""
+    """Hidden while it has no text."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,20 +45,20 @@ class NoticeBar(QFrame):
     def text(self) -> str:
         return self._text.text()
 
-    def tell(self, text: str, choices: Sequence[Choice], role: RoleName = "warning") -> None:
-        """Show a sentence with its buttons, in place of the one before."""
+    def tell(self, text: str, actions: Sequence[NoticeAction], role: RoleName = "warning") -> None:
+        """Show a message with its buttons, replacing the previous one."""
         self.clear()
         self._role = role
         self._text.setText(text)
         self.setAccessibleName(text)
-        for name, title, tip, wish in choices:
+        for name, title, tip, command in actions:
             button = QToolButton()
             button.setObjectName(f"{self.objectName()}.{name}")
             button.setText(title)
             button.setAccessibleName(title.replace("&", ""))
             button.setToolTip(tip)
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            button.clicked.connect(lambda _on=False, wish=wish: wish())
+            button.clicked.connect(lambda _on=False, command=command: command())
             self._buttons.addWidget(button)
         self._draw()
         self.show()

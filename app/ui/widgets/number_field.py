@@ -1,4 +1,4 @@
-"""A number as text with arrows: any text may be typed, so that a wrong one can be explained instead of swallowed."""
+"""A spin box that accepts any text, so that an invalid one can be explained."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from app.ui.widgets.expression import ExpressionError, is_expression, worked_out
 
 
 class NumberField(QAbstractSpinBox):
-    """Text of a number. `edited` follows each change by the person, `finished` ends a gesture (Enter, leaving, a click).
+    """The text of a number. `edited` is emitted on each change by the user, `finished` at the end (Enter, focus out, click).
 
-    A sum such as `3*16` is text too; who shows the field works it out. Arrow keys and the wheel step by `step` inside `low` and `high`; the wheel does so only while the field has the focus.
+    An expression such as `3*16` is evaluated by the caller. Arrow keys and the wheel step by `step` within `low` and `high`; the wheel only while the field has the focus.
     """
 
     edited = Signal(str)
@@ -44,7 +44,7 @@ class NumberField(QAbstractSpinBox):
         self.editingFinished.connect(self.finished)
 
     def set_text(self, text: str) -> None:
-        """Show `text` without telling anyone; the cursor stays where it is."""
+        """Show `text` without emitting signals; the cursor position is kept."""
         if text != self.text():
             cursor = self.lineEdit().cursorPosition()
             self.lineEdit().setText(text)
@@ -104,6 +104,6 @@ class NumberField(QAbstractSpinBox):
 
 
 def _decimal(value: Decimal) -> str:
-    """Plain digits with a point, as the model file writes floats."""
+    """Digits with a decimal point, as floats are written in network files."""
     text = format(value.normalize(), "f")
     return text if "." in text else f"{text}.0"

@@ -1,4 +1,4 @@
-"""Finding operators by what a person types: titles, type names, synonyms and descriptions."""
+"""Search for operators in titles, type names, synonyms and descriptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NO_MATCH = 99
 
 
 def search(operators: Iterable[type[Operator]], query: str, recent: Sequence[str] = ()) -> list[type[Operator]]:
-    """Those of `operators` (a registry is one) that hold every word of `query`, best first; among equals those of `recent` first, then by title."""
+    """The operators that contain every word of `query`, best matches first; ties by `recent`, then by title."""
     words = query.casefold().split()
     found: list[tuple[int, int, str, type[Operator]]] = []
     for cls in operators:

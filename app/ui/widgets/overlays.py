@@ -1,4 +1,4 @@
-"""Marks on a picture: boxes, crosses and texts that keep their place when one zooms and pans."""
+"""Overlays on an image that follow zoom and pan: boxes, crosses and labels."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from app.ui.widgets import theme
 
-Place = Callable[[float, float], QPointF]  # where the picture's point is in the view
+Place = Callable[[float, float], QPointF]  # maps an image point to view coordinates
 
-ARM = 9  # view pixels from the middle of a cross to its end
+ARM = 9  # view pixels from the center of a cross to its end
 GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle of picture pixels, right and bottom not included, such as a receptive field or the worst region."""
+class BoxOverlay:
+    """A rectangle in image pixels, right and bottom excluded, such as a receptive field or the worst region."""
 
     left: float
     top: float
@@ -38,15 +38,15 @@ class Box:
         if self.label:
             window = painter.window()
             foot = area.topLeft().toPoint() + QPoint(0, -4)
-            if foot.y() < painter.fontMetrics().height() + 8:  # no room above
+            if foot.y() < painter.fontMetrics().height() + 8:  # no space above
                 foot = area.bottomLeft().toPoint() + QPoint(0, painter.fontMetrics().height() + 12)
             foot.setX(min(max(foot.x(), 4), max(4, window.right() - 40)))
             paint_note(painter, self.label, foot, self.role)
 
 
 @dataclass(frozen=True, slots=True)
-class Cross:
-    """The picture pixel (x, y), marked around its middle; the pixel itself stays free."""
+class CrossOverlay:
+    """A cross around the image pixel (x, y) that does not cover the pixel itself."""
 
     x: int
     y: int
@@ -65,8 +65,8 @@ class Cross:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """A text in a corner of what can be seen of an area (left, top, right, bottom in picture pixels); gone with it."""
+class LabelOverlay:
+    """A text in a corner of the visible part of an area (left, top, right, bottom in image pixels)."""
 
     text: str
     area: tuple[float, float, float, float]
@@ -88,13 +88,13 @@ class Label:
         painter.restore()
 
 
-Overlay = Box | Cross | Label
+Overlay = BoxOverlay | CrossOverlay | LabelOverlay
 
 
 def paint_note(
     painter: QPainter, text: str, corner: QPoint, role: theme.RoleName = "warning", *, right: bool = False
 ) -> QRectF:
-    """A label with its lower left corner (with `right` the lower right one) at `corner`, readable on any picture."""
+    """Draw a label with its lower left corner (with `right`, the lower right one) at `corner`, readable on any image."""
     metrics = painter.fontMetrics()
     box = metrics.boundingRect(text).adjusted(-6, -3, 6, 3)
     box.moveBottomLeft(corner)

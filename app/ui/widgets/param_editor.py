@@ -1,4 +1,4 @@
-"""One editor a kind of parameter, all with the same face: canonical text in, the text the person made out."""
+"""Editors for each kind of parameter with one interface: they take canonical text and emit the text typed by the user."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from designer.graph.template import PARAMETER
 from designer.operators.params import Parameter
 from designer.texts import mark, tr, tr_data
 
-MIXED = mark("several values")
-ROOM = 14  # characters that a field surely has room for
+MIXED = mark("multiple values")
+ROOM = 14  # characters that fit in a field
 
 
 class ParamEditor(QWidget):
-    """`edited` carries each text the person makes, also a wrong one; `finished` ends the gesture.
+    """`edited` carries each text that the user enters, valid or not; `finished` ends the gesture.
 
-    `set_text(None)` shows that several layers have different values. Escape calls the text back that was set last.
+    `set_text(None)` shows that the layers have different values. Escape restores the text that was set last.
     """
 
     edited = Signal(str)
@@ -66,7 +66,7 @@ class ParamEditor(QWidget):
         blocker.unblock()
 
     def set_several(self, texts: Collection[str]) -> None:
-        """What stands in the field in place of a text where layers have different ones: the values, where they are short."""
+        """Show a placeholder for several layers with different values: the values themselves if they are short."""
         values = sorted(texts, key=_in_order)
         shown = ", ".join(values)
         if len(shown) > ROOM and isinstance(self.inner, NumberField | SizeField):
@@ -74,7 +74,7 @@ class ParamEditor(QWidget):
         self._several = shown if len(values) > 1 and len(shown) <= ROOM else tr_data(MIXED)
         if isinstance(self.inner, NumberField | QLineEdit | QComboBox):
             self.inner.setStatusTip(
-                tr("The selected layers have: {values}", values=", ".join(values)) if values[1:] else ""
+                tr("Values of the selected layers: {values}", values=", ".join(values)) if values[1:] else ""
             )
 
     def has_focus(self) -> bool:
@@ -85,7 +85,7 @@ class ParamEditor(QWidget):
         if kind == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape:  # type: ignore[attr-defined]
             self.set_text(self._shown)
             self.reverted.emit()
-            event.ignore()  # what is around may take the keyboard away
+            event.ignore()  # the enclosing widget can move the focus
             return True
         if kind == QEvent.Type.Wheel and isinstance(self.inner, QComboBox) and not self.inner.hasFocus():
             event.ignore()
@@ -100,7 +100,7 @@ class ParamEditor(QWidget):
         if parameter.kind == "bool":
             return self._check_box()
         if parameter.kind == "choice" or parameter.info.choices:
-            names = parameter.name == PARAMETER  # of things in the document, shown as they are
+            names = parameter.name == PARAMETER  # names in the document, shown unchanged
             return self._combo(
                 {choice: choice if names else choice.replace("_", " ") for choice in parameter.info.choices}
             )
@@ -186,7 +186,7 @@ class ParamEditor(QWidget):
         line = QLineEdit()
         if parameter.kind == "ints":
             line.setFont(theme.mono_font())
-        hint = tr("whole numbers with commas: 1,2,3") if parameter.kind == "ints" else ""
+        hint = tr("integers separated by commas: 1,2,3") if parameter.kind == "ints" else ""
 
         def put(text: str | None) -> None:
             line.setPlaceholderText(self._several if text is None else hint)
@@ -223,7 +223,7 @@ class ParamEditor(QWidget):
 
 
 def _in_order(text: str) -> tuple[float, str]:
-    """Numbers by size, before other texts."""
+    """A sort key: numbers by value, before other texts."""
     try:
         return float(text), text
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rows of parameters: label, editor, reset, help, and the broken rule under the field that breaks it."""
+"""Rows of parameters: label, editor, reset and help buttons, and a message for invalid values."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def tool_button(name: str, icon: str, label: str, tip: str, *, checkable: bool =
     return button
 
 
-ROWS = 4  # of the grid, for each parameter
+ROWS = 4  # grid rows per parameter
 
 
 class ParamRow(QObject):
-    """One parameter. `changed` carries canonical text that keeps the declaration; wrong text stays in the field only."""
+    """One parameter. `changed` carries valid canonical text; invalid text remains in the field only."""
 
     changed = Signal(str, str)  # parameter, canonical text
     finished = Signal()
@@ -42,9 +42,9 @@ class ParamRow(QObject):
         super().__init__(parent)
         self.parameter = parameter
         self._model: str | None = parameter.format(parameter.default)
-        self._begin: str | None = None  # the model's text before the gesture that is going on
-        self._pending = ""  # what a sum comes to, until Enter
-        self._drafting = False  # what is in the field stays, whatever the model says
+        self._begin: str | None = None  # the model's text before the current gesture
+        self._pending = ""  # the value of an expression, until Enter
+        self._drafting = False  # keep the text of the field when the model changes
         name = f"{prefix}.{parameter.name}"
         unit = f" ({tr_data(parameter.info.unit)})" if parameter.info.unit else ""
         self._label = QLabel(f"{parameter.title}{unit}")
@@ -67,7 +67,7 @@ class ParamRow(QObject):
             f"{name}.help",
             "help-circle-outline",
             tr("Help on {title}", title=parameter.title),
-            tr("Explain"),
+            tr("Show help"),
             checkable=True,
         )
         self._message = Message(f"{name}.message")
@@ -78,7 +78,7 @@ class ParamRow(QObject):
         self._doc.setVisible(False)
         top = Qt.AlignmentFlag.AlignVCenter
         grid.addWidget(self._label, row, 0, top)
-        if parameter.info.multiline:  # text needs the whole width
+        if parameter.info.multiline:  # multiline text needs the full width
             grid.addWidget(self.editor, row + 1, 0, 1, 4)
         else:
             grid.addWidget(self.editor, row, 1, top)
@@ -93,18 +93,18 @@ class ParamRow(QObject):
         self._help.toggled.connect(self._doc.setVisible)
 
     def value(self) -> Value:
-        """The value in the model; None where it is mixed or wrong."""
+        """The value in the model; None if it is mixed or invalid."""
         try:
             return None if self._model is None else self.parameter.parse(self._model)
         except ParamError:
             return None
 
     def show_text(self, text: str | None, several: Collection[str] = ()) -> None:
-        """Show the model's text (None: the values `several`). A draft that means the same, or that is being mended, stays."""
+        """Show the model's text (None: the values `several`). A draft that is equivalent or being corrected is kept."""
         same = text == self._model
         self._model = text
-        mending = same and bool(self._message.text())  # a wrong text waits in the field, also while another is edited
-        if self._drafting or mending or (self.editor.has_focus() and (self._pending or self._means_the_same(text))):
+        mending = same and bool(self._message.text())  # an invalid text stays in the field while another one is edited
+        if self._drafting or mending or (self.editor.has_focus() and (self._pending or self._is_equivalent(text))):
             self._update_reset()
             return
         self.editor.set_several(several)
@@ -113,13 +113,13 @@ class ParamRow(QObject):
         self._check_model()
 
     def discard_draft(self) -> None:
-        """Forget text that was not committed: another layer is shown now."""
+        """Discard uncommitted text, when another layer is shown."""
         self._pending, self._begin = "", self._model
         self.editor.set_text(self._model)
         self._check_model()
 
     def tab_stops(self) -> list[QWidget]:
-        """What Tab visits, in order."""
+        """The widgets that Tab visits, in order."""
         inner = self.editor.inner
         fields: list[QWidget] = list(inner.fields) if isinstance(inner, SizeField) else [inner]
         return [*fields, self._reset, self._help]
@@ -137,7 +137,7 @@ class ParamRow(QObject):
         except ParamError as error:
             self._restore()
             if self.parameter.kind in NUMBERS and is_expression(text):
-                self._show_sum(text)
+                self._show_expression(text)
             else:
                 self._message.tell(f"{error}.")
             return
@@ -145,14 +145,14 @@ class ParamRow(QObject):
         self.changed.emit(self.parameter.name, self.parameter.format(value))
 
     def _restore(self) -> None:
-        """Digits of a sum that were set while they were typed count no more; nothing of a text that is wrong does."""
+        """Undo values committed while an expression or invalid text was being typed."""
         if self._begin is not None and self._begin != self._model:
             self._model, self._drafting = self._begin, True
             self.changed.emit(self.parameter.name, self._begin)
             self._drafting = False
 
-    def _show_sum(self, text: str) -> None:
-        """Show what a sum comes to, or the rule that it breaks. Enter, or leaving the field, sets it."""
+    def _show_expression(self, text: str) -> None:
+        """Show the value of an expression, or the rule that it violates. Enter or focus out applies it."""
         try:
             result = worked_out(self.parameter.kind, text)
             value = self.parameter.parse(result)
@@ -160,7 +160,7 @@ class ParamRow(QObject):
             self._message.tell(f"{error}.")
             return
         self._pending = self.parameter.format(value)
-        self._message.tell(tr("= {result}, set with Enter", result=self._pending), "info")
+        self._message.tell(tr("= {result}, press Enter to apply", result=self._pending), "info")
 
     def _finish(self) -> None:
         if self._pending:
@@ -168,13 +168,13 @@ class ParamRow(QObject):
             self._message.tell("")
             self.editor.set_text(text)
             self.changed.emit(self.parameter.name, text)
-        if not self._message.text() and self._means_the_same(self._model):
+        if not self._message.text() and self._is_equivalent(self._model):
             self.editor.set_text(self._model)
         self._begin = self._model
         self.finished.emit()
 
     def _revert(self) -> None:
-        """Escape: what was typed since the field was entered is taken back."""
+        """Escape: restore the text from before the field was entered."""
         self._pending = ""
         self._restore()
         self.editor.set_text(self._model)
@@ -200,7 +200,7 @@ class ParamRow(QObject):
     def _update_reset(self) -> None:
         self._reset.setEnabled(self._model is None or self.value() != self.parameter.default)
 
-    def _means_the_same(self, text: str | None) -> bool:
+    def _is_equivalent(self, text: str | None) -> bool:
         try:
             return text is not None and self.parameter.parse(self.editor.text()) == self.parameter.parse(text)
         except ParamError:
@@ -208,7 +208,7 @@ class ParamRow(QObject):
 
 
 class ParamSection(QWidget):
-    """The rows of one declaration, or of what several share."""
+    """The rows of one operator declaration, or of the parameters that several share."""
 
     changed = Signal(str, str)
     finished = Signal()
@@ -229,7 +229,7 @@ class ParamSection(QWidget):
             self.rows[parameter.name] = row
 
     def show_texts(self, texts: dict[str, Sequence[str]]) -> None:
-        """Show the texts of the selected layers by parameter, then hide the rows that do not apply."""
+        """Show the texts of the selected layers by parameter, and hide rows that do not apply."""
         for name, row in self.rows.items():
             different = set(texts.get(name, ()))
             row.show_text(next(iter(different)) if len(different) == 1 else None, different)
@@ -250,7 +250,7 @@ def _explain(parameter: Parameter) -> str:
     if info.choices:
         parts.append(tr("One of {choices}.", choices=", ".join(info.choices)))
     if parameter.kind in NUMBERS:
-        parts.append(tr("A sum such as 3*16 or (64-32)/2 is worked out."))
+        parts.append(tr("Expressions such as 3*16 or (64-32)/2 are evaluated."))
     if not info.multiline:
         parts.append(tr("Default: {default}.", default=parameter.format(parameter.default) or tr("empty")))
     return " ".join(parts)
@@ -258,5 +258,5 @@ def _explain(parameter: Parameter) -> str:
 
 def _range(low: float | None, high: float | None) -> str:
     if high is None:
-        return tr("From {low:g}.", low=low)
-    return tr("To {high:g}.", high=high) if low is None else tr("From {low:g} to {high:g}.", low=low, high=high)
+        return tr("At least {low:g}.", low=low)
+    return tr("At most {high:g}.", high=high) if low is None else tr("From {low:g} to {high:g}.", low=low, high=high)

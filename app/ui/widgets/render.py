@@ -1,4 +1,4 @@
-"""From float tensors to pictures: uint8 conversion, signed colour maps and block means, all vectorised."""
+"""Rendering of float tensors as images: uint8 conversion, signed color maps and block means, all vectorized."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtGui import QImage
 
 Floats = NDArray[np.float32]
-Pixels = NDArray[np.uint32]  # H x W, one 0xffRRGGBB a pixel
+Pixels = NDArray[np.uint32]  # H x W, one 0xffRRGGBB per pixel
 Bytes = NDArray[np.uint8]
 
 # Colour maps as anchors (r, g, b in 0..1) spread evenly over the range. They are data about numbers, not style.
@@ -33,12 +33,12 @@ _SIGNED = {
     ),
 }
 PALETTES = tuple(_SIGNED)
-SAMPLED = 6  # pixels of a large block's side that its mean is taken from
+SAMPLED = 6  # samples per side from which the mean of a large block is computed
 
 
 @lru_cache(maxsize=8)
 def palette(name: str) -> Pixels:
-    """256 colours for values -1..1; entry 128 is zero."""
+    """256 colors for values -1..1; entry 128 is zero."""
     anchors = np.array(_SIGNED[name], np.float64)
     at = 0.5 + 0.5 * np.clip((np.arange(256) - 128) / 127, -1, 1)
     places = np.linspace(0, 1, len(anchors))
@@ -49,13 +49,13 @@ def palette(name: str) -> Pixels:
     return table
 
 
-DECADES = 3  # that a logarithmic scale shows on either side of zero
-_FINE = 32767  # steps on either side of zero where they are not all of the same size
+DECADES = 3  # shown by a logarithmic scale on either side of zero
+_FINE = 32767  # steps on either side of zero of a logarithmic palette
 
 
 @lru_cache(maxsize=8)
 def _log_palette(name: str) -> Pixels:
-    """Like `palette` for 2 x _FINE + 1 values: those near zero get most of the colours."""
+    """Like `palette`, for 2 x _FINE + 1 values with most colors near zero."""
     at = (np.arange(2 * _FINE + 2) - (_FINE + 1)) / _FINE
     steps = np.sign(at) * np.log1p(np.abs(at) * 10.0**DECADES) / np.log1p(10.0**DECADES)
     table: Pixels = palette(name).take(np.clip(np.rint(steps * 127) + 128, 1, 255).astype(np.uint8))
@@ -64,7 +64,7 @@ def _log_palette(name: str) -> Pixels:
 
 
 def signed_pixels(values: Floats, name: str, gain: float = 1.0, shift: float = 0.0, *, log: bool = False) -> Pixels:
-    """Colours of (value + shift) * gain, -1..1 over the whole map; not-a-number shows as zero."""
+    """Colors of (value + shift) * gain, where -1..1 covers the whole map. NaN is shown as zero."""
     steps = _FINE if log else 127
     zero = steps + 1.5
     scaled = np.multiply(values, np.float32(gain * steps), dtype=np.float32)
@@ -80,7 +80,7 @@ def signed_pixels(values: Floats, name: str, gain: float = 1.0, shift: float = 0
 
 
 def picture_pixels(image: Floats) -> Pixels:
-    """Colours of a C x H x W picture in 0..1: gray for one or two channels, else the first three as RGB."""
+    """Colors of a C x H x W image in 0..1: gray for one or two channels, otherwise the first three as RGB."""
     channels, height, width = image.shape
     quads = np.empty((height, width, 4), np.uint8)
     if channels < 3:
@@ -94,7 +94,7 @@ def picture_pixels(image: Floats) -> Pixels:
 
 
 def to_bytes(plane: Floats) -> Bytes:
-    """0..1 to 0..255, rounded and clipped; not-a-number shows as black."""
+    """Convert 0..1 to 0..255, rounded and clipped. NaN becomes 0."""
     scaled = np.multiply(plane, np.float32(255.0), dtype=np.float32)
     scaled += np.float32(0.5)
     np.clip(scaled, 0.0, 255.0, out=scaled)
@@ -103,7 +103,7 @@ def to_bytes(plane: Floats) -> Bytes:
 
 
 def to_image(pixels: Pixels) -> QImage:
-    """A QImage over the same memory: the array lives as long as the image does."""
+    """A QImage that shares the array's memory and keeps the array alive."""
     rows = np.ascontiguousarray(pixels)
     height, width = rows.shape
     image = QImage(rows.data, width, height, width * 4, QImage.Format.Format_RGB32)
@@ -112,9 +112,9 @@ def to_image(pixels: Pixels) -> QImage:
 
 
 def block_mean(values: Floats, block: int) -> Floats:
-    """Mean over block x block pixels of the last two axes; a rest at the right and bottom edge is left out.
+    """Mean over block x block pixels of the last two axes; incomplete blocks at the right and bottom edge are dropped.
 
-    Of large blocks only SAMPLED x SAMPLED pixels count, evenly spread: a glance at a large picture stays cheap.
+    Large blocks use only SAMPLED x SAMPLED evenly spaced pixels, so that previews of large images are cheap.
     """
     if block <= 1:
         return values
@@ -132,11 +132,11 @@ def block_mean(values: Floats, block: int) -> Floats:
 
 
 def as_channels(tensor: NDArray[Any], batch: int = 0) -> Floats | None:
-    """A tensor as C x H x W for the inspector's grid; None for N x F and smaller, which are bars."""
+    """A tensor as C x H x W for the inspector's grid; None for N x F and smaller, which are shown as bars."""
     values: Floats = np.asarray(tensor, np.float32)
     if values.ndim < 3:
         return None
-    if values.ndim == 3:  # N x T x F: each member of the batch is one picture
+    if values.ndim == 3:  # N x T x F: each batch member is one image
         return values
     item: Floats = values[min(batch, values.shape[0] - 1)]
     return item.reshape(-1, *item.shape[-2:])

@@ -1,4 +1,4 @@
-"""Which engine, precision and device go together on this machine, and why the others do not. Imports neither Qt nor an engine."""
+"""Available combinations of engine, device and precision on this machine, and why others are unavailable. Imports neither Qt nor an engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from designer.texts import mark, tr, tr_data
 
 
 class Choice(NamedTuple):
-    """One value of a setting: its text for people, and the reason why it cannot be chosen now (empty: it can)."""
+    """One value of a setting: its displayed title, and the reason why it is unavailable, or ""."""
 
     value: str
     title: str
@@ -34,12 +34,12 @@ def engines() -> tuple[Choice, ...]:
 
 
 def engine_problems() -> list[str]:
-    """What is wrong about plug-ins, for each its name, the reason and what to do."""
+    """Problems of engine plug-ins, each with name, reason and remedy."""
     return [f"{found.message}: {found.remedy}" for found in default_engines().diagnostics]
 
 
 def devices(engine: str) -> tuple[Choice, ...]:
-    """All kinds of devices that an engine here runs on; those that `engine` cannot use say which engine can."""
+    """All kinds of devices that any engine can use; those that `engine` cannot use name the engines that can."""
     registry, chosen = default_engines(), _known(engine)
     found: dict[str, Choice] = {}
     for descriptor in (*([chosen] if chosen is not None else []), *registry):
@@ -47,7 +47,7 @@ def devices(engine: str) -> tuple[Choice, ...]:
             why = reason
             if chosen is not None and chosen.device(device.kind) is None:
                 why = tr(
-                    "{engine} cannot use it; choose {others}",
+                    "not supported by {engine}; choose {others}",
                     engine=chosen.title,
                     others=registry.offering(device=device.kind),
                 )
@@ -66,14 +66,14 @@ def precisions(engine: str, device: str) -> tuple[Choice, ...]:
 
 def _elsewhere(precision: str) -> str:
     others = default_engines().offering(precision=precision)
-    return tr("needs {others}", others=others) if others else tr("no engine here computes in it")
+    return tr("requires {others}", others=others) if others else tr("not supported by any installed engine")
 
 
 def tiles(present: int) -> tuple[Choice, ...]:
-    """Sides of tiles, `present` among them where the file has another."""
+    """Tile sizes, including `present` if the file has another one."""
     sides = sorted({256, 512, 1024, 2048, *([present] if present > 0 else [])})
     return (
-        Choice("-1", tr("where memory asks for it")),
+        Choice("-1", tr("automatic")),
         Choice("0", tr("never")),
         *(Choice(str(side), tr("{side} x {side} pixels", side=side)) for side in sides),
     )
@@ -83,7 +83,7 @@ def layouts(engine: str) -> tuple[Choice, ...]:
     chosen = _known(engine)
     offered = chosen.layouts if chosen is not None else LAYOUTS
     title = chosen.title if chosen is not None else ""
-    why = tr("{engine} does not take it", engine=title)
+    why = tr("not supported by {engine}", engine=title)
     return tuple(Choice(v, tr_data(LAYOUT_TITLES[v]), "" if v in offered else why) for v in LAYOUTS)
 
 

@@ -1,4 +1,4 @@
-"""Pictures and tensors of the window into files and onto the clipboard."""
+"""Saving images and other files from the window, with messages about the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from designer.texts import tr
 
 
 def ask_path(parent: QWidget, title: str, name: str, table: FormatTable[Any, Any]) -> Path | None:
-    """A file that the user chooses; `name` is proposed, without what file systems do not take."""
+    """Ask for a file to save to; `name` is proposed, without characters that file systems reject."""
     return ask_save_path(parent, title, re.sub(r"[^\w.-]+", "_", name), table)
 
 
@@ -31,7 +31,7 @@ def _write_png(path: Path, image: QImage) -> None:
     if not image.save(buffer, "PNG"):  # type: ignore[call-overload]
         raise DiagnosticError(
             Diagnostic(
-                "cannot-write-picture", tr("the picture is too large for a PNG file"), remedy=tr("make it smaller")
+                "cannot-write-picture", tr("the image is too large for a PNG file"), remedy=tr("reduce its size")
             )
         )
     write_atomic(path, bytes(buffer.data().data()))
@@ -43,7 +43,7 @@ VIEWS: FormatTable[None, Callable[[Path, QImage], None]] = FormatTable(
 
 
 def tell(action: Callable[[], None], say: Callable[[str], None], done: str) -> None:
-    """Do it, and say how it went in one sentence."""
+    """Run `action` and pass a sentence about the result to `say`."""
     try:
         action()
     except DiagnosticError as error:
@@ -55,7 +55,7 @@ def tell(action: Callable[[], None], say: Callable[[str], None], done: str) -> N
 def write_in_thread(
     owner: QObject, work: Callable[[], object], say: Callable[[bool, str], object], done: str
 ) -> Background:
-    """Write a file in a thread: large ones take longer than a frame of the window. `say` gets the success and a sentence."""
+    """Write a file in a thread, since large files take long. `say` is called with the success and a sentence."""
 
     def failed(found: Any) -> None:
         say(False, placed_text(found[0]))
@@ -70,7 +70,7 @@ def write_in_thread(
 
 
 def png_of(widget: QWidget) -> bytes:
-    """What the widget shows now, as the bytes of a PNG file."""
+    """A screenshot of the widget as PNG bytes."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     widget.grab().save(buffer, "PNG")

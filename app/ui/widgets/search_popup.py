@@ -1,4 +1,4 @@
-"""A popup with a line to type into and a list of what matches: operators, layers, actions."""
+"""A popup with a search field and a list of matches: operators, layers or actions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from PySide6.QtWidgets import QFrame, QHeaderView, QLabel, QLineEdit, QTreeWidge
 from designer.texts import tr
 
 WIDTH, HEIGHT = 320, 300
-ROOM = 48  # beside the hint: frames and margins, in pixels
+ROOM = 48  # frames and margins around the hint, in pixels
 STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 8, Qt.Key.Key_PageUp: -8}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One line of the list. One that is not `enabled` is shown grey and cannot be chosen."""
+class SearchMatch:
+    """One row of the list. A row that is not `enabled` is gray and cannot be chosen."""
 
     key: str
     text: str
@@ -29,14 +29,20 @@ class Found:
 
 
 class SearchPopup(QFrame):
-    """A popup; `chosen` gives the key of the line that was chosen, after the popup is closed."""
+    """A popup. `chosen` carries the key of the chosen row after the popup has closed."""
 
     chosen = Signal(str)
 
     def __init__(
-        self, name: str, title: str, hint: str, nothing: str, search: Callable[[str], Iterable[Found]], parent: QWidget
+        self,
+        name: str,
+        title: str,
+        hint: str,
+        nothing: str,
+        search: Callable[[str], Iterable[SearchMatch]],
+        parent: QWidget,
     ) -> None:
-        """`name` begins the object names; `hint` stands in the empty line, `nothing` where no line matches."""
+        """`name` is the prefix of the object names, `hint` the placeholder text, and `nothing` the text shown without matches."""
         super().__init__(parent, Qt.WindowType.Popup)
         self.setObjectName(name)
         self.setAccessibleName(title)
@@ -51,7 +57,7 @@ class SearchPopup(QFrame):
         self._edit.installEventFilter(self)
         self._list = QTreeWidget()
         self._list.setObjectName(f"{name}.list")
-        self._list.setAccessibleName(tr("What was found"))
+        self._list.setAccessibleName(tr("Search results"))
         self._list.setColumnCount(2)
         self._list.setHeaderHidden(True)
         self._list.setRootIsDecorated(False)
@@ -75,7 +81,7 @@ class SearchPopup(QFrame):
         return self._edit.text()
 
     def open_at(self, place: QPoint, text: str = "") -> None:
-        """Show the popup at a global place, with a text that typing replaces."""
+        """Show the popup at a global position, with a preselected text."""
         self._edit.setText(text)
         self._edit.selectAll()
         self._fill(text)
@@ -89,7 +95,7 @@ class SearchPopup(QFrame):
         self._edit.setFocus()
 
     def open_over(self, widget: QWidget, text: str = "") -> None:
-        """Show the popup at the top of a widget, in the middle."""
+        """Show the popup at the top center of a widget."""
         self.open_at(widget.mapToGlobal(QPoint((widget.width() - self.width()) // 2, 48)), text)
 
     def _fill(self, text: str) -> None:
@@ -119,7 +125,7 @@ class SearchPopup(QFrame):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if isinstance(event, QKeyEvent) and event.key() in STEPS:
             if event.type() == QEvent.Type.ShortcutOverride:
-                event.accept()  # the same keys walk on the canvas
+                event.accept()  # the canvas uses the same keys
                 return True
             if event.type() == QEvent.Type.KeyPress:
                 self._step(STEPS[Qt.Key(event.key())])
@@ -127,7 +133,7 @@ class SearchPopup(QFrame):
         return super().eventFilter(watched, event)
 
     def _step(self, run: int) -> None:
-        """Go down (or up) by `run` lines that can be chosen, as far as there are any."""
+        """Move down (or up, if negative) by `run` enabled rows, stopping at the end."""
         model = self._list.model()
         rows = [r for r in range(model.rowCount()) if model.flags(model.index(r, 0)) & Qt.ItemFlag.ItemIsEnabled]
         present = self._list.currentIndex().row()

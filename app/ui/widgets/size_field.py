@@ -1,4 +1,4 @@
-"""Width x height (x channels): a number field for each component, one text together."""
+"""Width x height (x channels): a number field for each component, combined into one text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PARTS = (("width", mark("Width")), ("height", mark("Height")), ("channels", mar
 
 
 class SizeField(QWidget):
-    """Text such as `3x3` or `256x256x3`. With `optional`, all components empty means no size (empty text)."""
+    """Text such as `3x3` or `256x256x3`. With `optional`, empty components mean no size (empty text)."""
 
     edited = Signal(str)
     finished = Signal()
@@ -55,12 +55,12 @@ class SizeField(QWidget):
     def text(self) -> str:
         parts = [field.text().strip() for field in self.fields]
         whole = next((p for p in parts if len(_BETWEEN.split(p)) == len(parts)), None)
-        if whole is not None:  # all of it was typed or pasted into one field
+        if whole is not None:  # the whole size was typed or pasted into one field
             return "x".join(part.strip() for part in _BETWEEN.split(whole))
         return "x".join(parts) if any(parts) or not self._optional else ""
 
     def set_text(self, text: str) -> None:
-        """Show `text`; a text that is no size stands in the first field, so that it can be seen and mended."""
+        """Show `text`. A text that is not a size is shown in the first field, so that it can be corrected."""
         parts = text.split("x")
         if len(parts) != len(self.fields):
             parts = [text] + [""] * (len(self.fields) - 1)

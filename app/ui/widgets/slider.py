@@ -1,4 +1,4 @@
-"""A slider with its number beside it: drag for a feeling, type for a figure."""
+"""A slider with a spin box for exact values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QAbstractSpinBox, QDoubleSpinBox, QHBoxLayout, QSl
 from app.ui.widgets.expression import ExpressionError, evaluate
 from designer.texts import tr
 
-REST = 500  # ms without a change after which wheel and key steps count as finished
+REST = 500  # ms without a change after which a series of wheel or key steps ends
 
 
 class NumberSlider(QWidget):
-    """Values from `low` to `high` in steps; `released` ends one gesture (one undo step), however it was made."""
+    """Values from `low` to `high` in steps. `released` ends a gesture (one undo step) by mouse, wheel or keyboard."""
 
     changed = Signal(float)
     released = Signal()
@@ -62,7 +62,7 @@ class NumberSlider(QWidget):
         return float(self.box.value())
 
     def set_value(self, value: float) -> None:
-        """Show a value without telling anyone. One beyond the slider's end widens the number's range only."""
+        """Show a value without emitting signals. A value outside the slider's range extends the spin box's range only."""
         with QSignalBlocker(self.box), QSignalBlocker(self.slider):
             if not self.box.hasFocus() or float(self.box.value()) != value:
                 self.box.setRange(min(self._low, value), max(self._high, value))  # type: ignore[arg-type]
@@ -86,14 +86,14 @@ class NumberSlider(QWidget):
             value = min(self._low + round(share * (self._high - self._low) / self._step) * self._step, self._high)
         with QSignalBlocker(self.box):
             self.box.setValue(round(value) if isinstance(self.box, QSpinBox) else value)
-        self._tell()
+        self._notify()
 
     def _from_box(self, value: float) -> None:
         with QSignalBlocker(self.slider):
             self.slider.setValue(self._tick(float(value)))
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.changed.emit(self.value)
         if not self.slider.isSliderDown():
             self._rest.start()

@@ -1,6 +1,6 @@
-"""How everything looks: colours by role for dark and light, category colours, fonts and icons. No colour stands elsewhere.
+"""The theme: colors by role for dark and light, category colors, fonts and icons. All colors are defined here.
 
-Every role keeps its contrast on the grounds it is used on (4.5:1 for text, 3:1 for marks); a test measures that.
+Every role has sufficient contrast on its backgrounds (4.5:1 for text, 3:1 for marks); a test measures it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from designer.operators.api import Category
 
 Mode = Literal["system", "dark", "light"]
 RoleName = Literal[
-    "surface",  # the ground of windows and docks
+    "surface",  # background of windows and docks
     "raised",  # buttons, headers, bodies of nodes
     "sunken",  # fields, lists, the canvas
     "border",  # lines between areas; decoration only
@@ -29,12 +29,12 @@ RoleName = Literal[
     "text",
     "muted",  # secondary text
     "disabled",
-    "accent",  # what is active; links in text
-    "selection",  # the ground of selected rows
+    "accent",  # active elements; links in text
+    "selection",  # background of selected rows
     "selection_text",
     "positive",  # values above zero, success
     "negative",  # values below zero
-    "positive_alt",  # the same pair for people who cannot tell green from red
+    "positive_alt",  # the same pair for red-green color blindness
     "negative_alt",
     "zero",  # the value zero in the inspector
     "warning",
@@ -44,8 +44,8 @@ RoleName = Literal[
     "link_active",  # connections of the selected layer
     "link_path",  # connections on the paths through the selected layer
     "grid",
-    "on_category",  # text on a category's colour
-    "keyword",  # code: words of the language
+    "on_category",  # text on a category color
+    "keyword",  # code: keywords
     "string",
     "number",
     "comment",
@@ -172,8 +172,8 @@ _ICONS = Path(resources.__file__).parent / "icons"
 _ICON_SIZES = (16, 24, 32, 48, 64)
 
 
-class Changes(QObject):
-    """Tells that colours are different now. Widgets that only paint need no listener: they are repainted anyway."""
+class ThemeNotifier(QObject):
+    """Notifies that the colors changed. Widgets that only paint need not connect: they are repainted anyway."""
 
     changed = Signal()
 
@@ -182,17 +182,17 @@ class _State:
     def __init__(self) -> None:
         self.mode: Mode = "system"
         self.dark = True
-        self.changes: Changes | None = None
+        self.changes: ThemeNotifier | None = None
         self.following: QGuiApplication | None = None
 
 
 _state = _State()
 
 
-def changes() -> Changes:
-    """The object whose `changed` is emitted after the theme was switched."""
+def changes() -> ThemeNotifier:
+    """The object whose `changed` signal is emitted after a theme switch."""
     if _state.changes is None:
-        _state.changes = Changes()
+        _state.changes = ThemeNotifier()
     return _state.changes
 
 
@@ -202,7 +202,7 @@ def is_dark() -> bool:
 
 @contextmanager
 def as_if(*, dark: bool) -> Iterator[None]:
-    """Paint in the colours of a theme whichever is on, for a picture that goes elsewhere. Nobody is told."""
+    """Paint in the colors of the given theme, for exported images. No signal is emitted."""
     before, _state.dark = _state.dark, dark
     try:
         yield
@@ -211,17 +211,17 @@ def as_if(*, dark: bool) -> Iterator[None]:
 
 
 def color(role: RoleName) -> QColor:
-    """The present theme's colour of a role."""
+    """The color of a role in the current theme."""
     return QColor((_DARK if _state.dark else _LIGHT)[role])
 
 
 def category(which: Category) -> QColor:
-    """The colour of a category: the same in both themes, so that people learn it once."""
+    """The color of a category, the same in both themes."""
     return QColor(_CATEGORIES[which])
 
 
 def category_icon(which: Category) -> QIcon:
-    """The mark of a category in its colour."""
+    """The icon of a category in its color."""
     return _icon(_CATEGORY_ICONS[which], _CATEGORIES[which], _hex("disabled"))
 
 
@@ -235,47 +235,47 @@ def mono_font() -> QFont:
 
 
 def icon(name: str, role: RoleName = "text") -> QIcon:
-    """An icon of `resources/icons` by file name, in the role's present colour. KeyError: there is no such icon."""
+    """An icon of `resources/icons` by file name, in the role's current color. Raises KeyError for an unknown icon."""
     return _icon(name, _hex(role), _hex("disabled"))
 
 
 def set_icon(target: QAbstractButton | QAction, name: str, role: RoleName = "text") -> None:
-    """Give a button or an action an icon that follows the theme when it is switched."""
+    """Set an icon that follows theme switches."""
     for old in target.findChildren(_Follower):
         old.deleteLater()
     _Follower(target, name, role)
 
 
 def contrast(one: QColor, other: QColor) -> float:
-    """The contrast ratio of two colours as WCAG defines it, 1 to 21."""
+    """The contrast ratio of two colors according to WCAG, 1 to 21."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 def ink_on(ground: QColor) -> QColor:
-    """Black or white, whichever is better read on a colour that stands for a number."""
+    """Black or white, whichever has more contrast on a data color."""
     inks = QColor(Qt.GlobalColor.black), QColor(Qt.GlobalColor.white)
     return max(inks, key=lambda ink: contrast(ink, ground))
 
 
 class PlainTextStyle(QProxyStyle):
-    """Fusion, in which labels show their text as it is: Qt guesses, and takes names of layers and files for markup.
+    """Fusion with plain-text labels: Qt's format detection would take names of layers and files for markup.
 
-    A label of markup says so with `setTextFormat`. Tooltips are guessed all the same: see `plain_tip`.
+    Labels with markup call `setTextFormat`. Tooltips are still detected: see `plain_tip`.
     """
 
     def __init__(self) -> None:
         super().__init__("Fusion")
 
     def polish(self, what: Any) -> Any:
-        """Called by Qt for each widget before it is shown first, and for the application and its palette."""
+        """Called by Qt for each widget before it is first shown, and for the application and its palette."""
         if isinstance(what, QLabel) and what.textFormat() is Qt.TextFormat.AutoText and not what.inherits("QTipLabel"):
             what.setTextFormat(Qt.TextFormat.PlainText)
         return super().polish(what)
 
 
 def apply(app: QApplication, mode: Mode = "system") -> None:
-    """Give the application the Fusion style and our colours. "system" follows the desktop; without one it is dark."""
+    """Apply the Fusion style and our colors. "system" follows the desktop and defaults to dark."""
     _state.mode = mode
     if not isinstance(app.style(), PlainTextStyle):
         app.setStyle(PlainTextStyle())
@@ -297,7 +297,7 @@ def _refresh(app: QApplication) -> None:
         palette.setColor(QPalette.ColorGroup.Normal, QPalette.ColorRole.Highlight, color("accent"))
         palette.setColor(QPalette.ColorGroup.Normal, QPalette.ColorRole.HighlightedText, color("sunken"))
         for kind in _FRAMED:
-            app.setPalette(palette, kind)  # type: ignore[arg-type]  # the stubs ask for bytes, the call for str
+            app.setPalette(palette, kind)  # type: ignore[arg-type]  # the stubs require bytes, the call str
         palette = _palette()
         QToolTip.setPalette(palette)
         changes().changed.emit()
@@ -355,7 +355,7 @@ def _luminance(value: QColor) -> float:
 
 
 class _Follower(QObject):
-    """Lives as a child of a button or an action and draws its icon again after the theme was switched."""
+    """A child of a button or an action that redraws its icon after a theme switch."""
 
     def __init__(self, target: QAbstractButton | QAction, name: str, role: RoleName) -> None:
         super().__init__(target)

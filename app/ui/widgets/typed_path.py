@@ -1,4 +1,4 @@
-"""Paths that a person typed, or that a document names."""
+"""Paths typed by the user or stored in a document."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def typed_path(text: str) -> Path:
-    """What was typed, with ~ as the home folder. `Path.expanduser` raises where ~name is nobody's: here that is a name."""
+    """The typed path with ~ expanded. Unlike `Path.expanduser`, does not raise for ~name of an unknown user."""
     return Path(os.path.expanduser(text.strip()))
 
 
 def taken(path: Path) -> bool:
-    """Whether a file is there that writing would replace; never raises, whatever was typed."""
+    """Whether writing would overwrite an existing file. Never raises."""
     return os.path.lexists(path) and not os.path.isdir(path)

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
-from app.ui.widgets.findings import finding_text, without_icons
+from app.ui.widgets.findings import located_finding, without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.typed_path import taken, typed_path
@@ -201,7 +201,7 @@ class ExportDialog(GrowingDialog):
         """Report that the export failed."""
         if self.working:
             self._end()
-            self.message.tell(found if isinstance(found, str) else "\n".join(finding_text(d) for d in found[:SHOWN]))
+            self.message.tell(found if isinstance(found, str) else "\n".join(located_finding(d) for d in found[:SHOWN]))
 
     def _cancel(self) -> None:
         self._stop()

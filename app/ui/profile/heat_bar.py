@@ -1,4 +1,4 @@
-"""A bar behind a number: how much of the largest in its column."""
+"""Table cells with a bar that shows a value relative to the maximum of its column."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from app.ui.profile.table_model import HEAT
 from app.ui.widgets import theme
 
 
-class HeatDelegate(QStyledItemDelegate):
-    """Draws the bar at the cell's lower edge, so that the number keeps its contrast, also in a selected row."""
+class HeatBarDelegate(QStyledItemDelegate):
+    """Draws the bar at the lower edge of the cell, so that the number stays readable, also in selected rows."""
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex

@@ -1,4 +1,4 @@
-"""Utilisation: how busy the chip's units were, for the whole network and for the selected operators."""
+"""Utilization of memory, compute units and Tensor Cores by the whole network and by the selected operators."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from designer.profiling.report import UTILISATION, Group, Record
 from designer.texts import tr, tr_data, trn
 
 if TYPE_CHECKING:
-    from app.ui.profile.chart import UtilisationChart
+    from app.ui.profile.chart import UtilizationChart
 
 PREPARE_AFTER = 200  # ms after the launch
-REDRAW_AFTER = 40  # ms of rest of the selection: drawing takes several frames
-CHART_SHARE = 0.6  # of the height; words have the rest
+REDRAW_AFTER = 40  # ms after the last selection change: drawing takes several frames
+CHART_SHARE = 0.6  # of the height; the text gets the rest
 
 
-class UtilisationPanel(QWidget):
-    """Bars, and under them every figure in words with its source and reason."""
+class UtilizationPanel(QWidget):
+    """A bar chart, and a text with the source of every value."""
 
     panel_id = "utilisation"
-    title = "Utilisation"
+    title = "Utilization"
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("utilisation")
-        self.setAccessibleName(tr("Utilisation"))
+        self.setAccessibleName(tr("Utilization"))
         self._context = context
         self._profiling = profiling_of(context)
-        self._chart: UtilisationChart | None = None  # made when first seen: matplotlib takes a while to import
+        self._chart: UtilizationChart | None = None  # created when first shown, since importing matplotlib is slow
         self._empty = EmptyState(
             "utilisation",
             "chart-bar",
-            tr("How busy memory, compute and Tensor Cores were stands here after a profiled run."),
+            tr("Launch a profiled run to see the utilization of memory, compute and Tensor Cores here."),
             tr("Launch Inference"),
         )
         self._empty.triggered.connect(context.inference_requested)
         self.reasons = QLabel()
         self.reasons.setObjectName("utilisation.reasons")
-        self.reasons.setAccessibleName(tr("Utilisation in words"))
+        self.reasons.setAccessibleName(tr("Utilization as text"))
         self.reasons.setWordWrap(True)
         self.reasons.setTextFormat(Qt.TextFormat.PlainText)
         self.reasons.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -80,7 +80,7 @@ class UtilisationPanel(QWidget):
         self._show(self._profiling.current)
 
     @property
-    def chart(self) -> UtilisationChart | None:
+    def chart(self) -> UtilizationChart | None:
         return self._chart
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -109,30 +109,30 @@ class UtilisationPanel(QWidget):
         self.reasons.setText(words)
         chart.setAccessibleDescription(words)
 
-    def _made_chart(self) -> UtilisationChart:
+    def _made_chart(self) -> UtilizationChart:
         if self._chart is None:
-            from app.ui.profile.chart import UtilisationChart
+            from app.ui.profile.chart import UtilizationChart
 
-            self._chart = UtilisationChart()
+            self._chart = UtilizationChart()
             self._page.insertWidget(0, self._chart)
             height = max(self._page.height(), 300)
             self._page.setSizes([round(height * CHART_SHARE), round(height * (1 - CHART_SHARE))])
         return self._chart
 
     def _prepare(self) -> None:
-        """Import matplotlib while the person waits for the run anyway."""
+        """Import matplotlib while the user waits for the run."""
         if self.isVisible():
             self._made_chart()
 
 
 def groups_of(record: Record, layers: tuple[str, ...]) -> list[Group]:
-    """The groups that hold one of `layers`, or a layer inside of one."""
+    """The groups that contain one of `layers` or a layer inside one of them."""
     wanted = set(layers)
     return [g for g in record.groups if wanted & {name for layer in g.layers for name in enclosing(layer)}]
 
 
 def in_words(title: str, figures: Mapping[str, Figure]) -> str:
-    """Every figure in a line: value, how it came about, and why."""
+    """One line per value: the value, its source and the reason."""
     lines = [title]
     for key, english in UTILISATION.items():
         name = tr_data(english)
