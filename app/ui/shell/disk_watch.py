@@ -16,7 +16,7 @@ from app.ui.engine.context import Context
 from app.ui.shell.files import Files
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets.findings import show_findings
-from app.ui.widgets.notice_bar import Choice, NoticeBar
+from app.ui.widgets.notice_bar import NoticeAction, NoticeBar
 from designer.files.document import read_document
 from designer.graph.compare import edit_between
 from designer.texts import tr
@@ -101,7 +101,7 @@ class DiskWatch(QObject):
             text = tr("“{name}” was changed by another program.", name=name)
             if not opened.is_clean:
                 text = tr("“{name}” was changed by another program, and you have unsaved changes.", name=name)
-            choices: tuple[Choice, ...] = (
+            choices: tuple[NoticeAction, ...] = (
                 ("reload", tr("&Reload"), tr("Load the file. Undo restores your version"), self.reload),
                 ("keep", tr("&Keep Mine"), tr("Keep the open version. Saving will replace the file"), self.keep_mine),
                 ("compare", tr("&Compare"), tr("Show the differences"), self._compare),
