@@ -196,7 +196,7 @@ def documents(at: Photographer) -> None:
         window.files.open_all(paths[:2])
         window.context.root.do(lambda g: commands.set_property(g, "author_notes", "mine"))
         paths[0].write_bytes(paths[0].read_bytes().replace(b"3x3", b"5x5"))
-        window.disk.look()
+        window.disk.check()
         at.keep(window, "window_documents")
         left = unfinished()
         show(at, RecoveryDialog(left, window))

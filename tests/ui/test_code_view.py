@@ -144,7 +144,7 @@ def test_a_panel_that_goes_while_code_is_written_leaves_quietly(qtbot, context):
 def test_edits_while_code_is_written_are_not_lost(qtbot, panel, context):
     for features in range(40, 46):
         context.document.do(lambda g, f=features: set_params(g, {"conv_0": {"features": str(f)}}))
-        panel._order_text()
+        panel._generate()
     qtbot.waitUntil(lambda: "45" in panel.source())
 
 

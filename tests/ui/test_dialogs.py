@@ -73,7 +73,7 @@ def test_the_onnx_dialog_says_that_a_file_will_be_replaced(qtbot, tmp_path) -> N
     (tmp_path / "old.onnx").write_bytes(b"of yesterday")
     for name, there in (("old.onnx", True), ("new.onnx", False), ("old.onnx", True), ("", False)):
         dialog.target.setText(str(tmp_path / name))
-        assert ("will be replaced" in dialog.message.text()) == there
+        assert ("will be overwritten" in dialog.message.text()) == there
     assert dialog.export.isEnabled()
     dialog.target.clear()
     assert dialog.message.text() == "Choose a target file or folder."
@@ -99,7 +99,7 @@ def test_the_pytorch_dialog_names_the_folder_that_was_written_to(qtbot, tmp_path
     assert (tmp_path / "first" / "model.py").is_file()
     assert not (tmp_path / "second").exists()
     dialog.target.setText(str(tmp_path / "first"))
-    assert "will be replaced" in dialog.message.text()
+    assert "will be overwritten" in dialog.message.text()
     assert dialog.export.isEnabled()
     dialog.target.setText(str(tmp_path / "second"))
     assert dialog.message.text() == ""

@@ -81,7 +81,7 @@ def test_a_change_is_noticed_and_reloaded_as_a_step(window, path, qtbot, write):
     assert not window.context.root.history.is_clean
     write(path, "48x48x3")  # and it is watched on
     qtbot.waitUntil(window.disk.bar.isVisible)
-    assert "changes of your own" in window.disk.bar.text()
+    assert "unsaved changes" in window.disk.bar.text()
 
 
 def test_another_process_is_noticed(window, path, qtbot):

@@ -79,7 +79,7 @@ def test_the_same_name_replaces(window):
 
 
 def test_no_name_and_a_damaged_layout_are_told(window, qtbot):
-    with qtbot.waitSignal(window.context.message, check_params_cb=lambda kind, text: "needs a name" in text):
+    with qtbot.waitSignal(window.context.message, check_params_cb=lambda kind, text: "has no name" in text):
         keep(window, "  ")
     before = seen(window)
     window.settings.setValue("layouts/broken/workspace", "Nowhere")

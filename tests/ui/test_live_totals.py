@@ -45,8 +45,8 @@ def test_the_status_bar_follows_an_edit_and_its_undo(qtbot, window):
     assert label.text().startswith("~2.65 MFLOP")
     document.undo()
     qtbot.waitUntil(lambda: label.text() == first)
-    assert "Two for each multiply-add" in label.toolTip()
-    assert "Without 1 layers whose shapes are not known" in label.toolTip()  # `free` reads nothing
+    assert "Two per multiply-add" in label.toolTip()
+    assert "1 layer with unknown shapes is not included" in label.toolTip()  # `free` reads nothing
 
 
 def test_another_document_has_its_own_figures(qtbot, window):
@@ -63,9 +63,9 @@ def test_another_document_has_its_own_figures(qtbot, window):
 
 def test_the_training_branch_and_templates_are_explained():
     text = explanation(Total(flops=2_000, learned=1_234_567, weights=4096, outputs=4096, layers=3), 2)
-    assert "1,234,567 parameters" in text
+    assert "1,234,567 learned parameters" in text
     assert "8.00 KiB: 4.00 KiB of weights and 4.00 KiB of layer outputs" in text
-    assert "training branch (2 layers) is left out" in text
+    assert "training branch (2 layers) is not included" in text
     assert short_text(Total()) == ""
 
 

@@ -218,7 +218,7 @@ def test_a_location_that_is_none_says_so(qtbot, panel, context, tmp_path):
     context.document.change_settings(weights=str(tmp_path / "nowhere"))
     qtbot.waitUntil(lambda: "nowhere" in summary(panel))
     context.document.change_settings(weights="")
-    assert summary(panel).startswith("No weights are chosen")
+    assert summary(panel).startswith("No weights selected")
 
 
 def test_a_folder_is_chosen_in_the_dialog(qtbot, panel, context, weights, monkeypatch):

@@ -198,7 +198,7 @@ def test_renaming_keeps_the_links_the_selection_and_the_focus(qtbot, panel, cont
     assert context.selection == ("conv_0",)
 
 
-@pytest.mark.parametrize(("text", "rule"), [("conv_1", "taken"), ("a/b", "slash"), (" ", "blank")])
+@pytest.mark.parametrize(("text", "rule"), [("conv_1", "used by another"), ("a/b", "slash"), (" ", "blank")])
 def test_an_illegal_name_shows_the_rule_and_is_not_committed(qtbot, panel, context, text, rule):
     context.select(("conv_0",))
     name = field(panel, "name", QLineEdit)

@@ -69,7 +69,7 @@ def start(qtbot, settings, tmp_path):
         settings.setValue("geometry", b"")  # not the very first time
         window = open_window(qtbot, tmp_path)
         window.begin(paths)
-        qtbot.waitUntil(lambda: not window.recovery._looking.running)
+        qtbot.waitUntil(lambda: not window.recovery._search.running)
         QApplication.processEvents()
         return window
 

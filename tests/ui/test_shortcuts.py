@@ -59,10 +59,10 @@ def test_a_key_is_taken_from_the_action_that_had_it(shortcuts, settings):
     ("action", "key", "word"),
     [
         ("file.save", "S", "typed"),
-        ("edit.delete", "X", "removes"),
-        ("edit.delete", "Shift+X", "removes"),
+        ("edit.delete", "X", "remove layers"),
+        ("edit.delete", "Shift+X", "remove layers"),
         ("edit.copy", "Esc", "Esc"),
-        ("edit.copy", "", "no key"),
+        ("edit.copy", "", "not a key"),
     ],
 )
 def test_keys_that_would_harm_are_refused(shortcuts, action, key, word):

@@ -128,7 +128,7 @@ def test_what_is_not_saved_has_a_mark(window, files):
     window.files.open_all(files[:2])
     change(window.context.root)
     assert texts(window) == ["● one.xml", "two.xml"]
-    assert "Not saved" in window.tabs.bar.tabToolTip(0)
+    assert "Unsaved changes" in window.tabs.bar.tabToolTip(0)
     assert "not saved" in window.tabs.bar.accessibleTabName(0)
     QApplication.processEvents()
     assert window.isWindowModified()
@@ -219,7 +219,7 @@ def test_close_and_reopen_by_key(window, files):
     assert texts(window) == ["three.xml", "two.xml", "one.xml"]
     assert window.context.root.path == files[0]
     QApplication.processEvents()
-    assert "no document was closed" in window.actions_["file.reopen"].toolTip()
+    assert "no document has been closed" in window.actions_["file.reopen"].toolTip()
 
 
 def test_the_last_tab_gives_way_to_a_new_network(window, files):

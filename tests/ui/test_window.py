@@ -90,7 +90,7 @@ def test_one_declaration_puts_an_action_everywhere(qtbot, tmp_path, monkeypatch)
 def test_disabled_actions_say_why(window):
     QApplication.processEvents()
     assert not action(window, "edit.undo").isEnabled()
-    assert "nothing was changed" in action(window, "edit.undo").toolTip()
+    assert "there is nothing to undo" in action(window, "edit.undo").toolTip()
     assert not action(window, "run.analysis").isEnabled()
     assert "no layers" in action(window, "run.analysis").toolTip()
     window.context.document.do(lambda g: commands.add_layer(g, Layer("c", "convolution")))

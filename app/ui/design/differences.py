@@ -110,7 +110,7 @@ class DifferencesPanel(QWidget):
         button.setToolTip(tip)
         return button
 
-    # --- what a person asks for ------------------------------------------------------------------------------
+    # --- commands ------------------------------------------------------------------------------
 
     def with_saved(self) -> None:
         if self._context.has_document and self._context.root.path is None:
@@ -148,7 +148,7 @@ class DifferencesPanel(QWidget):
         if name and name in self._context.document.graph:
             self._context.reveal_requested.emit(name)
 
-    # --- showing ---------------------------------------------------------------------------------------------
+    # --- display ---------------------------------------------------------------------------------------------
 
     def _refresh_menu(self) -> None:
         has = self._context.has_document and self._context.root.path is not None
@@ -183,7 +183,7 @@ class DifferencesPanel(QWidget):
             self.head.setText("")
             return
         shown = comparison.shown()
-        self.head.setText(tr("Changes since {name}: {summary}", name=comparison.title, summary=shown.summary()))
+        self.head.setText(tr("Since {name}: {summary}", name=comparison.title, summary=shown.summary()))
         for sign, kind, layer, details in rows(shown):
             item = QTreeWidgetItem([f"{sign} {kind}", layer, details[0] if len(details) == 1 else ""])
             item.setData(0, LAYER, layer)

@@ -355,7 +355,7 @@ class ParametersPanel(QWidget):
                 }
             )
 
-    # --- wishes ------------------------------------------------------------------------------------------------
+    # --- edits ------------------------------------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Return and Escape that a field did not handle move the focus to the canvas."""

@@ -208,11 +208,11 @@ class NetworkSettingsPanel(QWidget):
         self._weights.setToolTip(plain_tip(settings.weights))
 
     def _is_default(self, settings: Settings) -> bool:
-        """Whether nobody has chosen how the network runs."""
+        """Whether engine, device and precision have their default values."""
         default = Settings()
         return all(getattr(settings, key) == getattr(default, key) for key in ("engine", "device", "precision"))
 
-    # --- wishes ------------------------------------------------------------------------------------------------
+    # --- edits -------------------------------------------------------------------------------------------------
 
     def _change(self, **changes: object) -> None:
         if self._document is not None:

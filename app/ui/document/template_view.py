@@ -63,7 +63,7 @@ class TemplateView(Document):
         is_of = layer is not None and layer.type == INSTANCE and layer.params.get(PARAMETER) == step.template
         return step.template in outer.root.graph.templates and (is_of or not step.instance)
 
-    # --- what belongs to the file ----------------------------------------------------------------------------
+    # --- shared with the file ----------------------------------------------------------------------------
 
     @property
     def root(self) -> Document:

@@ -90,10 +90,10 @@ def _bar(axes: Any, place: float, figure: Figure | None, role: RoleName, most: f
     if figure is None or figure.value is None:
         axes.text(most * 0.015, place, "unavailable", va="center", color=_hex("muted"), fontsize=size, style="italic")
         return
-    colour = _hex(role)
-    filled = colour if figure.source is Origin.MEASURED else "none"
+    color = _hex(role)
+    filled = color if figure.source is Origin.MEASURED else "none"
     axes.barh(
-        place, figure.value, HEIGHT * 0.9, color=filled, edgecolor=colour, hatch=HATCH[figure.source], linewidth=1.0
+        place, figure.value, HEIGHT * 0.9, color=filled, edgecolor=color, hatch=HATCH[figure.source], linewidth=1.0
     )
     words = f" {text(figure)} {figure.source.value}"
     axes.text(figure.value, place, words, va="center", color=_hex("text"), fontsize=size)

@@ -35,7 +35,7 @@ def _used(name: str) -> Callable[[Group], Figure | None]:
 
 _BOUND = {"compute": mark("compute"), "memory": mark("memory"), "cache": mark("cache"), "": UNAVAILABLE_SIGN}
 
-# What a person looks for first stands first: a narrow dock shows the layer and what it costs.
+# The most important columns are first: a narrow dock shows the layer and its cost.
 COLUMNS = (
     Column("layers", "Layers", "Layers that ran as one step; several if the engine fused them", lambda g: g.name),
     Column("summary", "Parameters", "The most important parameters; all of them in the tooltip", lambda g: g.summary),

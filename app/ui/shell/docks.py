@@ -19,7 +19,7 @@ _AREAS = {
     "right": Qt.DockWidgetArea.RightDockWidgetArea,
     "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
 }
-# Shares of the window's width (left, right) and height (bottom), by workspace; they fit 1366 x 768.
+# Shares of the window's width (left, right) and height (bottom) by workspace; chosen to fit 1366 x 768.
 _SHARES: dict[str, dict[str, float]] = {
     "Design": {"left": 0.17, "right": 0.24, "bottom": 0.26},
     "Analysis": {"left": 0.24, "right": 0.36, "bottom": 0.36},

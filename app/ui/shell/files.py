@@ -216,7 +216,7 @@ class Files:
             self._context.message.emit("info", tr("Saved {name}", name=path.name))
         return True
 
-    # --- places ----------------------------------------------------------------------------------------------
+    # --- folders and recent files ----------------------------------------------------------------------------------------------
 
     def _folder(self) -> Path:
         path = self._context.root.path if self._context.has_document else None

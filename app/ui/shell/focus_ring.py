@@ -24,7 +24,7 @@ from app.ui.widgets import theme
 
 WIDTH = 2.0
 ROUND = 4.0
-# They frame themselves with the accent, or mark their entry.
+# These draw their own accent frame or highlight an entry.
 _FRAMED = (QCheckBox, QLineEdit, QAbstractSpinBox, QComboBox, QTextEdit, QPlainTextEdit, QMenu, QMenuBar)
 _present: list[ref[FocusRing]] = []  # at most one in the program
 

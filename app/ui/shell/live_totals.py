@@ -8,7 +8,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from designer.graph.edits import ChangeSet
 from designer.operators.live_cost import LiveCost, Total
-from designer.texts import tr
+from designer.texts import tr, trn
 from designer.units import MODELLED_SIGN, binary, count, short_count, si
 
 SLICE_MS = 8  # time budget for counting layers per event loop turn
@@ -110,5 +110,11 @@ def explanation(total: Total, training: int) -> str:
     if training:
         lines.append(tr("The training branch ({count} layers) is not included.", count=training))
     if total.unknown:
-        lines.append(tr("{count} layers with unknown shapes are not included.", count=total.unknown))
+        lines.append(
+            trn(
+                "{count} layer with unknown shapes is not included.",
+                "{count} layers with unknown shapes are not included.",
+                total.unknown,
+            )
+        )
     return "\n".join(lines)

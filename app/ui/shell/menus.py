@@ -22,7 +22,7 @@ from designer.texts import tr, tr_data
 
 PATH_WIDTH = 420  # pixels
 
-# Titles of menus with sections of actions; an action names its sections. None is a separator, "<name>" a list filled later.
+# Menu titles with their sections; an action declares its sections. None is a separator, "<name>" a list filled on opening.
 Entry = str | None | tuple[str, "tuple[Entry, ...]"]
 MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (

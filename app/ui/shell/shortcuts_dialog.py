@@ -172,7 +172,7 @@ class ShortcutsDialog(QDialog):
         self._filter(self.search.text())
         self._show()
 
-    # --- what is chosen --------------------------------------------------------------------------------------
+    # --- selection --------------------------------------------------------------------------------------
 
     def _action(self) -> str:
         item = self.list.currentItem()
@@ -229,7 +229,7 @@ class ShortcutsDialog(QDialog):
                 else tr("{key} is free.", key=native((key,)))
             )
 
-    # --- changing --------------------------------------------------------------------------------------------
+    # --- editing --------------------------------------------------------------------------------------------
 
     def _add(self) -> None:
         keys = self._shortcuts.keys(self._action())

@@ -285,7 +285,7 @@ class MainWindow(QMainWindow):
             closed=self.files.closed,
         )
 
-    # --- what actions do -------------------------------------------------------------------------------------
+    # --- actions -------------------------------------------------------------------------------------
 
     def undo(self) -> None:
         self.context.undo()

@@ -90,7 +90,7 @@ class ImageView(QWidget):
             self._keys[key, plain] = partial(self._arrow, x, y, far=False)
             self._keys[key, shift] = partial(self._arrow, x, y, far=True)
 
-    # --- what is shown -----------------------------------------------------------------------------------------
+    # --- content -----------------------------------------------------------------------------------------
 
     @property
     def image(self) -> QImage | None:

@@ -54,7 +54,7 @@ class ParamRow(QObject):
         self.editor = ParamEditor(name, parameter)
         self.editor.inner.setToolTip(plain_tip(_explain(parameter)))
         inner = self.editor.inner
-        # No proxy for the focus: Tab would also stop at what holds the fields, wherever that stands in the chain.
+        # No focus proxy: Tab would also stop at the container of the fields, wherever it is in the tab order.
         self._label.setBuddy(inner.fields[0] if isinstance(inner, SizeField) else inner)
         default = parameter.format(parameter.default) or tr("empty")
         self._reset = tool_button(

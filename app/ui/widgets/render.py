@@ -13,7 +13,7 @@ Floats = NDArray[np.float32]
 Pixels = NDArray[np.uint32]  # H x W, one 0xffRRGGBB per pixel
 Bytes = NDArray[np.uint8]
 
-# Colour maps as anchors (r, g, b in 0..1) spread evenly over the range. They are data about numbers, not style.
+# Color maps as anchors (r, g, b in 0..1) spread evenly over the range. They represent values and do not depend on the theme.
 _SIGNED = {
     "green / red": ((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
     "orange / blue": ((0.25, 0.55, 1.0), (0.0, 0.0, 0.0), (1.0, 0.62, 0.1)),

@@ -131,7 +131,7 @@ _LIGHT: dict[RoleName, str] = {
     "comment": "#5f666e",
 }
 
-# One luminance for all, so that white text stands on each of them and each stands on both themes' grounds.
+# Equal luminance: white text is readable on each color, and each color is visible on the backgrounds of both themes.
 _CATEGORIES: dict[Category, str] = {
     Category.INPUT_OUTPUT: "#328449",
     Category.CONVOLUTION: "#3476c5",
@@ -291,9 +291,9 @@ def _refresh(app: QApplication) -> None:
     palette = _palette()
     if app.palette() != palette:
         app.setPalette(palette)
-        # Fusion frames a control in its Window colour made darker, which vanishes on a dark ground.
+        # Fusion draws frames of controls in a darker Window color, which is invisible on a dark background.
         palette.setColor(QPalette.ColorRole.Window, color("outline").lighter(140))
-        # Its frame of the focus and its marks are the Highlight made darker.
+        # It draws focus frames and check marks in a darker Highlight color.
         palette.setColor(QPalette.ColorGroup.Normal, QPalette.ColorRole.Highlight, color("accent"))
         palette.setColor(QPalette.ColorGroup.Normal, QPalette.ColorRole.HighlightedText, color("sunken"))
         for kind in _FRAMED:

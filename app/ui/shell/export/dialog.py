@@ -137,7 +137,7 @@ class ExportDialog(GrowingDialog):
         button.clicked.connect(self.browse)
         self.add_row("target", title, self.target, button)
 
-    # --- what a subclass says --------------------------------------------------------------------------------
+    # --- for subclasses --------------------------------------------------------------------------------
 
     @property
     def path(self) -> Path:
@@ -162,7 +162,7 @@ class ExportDialog(GrowingDialog):
     def interrupt(self) -> None:
         """Stop the export and remove partial output."""
 
-    # --- working ---------------------------------------------------------------------------------------------
+    # --- exporting ---------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Show problems, or else what will be overwritten. While an export runs its messages are kept."""
