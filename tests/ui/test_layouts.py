@@ -83,7 +83,7 @@ def test_no_name_and_a_damaged_layout_are_told(window, qtbot):
         keep(window, "  ")
     before = seen(window)
     window.settings.setValue("layouts/broken/workspace", "Nowhere")
-    with qtbot.waitSignal(window.context.message, check_params_cb=lambda kind, text: "delete it" in text):
+    with qtbot.waitSignal(window.context.message, check_params_cb=lambda kind, text: "Delete it" in text):
         entries(window)["broken"].trigger()
     assert seen(window) == before
 

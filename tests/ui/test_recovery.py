@@ -213,7 +213,7 @@ def test_a_file_that_changed_since_is_said(start, path):
     window = start()
     dialog = window.recovery.dialog
     assert dialog.list.topLevelItem(0).text(2) == "changed since"
-    assert "compare before you save" in dialog.note.text()
+    assert "Compare before you overwrite" in dialog.note.text()
     press(dialog, "recover")
     assert window.disk.bar.isVisible()
     assert read_document(path).graph == theirs
@@ -237,7 +237,7 @@ def test_a_journal_that_holds_nothing_can_only_be_discarded(start):
     window = start()
     dialog = window.recovery.dialog
     assert not dialog.recover.isEnabled()
-    assert "Nothing could be saved" in dialog.recover.toolTip()
+    assert "Nothing of this document could be recovered" in dialog.recover.toolTip()
     assert dialog.discard.isEnabled()
     dialog.close()
 

@@ -129,7 +129,7 @@ def test_what_is_not_saved_has_a_mark(window, files):
     change(window.context.root)
     assert texts(window) == ["● one.xml", "two.xml"]
     assert "Unsaved changes" in window.tabs.bar.tabToolTip(0)
-    assert "not saved" in window.tabs.bar.accessibleTabName(0)
+    assert "unsaved" in window.tabs.bar.accessibleTabName(0)
     QApplication.processEvents()
     assert window.isWindowModified()
     window.tabs.step(1)

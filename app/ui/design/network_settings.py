@@ -26,7 +26,7 @@ from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.file_dialogs import open_filter
-from app.ui.widgets.findings import finding_text
+from app.ui.widgets.findings import located_finding
 from app.ui.widgets.message import Message
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.param_section import tool_button
@@ -187,7 +187,7 @@ class NetworkSettingsPanel(QWidget):
             self._layout.show_choices(run_choices.layouts(settings.engine), settings.layout),
         )
         adapted = [d for d in self._document.reading if d.code == ADAPTED and self._is_default(settings)]
-        problems = (*run_choices.engine_problems(), *map(finding_text, adapted))
+        problems = (*run_choices.engine_problems(), *map(located_finding, adapted))
         self._messages["engines"].tell("\n".join(problems), "warning")
         self._tile.show_choices(run_choices.tiles(settings.tile), str(settings.tile))
         titles = (settings.engine, settings.device, settings.precision, settings.layout)
