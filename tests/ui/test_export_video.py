@@ -91,7 +91,7 @@ def test_a_folder_of_pictures(bench: Bench) -> None:
 
 def test_a_file_that_is_there_is_named_before_it_is_replaced(bench: Bench) -> None:
     bench.dialog.target.setText(str(bench.clip))
-    assert "will be replaced" in bench.dialog.message.text()
+    assert "will be overwritten" in bench.dialog.message.text()
     bench.dialog.target.setText(str(bench.folder / "new.mkv"))
     assert bench.dialog.message.text() == ""
 
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_told(bench: Bench) -> None:
     bench.dialog.start.setValue(5)
     bench.dialog.stop.setValue(4)
     bench.export(0, "made.mkv")
-    assert "after the last one" in bench.dialog.message.text()
+    assert "after the last frame" in bench.dialog.message.text()
     for child in bench.dialog.findChildren(QWidget):
         if child.objectName().startswith("export_video.") and not isinstance(child, QLabel):
             assert child.accessibleName() or child.objectName().rpartition(".")[2] in ("export", "cancel", "show"), (

@@ -39,7 +39,7 @@ def test_pytorch_export(window, qtbot, tmp_path):
     dialog = window.findChild(PyTorchExportDialog, "export_pytorch")
     dialog.name.setText("not a name")
     assert not dialog.export.isEnabled()
-    assert "Python name" in dialog.message.text()
+    assert "Python identifier" in dialog.message.text()
     dialog.name.setText("Tiny")
     dialog.target.setText(str(tmp_path / "project"))
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
