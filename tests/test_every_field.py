@@ -12,7 +12,7 @@ import pytest
 
 from designer.files.document import parse_document, write_document
 from designer.files.journal import Journal
-from designer.files.recovering import unfinished
+from designer.files.recovery import unfinished
 from designer.files.settings import Settings, read_settings, save_settings
 from designer.files.weights import Weights
 from designer.graph.edits import Edit

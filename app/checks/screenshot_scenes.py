@@ -20,10 +20,10 @@ from app.ui.inspector.subject import Kind
 from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.panels import ANALYSIS, DESIGN
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
+from designer.files.disk_watch import digest_of
 from designer.files.document import parse_document
 from designer.files.journal import Journal
-from designer.files.recovering import unfinished
-from designer.files.watching import digest_of
+from designer.files.recovery import unfinished
 from designer.graph import commands, frames
 from designer.graph.model import Frame
 

@@ -1,1 +1,1 @@
-"""The command line, one file per group of commands. It knows no Qt."""
+"""The command line, one module per group of commands. Independent of Qt."""

@@ -14,17 +14,17 @@ from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.units import count
 
 if TYPE_CHECKING:
-    from app.cli.opened_network import Network, Row
+    from app.cli.opened_network import LayerRow, OpenedNetwork
 
 
-FEW = 60  # a table of fewer layers is printed without being asked for
+FEW = 60  # smaller networks are printed as a table by default
 LayersOption = Annotated[
-    bool, typer.Option("--layers", help=f"List the layers with their shapes, also of networks with {FEW} or more.")
+    bool, typer.Option("--layers", help=f"List the layers and their shapes even if there are {FEW} or more.")
 ]
 
 
 def check(file: FileArgument, layers: LayersOption = False, as_json: JsonOption = False) -> None:
-    """Show problems, totals and shapes of a network; exit status 1 when there are errors."""
+    """Check a network: print problems, totals and shapes. Exit status 1 if there are errors."""
     from app.cli.opened_network import open_network
 
     try:
@@ -42,7 +42,7 @@ def check(file: FileArgument, layers: LayersOption = False, as_json: JsonOption 
         raise typer.Exit(1)
 
 
-def _print(network: Network, layers: bool) -> None:
+def _print(network: OpenedNetwork, layers: bool) -> None:
     rows = network.rows()
     show(network.diagnostics)
     problems = sum(d.severity is Severity.ERROR for d in network.diagnostics)
@@ -50,14 +50,14 @@ def _print(network: Network, layers: bool) -> None:
     out.print(f"{network.graph.name}: {counts}", markup=False)
     branch = sum(row.training for row in rows)
     if branch:
-        out.print(f"{branch} of the layers are the training branch: left out of inference, ONNX and deployment")
+        out.print(f"{branch} of the layers are the training branch, which inference, ONNX and deployment exclude")
     if layers or len(rows) < FEW:
         out.print(_table(rows))
     else:
         out.print("The layers and their shapes: layerwright check --layers")
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[LayerRow]) -> Table:
     table = Table()
     for heading in ("layer", "type", "output", "parameters"):
         table.add_column(heading, justify="right" if heading == "parameters" else "left")

@@ -1,4 +1,4 @@
-"""`layerwright compare`: networks on the same pictures with the same noise."""
+"""`layerwright compare`: compare networks on the same images with the same noise."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ if TYPE_CHECKING:
 
 
 def compare(
-    files: Annotated[list[Path], typer.Argument(metavar="A B ...", help="Model files; one may stand twice.")],
-    images: Annotated[Path, typer.Option("--images", metavar="DIR", help="A folder of pictures, or one.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="A B ...", help="Model files; a file can be given more than once.")
+    ],
+    images: Annotated[Path, typer.Option("--images", metavar="DIR", help="An image or a folder of images.")],
     noise: Annotated[
         list[str] | None,
-        typer.Option(help="KIND:STRENGTH, for instance gaussian:25 (of 255); may stand several times."),
+        typer.Option(help="KIND:STRENGTH, for instance gaussian:25 (of 255). Repeatable."),
     ] = None,
     clean: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The clean versions, by file name, of images that are noisy already."),
+        typer.Option(metavar="DIR", help="Clean images with the same file names, if --images are noisy."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
-    weights: Annotated[list[Path] | None, typer.Option("--weights", help="Once for all, or once for each.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
+    weights: Annotated[
+        list[Path] | None, typer.Option("--weights", help="Weights, once for all networks or once for each.")
+    ] = None,
     random_weights: SeedOption = None,
-    engine: Annotated[list[str] | None, typer.Option(help="Once for all, or once for each.")] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Engine, once for all networks or once for each.")] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="OUT", help=f"Write a page: {PAGES.write_choices}.")
+        Path | None, typer.Option("--report", metavar="OUT", help=f"Write a report: {PAGES.write_choices}.")
     ] = None,
     json_out: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help=f"Write the values: {JSON.write_choices}.")
@@ -42,9 +46,9 @@ def compare(
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
-    """Compare networks on the same images with the same noise: PSNR and SSIM against the clean images.
+    """Compare networks on the same images with the same noise: PSNR and SSIM relative to the clean images.
 
-    Without --noise and --clean several networks are measured against the first one.
+    Without --noise and --clean, networks are compared to the first one.
     """
     from app.cli import compare_request
     from app.reports import comparison
@@ -52,8 +56,8 @@ def compare(
 
     for path, table in ((report, PAGES), (json_out, JSON)):
         if path is not None:
-            table.writer(path)  # refused before anything is run
-    request = compare_request.CompareRequest(
+            table.writer(path)  # refuses unknown formats before anything runs
+    request = compare_request.CompareArguments(
         files, images, clean, noise or (), seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
         trust_custom or (),
     )  # fmt: skip

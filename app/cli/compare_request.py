@@ -1,4 +1,4 @@
-"""What `layerwright compare` does: variants of a network on the same pictures with the same noise."""
+"""Runs variants of a network on the same images with the same noise, for `layerwright compare`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from app.cli.opened_network import Network, load_weights_for, open_network, weights_location
+from app.cli.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
 from app.cli.run_request import layers_with
 from app.cli.trust import with_trust
 from app.reports.comparison import (
@@ -42,13 +42,13 @@ Each = Callable[[Row, Picture, Picture, Sequence[Picture]], None]
 
 
 @dataclass(frozen=True)
-class CompareRequest:
-    """What the command line asked for. `weights` and `engines` are for all variants (one), or one for each."""
+class CompareArguments:
+    """The arguments of a comparison. `weights` and `engines` have one entry for all variants, or one for each."""
 
     documents: Sequence[Path]
     images: Path
-    clean: Path | None = None  # the clean versions of images that are noisy already: a folder, or one file
-    noises: Sequence[str] = ()  # each one is a comparison of its own; none: the pictures as they are
+    clean: Path | None = None  # clean versions of noisy images: a folder, or one file
+    noises: Sequence[str] = ()  # one comparison for each; empty: images without added noise
     seed: int = 0
     weights: Sequence[Path] = ()
     random_weights: int | None = None
@@ -59,8 +59,8 @@ class CompareRequest:
 
 
 @dataclass(frozen=True)
-class Variant:
-    """A network ready to run: its name in tables, and the layers that pictures go in and out of."""
+class NetworkVariant:
+    """A network ready to run: its name in tables, and its input and output layer."""
 
     name: str
     session: Session
@@ -76,24 +76,24 @@ class Variant:
 
 
 class Compared(NamedTuple):
-    """Names of the columns (the input, then the variants), a `Row` for each image and noise, and where the variants come from."""
+    """Column names (the input, then the variants), one row per image and noise, and the variants' provenance."""
 
     columns: list[str]
     rows: list[Row]
     origin: dict[str, Provenance]
 
 
-def compare(request: CompareRequest, progress: Callable[[str], None], each: Each | None = None) -> Compared:
-    """Run everything.
+def compare(request: CompareArguments, progress: Callable[[str], None], each: Each | None = None) -> Compared:
+    """Run all variants on all images.
 
-    `each` gets a row with its images: the one in the file, the noisy one, and the result of each variant.
+    `each` is called with every row and its images: the original, the noisy one, and the result of each variant.
     """
     if request.clean is not None and request.noises:
         raise DiagnosticError(
             Diagnostic(
                 "bad-option",
-                "--clean is for images that are noisy already, and --noise adds noise to clean ones",
-                remedy="give one of them",
+                "--clean expects noisy images, but --noise adds noise to clean ones",
+                remedy="use only one of them",
             )
         )
     noises = [(text, read_noise(text, request.seed)) for text in request.noises or ("",)]
@@ -120,8 +120,8 @@ def compare(request: CompareRequest, progress: Callable[[str], None], each: Each
     return Compared(columns, rows, {variant.name: variant.origin for variant in variants})
 
 
-def to_json(request: CompareRequest, found: Compared) -> str:
-    """The figures with what they were made from."""
+def to_json(request: CompareArguments, found: Compared) -> str:
+    """The values and their provenance as JSON."""
     made = {
         "documents": [path.name for path in request.documents],
         "noise": list(request.noises),
@@ -134,7 +134,7 @@ def to_json(request: CompareRequest, found: Compared) -> str:
 
 
 def _results(
-    path: Path, noise: Noise | None, variants: Sequence[Variant], *, first: bool
+    path: Path, noise: Noise | None, variants: Sequence[NetworkVariant], *, first: bool
 ) -> tuple[Picture, Picture, list[Picture], list[float]]:
     from designer.runtime.images import read_image
 
@@ -143,7 +143,7 @@ def _results(
     results, times = [], []
     for variant in variants:
         if first:
-            variant.run(noisy)  # this one also builds the network; what counts is how long the next picture takes
+            variant.run(noisy)  # the first run also compiles the network; the next image is timed
         variant.session.invalidate()
         began = perf_counter()
         made = variant.run(noisy)
@@ -153,7 +153,7 @@ def _results(
     return clean, noisy, results, times
 
 
-def _variant(request: CompareRequest, index: int) -> Variant:
+def _variant(request: CompareArguments, index: int) -> NetworkVariant:
     from designer.runtime.session import Session
 
     path = request.documents[index]
@@ -166,7 +166,7 @@ def _variant(request: CompareRequest, index: int) -> Variant:
                 "not-comparable",
                 f"{path.name} has {len(inputs)} inputs and {len(outputs)} outputs",
                 file=str(path),
-                remedy="compare networks with one input and an output",
+                remedy="compare networks with one input and one output",
             )
         )
     given = _one_of("--weights", request.weights, index, len(request.documents))
@@ -178,7 +178,7 @@ def _variant(request: CompareRequest, index: int) -> Variant:
     noise = "; ".join(request.noises)
     seed = str(request.seed) if noise else ""
     letter = LETTERS[index] if index < len(LETTERS) else str(index + 1)
-    return Variant(
+    return NetworkVariant(
         f"{letter} {path.stem}",
         session,
         inputs[0],
@@ -195,13 +195,13 @@ def _one_of(option: str, given: Sequence[T], index: int, count: int) -> T | None
             Diagnostic(
                 "bad-option",
                 f"{option} is given {len(given)} times for {count} variants",
-                remedy="give it once for all, or once for each, in their order",
+                remedy="give it once for all variants, or once for each in their order",
             )
         )
     return given[index if len(given) > 1 else 0] if given else None
 
 
-def without_observers(network: Network) -> Network:
-    """The network as it is deployed: a Noise layer of its own would disturb one variant more than the others."""
+def without_observers(network: OpenedNetwork) -> OpenedNetwork:
+    """The deployed network, without analysis layers: its own Noise layer would disturb one variant more than the others."""
     graph = deploy(network.graph, network.registry)
     return replace(network, graph=graph, inference=Inference(graph, network.registry))

@@ -1,4 +1,4 @@
-"""The two streams of the command line, and how problems are printed."""
+"""The output and error streams of the command line, and printing of diagnostics."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from rich.console import Console
 
 from designer.graph.diagnostics import Diagnostic, Severity
 
-# Names of documents and files are text: `[/x]` is no markup.
+# Names of documents and files are plain text: `[/x]` is not markup.
 out = Console(soft_wrap=True, markup=False)
 err = Console(stderr=True, soft_wrap=True, markup=False)
 
 
 def of_the_system(error: OSError | MemoryError) -> Diagnostic:
-    """A refusal of the system that no part has turned into a finding of its own."""
+    """The diagnostic for an error of the operating system that nothing else has handled."""
     if isinstance(error, MemoryError):
         return Diagnostic(
             "out-of-memory",
-            "the memory of the machine was not enough",
-            remedy="use a smaller picture or network, or close other programs",
+            "the machine ran out of memory",
+            remedy="use a smaller image or network, or close other programs",
         )
     place = f"{error.filename}: " if error.filename else ""
     return Diagnostic(
         "system",
         f"{place}{error.strerror or error}",
-        remedy="check that the place exists, may be used, and has space; then try again",
+        remedy="check that the path exists, that you have permission, and that the disk has space; then try again",
     )
 
 
 def show(diagnostics: tuple[Diagnostic, ...]) -> None:
-    """Print findings to the error stream, one a line."""
+    """Print diagnostics to the error stream, one per line."""
     colours = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
     for diagnostic in diagnostics:
         err.print(str(diagnostic), style=colours[diagnostic.severity], markup=False, highlight=False)

@@ -1,4 +1,4 @@
-"""`layerwright desktop-entry`: the program in the menu of a Linux desktop, its icon and the file type of networks."""
+"""`layerwright desktop-entry`: menu entry, icon and file type on Linux desktops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILES = {
     "layerwright.svg": "icons/hicolor/scalable/apps",
     "layerwright.xml": "mime/packages",
 }
-# The tools that rebuild the desktop's caches: the folder that each reads, and the Debian package that has it.
+# Tools that rebuild the desktop's caches: the folder that each reads, and its Debian package.
 TOOLS = {
     "update-mime-database": ("mime", "shared-mime-info"),
     "update-desktop-database": ("applications", "desktop-file-utils"),
@@ -38,7 +38,7 @@ def desktop_entry(
         raise DiagnosticError(
             Diagnostic(
                 "no-desktop-entry",
-                f"desktop entries are files of Linux desktops, and this system is {sys.platform}",
+                f"desktop entries exist only on Linux, but this system is {sys.platform}",
                 remedy="start the program with the command layerwright",
             )
         )
@@ -68,7 +68,7 @@ def _write(path: Path) -> None:
 
 
 def _start_command() -> list[str]:
-    """The installed script that is running now, or else this Python with our module."""
+    """The command line of the running installed script, or of this Python with our module."""
     script = Path(sys.argv[0])
     if script.name in ("layerwright", "layerwright-gui") and script.is_file():
         return [str(script.absolute())]
@@ -76,10 +76,10 @@ def _start_command() -> list[str]:
 
 
 def _quoted(argument: str) -> str:
-    """An argument as the key Exec wants it.
+    """Quote an argument for the key Exec.
 
-    Reserved characters are quoted as https://specifications.freedesktop.org/desktop-entry-spec/latest/exec-variables.html
-    says; then backslashes are doubled, as in every value, and so are per cent signs, which begin field codes.
+    Follows https://specifications.freedesktop.org/desktop-entry-spec/latest/exec-variables.html: reserved characters are
+    quoted, then backslashes are doubled as in every value, and percent signs because they start field codes.
     """
     if re.search(r"""[\s"'\\><~|&;$*?#()`]""", argument):
         argument = '"' + re.sub(r'(["`$\\])', r"\\\1", argument) + '"'
@@ -87,7 +87,7 @@ def _quoted(argument: str) -> str:
 
 
 def _refreshed(tool: str, folder: Path, package: str) -> str:
-    """Rebuild a cache of the desktop; a line about it where that was not possible."""
+    """Rebuild a cache of the desktop. Returns a line of text about a failure, else an empty one."""
     if not folder.is_dir():
         return ""
     if shutil.which(tool) is None:

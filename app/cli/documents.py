@@ -1,4 +1,4 @@
-"""`layerwright convert` and `layerwright diff`: documents themselves."""
+"""`layerwright convert` and `layerwright diff`: commands for documents."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help=f"A model file: {DOCUMENTS.read_choices}.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help=f"Where to write: {DOCUMENTS.write_choices}.")],
 ) -> None:
-    """Open a model file and save it as another (what Save As does)."""
-    DOCUMENTS.writer(target)  # refused before anything is read
+    """Open a model file and save it under another name or format, like Save As."""
+    DOCUMENTS.writer(target)  # refuses unknown formats before anything is read
     reading = read_document(source)
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
@@ -34,7 +34,7 @@ def diff(
     moves: Annotated[bool, typer.Option(help="Include layers that only moved.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was added, removed, renamed and changed between two networks; exit status 1 when something was."""
+    """Print what was added, removed, renamed and changed between two networks. Exit status 1 if they differ."""
     from dataclasses import asdict
 
     from designer.graph.compare import compare as compare_graphs

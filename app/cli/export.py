@@ -1,4 +1,4 @@
-"""`layerwright export`: a network in another form."""
+"""`layerwright export`: export a network to other formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from app.cli.console import out
 from app.cli.options import FileArgument, SeedOption, WeightsOption
 
-export = typer.Typer(no_args_is_help=True, help="Write a network in another form.")
+export = typer.Typer(no_args_is_help=True, help="Export a network to another format.")
 
 
 @export.command("pytorch")
@@ -39,7 +39,7 @@ def export_onnx_file(
     from app.cli.opened_network import load_weights_for, open_network
     from exporters.onnx import ONNX_MODELS, export_onnx
 
-    ONNX_MODELS.writer(output)  # refused before anything is read
+    ONNX_MODELS.writer(output)  # refuses unknown formats before anything is read
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     report = export_onnx(network.graph, network.registry, tensors, output)

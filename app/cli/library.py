@@ -36,7 +36,7 @@ def operators(as_json: JsonOption = False) -> None:
 
 
 def engines() -> None:
-    """List the engines that can run a network, and why one cannot be used here."""
+    """List the engines that can run a network, and why any of them is unavailable."""
     from designer.runtime.engine_registry import default_engines
 
     registry = default_engines()
@@ -54,7 +54,7 @@ def engines() -> None:
 
 
 def samples() -> None:
-    """List the samples that the program includes."""
+    """List the included samples."""
     import samples as package
 
     for path in package.documents():

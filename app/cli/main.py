@@ -1,4 +1,4 @@
-"""The command line. It knows no Qt; each command is a thin layer over the same parts that the window uses."""
+"""The command line. Each command is a thin layer over the parts that the window uses, independent of Qt."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ app.add_typer(export, name="export")
 
 
 def main() -> None:
-    """Run the command line; findings end it with status 1, a wrong command line with 2."""
+    """Run the command line. Exit status 1 for diagnostics, 2 for invalid arguments."""
     try:
         app()
     except DiagnosticError as error:
         show(error.diagnostics)
         raise SystemExit(1) from None
     except BrokenPipeError:
-        raise SystemExit(1) from None  # the reader of our output is gone: there is nobody to inform
+        raise SystemExit(1) from None  # the reader of our output has closed the pipe
     except (OSError, MemoryError) as error:
         show((of_the_system(error),))
         raise SystemExit(1) from None

@@ -1,4 +1,4 @@
-"""Opening a network for the command line: document, shapes, problems and weights in one place."""
+"""Opening a network for the command line: document, shapes, diagnostics and weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from designer.files.document import read_document
-from designer.files.locating import located
+from designer.files.locations import located
 from designer.files.settings import find_settings, read_settings
 from designer.files.weights import (
     Weights,
@@ -28,10 +28,10 @@ MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One layer for a table: shape as text ("unknown because of X" where it is), number of learned values.
+class LayerRow:
+    """One layer in a table: shape as text (or "unknown because of X") and number of parameters.
 
-    A layer of the training branch is left out of inference.
+    Layers of the training branch are excluded from inference.
     """
 
     layer: str
@@ -42,8 +42,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Network:
-    """A network that was opened, with everything known about it."""
+class OpenedNetwork:
+    """An opened network with its inferred shapes and diagnostics."""
 
     path: Path
     graph: Graph
@@ -55,8 +55,8 @@ class Network:
     def has_errors(self) -> bool:
         return bool(errors(self.diagnostics))
 
-    def rows(self) -> list[Row]:
-        """The layers in running order."""
+    def rows(self) -> list[LayerRow]:
+        """The layers in topological order."""
         order, cyclic = self.graph.order()
         training = self.training
         return [self._row(name, name in training) for name in (*order, *cyclic)]
@@ -66,7 +66,7 @@ class Network:
         """The layers of the training branch."""
         return training_branch(self.graph, self.registry)
 
-    def _row(self, name: str, training: bool) -> Row:
+    def _row(self, name: str, training: bool) -> LayerRow:
         state = self.inference.states[name]
         if state.outputs is not None:
             shape = ", ".join(str(t) for t in state.outputs)
@@ -75,11 +75,11 @@ class Network:
         else:
             shape = "unknown"
         work = self._costs.of(name)
-        return Row(name, self.graph[name].type, shape, work.learned if work is not None else 0, training)
+        return LayerRow(name, self.graph[name].type, shape, work.learned if work is not None else 0, training)
 
     @property
     def parameters(self) -> int:
-        """Learned values of the network; those that instances of a template share count once."""
+        """The number of learned values; values shared by instances of a template count once."""
         return self._costs.total().learned
 
     @cached_property
@@ -89,7 +89,7 @@ class Network:
         return costs
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
+        """The network as JSON values."""
         return {
             "name": self.graph.name,
             "parameters": self.parameters,
@@ -98,8 +98,8 @@ class Network:
         }
 
 
-def open_network(path: Path, *, strict: bool = True) -> Network:
-    """Read and infer. With `strict` errors raise DiagnosticError; a file that cannot be read at all always does."""
+def open_network(path: Path, *, strict: bool = True) -> OpenedNetwork:
+    """Read a network and infer its shapes. Raises DiagnosticError for an unreadable file and, if `strict`, for any error."""
     reading = read_document(path)
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
@@ -109,11 +109,11 @@ def open_network(path: Path, *, strict: bool = True) -> Network:
     found = (*reading.diagnostics, *plugins, *located(inference.diagnostics(), reading))
     if strict and errors(found):
         raise DiagnosticError(errors(found))
-    return Network(path, reading.graph, registry, inference, found)
+    return OpenedNetwork(path, reading.graph, registry, inference, found)
 
 
-def load_weights_for(network: Network, given: Path | None, seed: int | None) -> Weights:
-    """Weights for a network from where the person or the settings say; what is missing is filled only with a seed."""
+def load_weights_for(network: OpenedNetwork, given: Path | None, seed: int | None) -> Weights:
+    """Load weights from `given` or the path in the settings. Missing weights are filled only if `seed` is given."""
     path = weights_location(network.path, given)
     required = required_weights(network.inference)
     weights = load_weights(path, required) if path is not None else Weights()
@@ -125,16 +125,16 @@ def load_weights_for(network: Network, given: Path | None, seed: int | None) -> 
     others = sum(1 for r in weights.reports if r.status is WeightStatus.UNEXPECTED)
     summary = Diagnostic(
         "weights-missing",
-        f"{len(missing)} of {len(required)} weights are missing or do not fit"
-        + (f"; {others} others are there, which this network does not need" if others else ""),
+        f"{len(missing)} of {len(required)} weights are missing or have the wrong shape"
+        + (f"; {others} others are not used by this network" if others else ""),
         file=str(path) if path is not None else None,
-        remedy="give --weights with a folder that holds them, or --random-weights SEED to fill them",
+        remedy="give --weights with a folder that contains them, or --random-weights SEED to fill them",
     )
     raise DiagnosticError((*errors(weight_diagnostics(weights))[:MAX_SHOWN], summary))
 
 
 def weights_location(document: Path, given: Path | None) -> Path | None:
-    """Where the weights are: what the person gave, else what the document's settings say, else None."""
+    """The path of the weights: `given`, else the one in the document's settings, else None."""
     if given is not None:
         return given
     beside = find_settings(document)

@@ -16,25 +16,25 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help=f"A model fil
 JsonOption = Annotated[bool, typer.Option("--json")]
 WeightsOption = Annotated[Path | None, typer.Option("--weights", help=f"{WEIGHTS.title}: {WEIGHTS.read_choices}.")]
 SeedOption = Annotated[
-    int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights, seeded.")
+    int | None, typer.Option("--random-weights", metavar="SEED", help="Fill missing weights with seeded random values.")
 ]
-EngineOption = Annotated[str, typer.Option(help="One of those that `layerwright engines` lists.")]
-PrecisionOption = Annotated[str, typer.Option(help="fp32, fp16 or bf16.")]
-LayoutOption = Annotated[str, typer.Option(help="nchw or nhwc.")]
-DeviceOption = Annotated[str, typer.Option(help="cpu or cuda.")]
-ThreadsOption = Annotated[int, typer.Option(help="0: all cores.")]
+EngineOption = Annotated[str, typer.Option(help="An engine listed by `layerwright engines`.")]
+PrecisionOption = Annotated[str, typer.Option(help="Precision: fp32, fp16 or bf16.")]
+LayoutOption = Annotated[str, typer.Option(help="Memory layout: nchw or nhwc.")]
+DeviceOption = Annotated[str, typer.Option(help="Device: cpu or cuda.")]
+ThreadsOption = Annotated[int, typer.Option(help="Number of threads; 0 uses all cores.")]
 TrustOption = Annotated[
     list[str] | None,
     typer.Option(
         "--trust-custom",
         metavar="SHA256|ask",
-        help="Let custom layers run: by the digest of their source, or after showing it and asking.",
+        help="Allow custom layers to run: the SHA-256 digest of their source, or the word ask, which shows the source first.",
     ),
 ]
 
 
 def pairs(option: str, texts: list[str] | None) -> list[tuple[str, Path]]:
-    """Names and paths of `NAME=PATH` texts, in their order. Raises DiagnosticError for any other text."""
+    """Parse `NAME=PATH` arguments in order. Raises DiagnosticError for any other text."""
     found: list[tuple[str, Path]] = []
     for text in texts or ():
         name, equals, path = text.partition("=")
@@ -49,7 +49,7 @@ def pairs(option: str, texts: list[str] | None) -> list[tuple[str, Path]]:
 
 
 def one_each(option: str, given: Iterable[tuple[str, Path]]) -> dict[str, Path]:
-    """Pairs as a mapping. Raises DiagnosticError for a name that is given more than once."""
+    """The pairs as a mapping. Raises DiagnosticError for a duplicate name."""
     found: dict[str, Path] = {}
     for name, path in given:
         if name in found:

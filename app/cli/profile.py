@@ -1,4 +1,4 @@
-"""`layerwright profile`: time a network's operators."""
+"""`layerwright profile`: measure the operators of a network."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def profile(
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
-    """Time every operator and compare it with what the machine can do."""
+    """Time every operator and compare it with the machine's peak performance."""
     from app.cli.opened_network import load_weights_for, open_network
     from app.cli.trust import with_trust
     from app.reports.profile_table import lines
@@ -47,7 +47,7 @@ def profile(
     from designer.runtime.session import Session
 
     if json_out is not None:
-        RECORDS.writer(json_out)  # refused before anything is timed
+        RECORDS.writer(json_out)  # refuses unknown formats before anything is timed
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)

@@ -1,4 +1,4 @@
-"""`layerwright run` and `layerwright video`: feed a network with files and write what comes out."""
+"""`layerwright run` and `layerwright video`: run a network on files and write its outputs."""
 
 from __future__ import annotations
 
@@ -49,18 +49,20 @@ def run(
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",
     threads: ThreadsOption = 0,
-    iterations: Annotated[int, typer.Option(min=1, help="Run this often and report the median time.")] = 1,
-    tile: Annotated[str, typer.Option(help="auto, off, or the side of a tile in pixels, for large pictures.")] = "auto",
+    iterations: Annotated[int, typer.Option(min=1, help="Number of runs; the median time is reported.")] = 1,
+    tile: Annotated[
+        str, typer.Option(help="Tiling of large images: auto, off, or the side of a tile in pixels.")
+    ] = "auto",
     trust_custom: TrustOption = None,
 ) -> None:
-    """Run a network on pictures or .npy tensors; videos and folders go through it frame by frame."""
-    from app.cli.run_request import RunRequest, run_network, tile_of
+    """Run a network on images or .npy tensors, or frame by frame on videos and folders."""
+    from app.cli.run_request import RunArguments, run_network, tile_of
     from designer.runtime.api import RunOptions
 
     options = RunOptions(
         engine=engine, precision=precision, layout=layout, device=device, threads=threads, tile=tile_of(tile)
     )
-    request = RunRequest(
+    request = RunArguments(
         file,
         weights,
         random_weights,
@@ -77,16 +79,22 @@ def run(
 
 def video(
     file: FileArgument,
-    inputs: Annotated[list[str], typer.Option("--input", metavar="NAME=PATH", help="Video, folder, or one picture.")],
+    inputs: Annotated[list[str], typer.Option("--input", metavar="NAME=PATH", help="A video, a folder, or an image.")],
     outputs: Annotated[list[str], typer.Option("--output", metavar="NAME=PATH", help=VIDEOS.write_choices)],
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
-    start: Annotated[int, typer.Option("--from", min=0, metavar="FRAME", help="The first frame; 0 is the first.")] = 0,
-    stop: Annotated[int | None, typer.Option("--to", min=1, metavar="FRAME", help="Up to before this one.")] = None,
-    fps: Annotated[float, typer.Option(min=0, max=1000, help="Frames a second to write; 0 keeps the video's.")] = 0,
-    codec: Annotated[str, typer.Option(help="ffv1 (lossless), mpeg4, vp9 or mjpeg; else by the ending.")] = "",
-    quality: Annotated[int, typer.Option(min=0, max=100, help="1..100, for mjpeg; 0: as it is.")] = 0,
-    tensors: Annotated[bool, typer.Option("--npy", help="Folders get .npy with full precision, not PNG.")] = False,
+    start: Annotated[int, typer.Option("--from", min=0, metavar="FRAME", help="First frame, counted from 0.")] = 0,
+    stop: Annotated[int | None, typer.Option("--to", min=1, metavar="FRAME", help="Stop before this frame.")] = None,
+    fps: Annotated[
+        float, typer.Option(min=0, max=1000, help="Frame rate of the output; 0 keeps that of the input.")
+    ] = 0,
+    codec: Annotated[str, typer.Option(help="ffv1 (lossless), mpeg4, vp9 or mjpeg; default: by file suffix.")] = "",
+    quality: Annotated[
+        int, typer.Option(min=0, max=100, help="Quality from 1 to 100 for mjpeg; 0 is the default.")
+    ] = 0,
+    tensors: Annotated[
+        bool, typer.Option("--npy", help="Write .npy files with full precision into folders instead of PNG.")
+    ] = False,
     engine: EngineOption = DEFAULT_ENGINE,
     precision: PrecisionOption = "fp32",
     layout: LayoutOption = "nchw",
@@ -94,10 +102,10 @@ def video(
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
-    """Put a video, or a folder of pictures, through a network, frame by frame. Sound is not kept."""
+    """Run a network on a video or a folder of images, frame by frame. Sound is dropped."""
     from rich.progress import Progress
 
-    from app.cli.run_request import RunRequest, run_network
+    from app.cli.run_request import RunArguments, run_network
     from app.engine.video_job import VideoJob
     from designer.runtime.api import RunOptions
 
@@ -105,7 +113,7 @@ def video(
     job = VideoJob({}, {}, start, stop, fps, codec, quality, ".npy" if tensors else ".png")
     with Progress(console=err, transient=True) as bar:
         task = bar.add_task("frames", total=None)
-        request = RunRequest(
+        request = RunArguments(
             file, weights, random_weights, one_each("--input", pairs("--input", inputs)), pairs("--output", outputs), (), options,
             trust=trust_custom or (), video=job, progress=lambda done, total, text: bar.update(task, completed=done, total=total),
         )  # fmt: skip

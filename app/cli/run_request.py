@@ -1,4 +1,4 @@
-"""What `layerwright run` does: feed a network with files, run it, write its outputs and captured layers."""
+"""Runs a network on files and writes its outputs and captured layers, for `layerwright run`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cli.opened_network import Network, load_weights_for, open_network
+from app.cli.opened_network import OpenedNetwork, load_weights_for, open_network
 from app.cli.options import one_each
 from app.cli.trust import with_trust
 from app.engine.video_job import VideoJob, moves, process
@@ -29,26 +29,26 @@ from designer.units import dims_text, duration
 
 
 @dataclass(frozen=True)
-class RunRequest:
-    """What the command line asked for: layers and the files they read from or write to."""
+class RunArguments:
+    """The arguments of a run: layers and the files that they are read from or written to."""
 
     document: Path
     weights: Path | None = None
     seed: int | None = None
     inputs: Mapping[str, Path] = field(default_factory=dict)
-    outputs: Sequence[tuple[str, Path]] = ()  # a layer may be written to several files
+    outputs: Sequence[tuple[str, Path]] = ()  # a layer can be written to several files
     captures: Sequence[tuple[str, Path]] = ()
     options: RunOptions = field(default_factory=RunOptions)
     iterations: int = 1
-    trust: Sequence[str] = ()  # digests of sources that may run, or "ask"
+    trust: Sequence[str] = ()  # digests of approved sources, or "ask"
     video: VideoJob = field(
         default_factory=lambda: VideoJob({}, {})
-    )  # how frames are read and written, where an input is a video or a folder
+    )  # frame range and encoding, if an input is a video or a folder
     progress: Callable[[int, int, str], None] | None = None  # of frames
 
 
-def layers_with(network: Network, role: Role) -> list[str]:
-    """Names of the layers that play `role` in inference, in the document's order."""
+def layers_with(network: OpenedNetwork, role: Role) -> list[str]:
+    """Names of the layers with `role` in inference, in the document's order."""
     found = []
     training = network.training
     for layer in network.graph:
@@ -60,8 +60,8 @@ def layers_with(network: Network, role: Role) -> list[str]:
     return found
 
 
-def run_network(request: RunRequest) -> Iterator[str]:
-    """Run and write files; yields one line of text for each thing that was done."""
+def run_network(request: RunArguments) -> Iterator[str]:
+    """Run the network and write files. Yields one line of text per result."""
     network = open_network(request.document)
     _check_request(network, request)
     weights = load_weights_for(network, request.weights, request.seed)
@@ -73,8 +73,8 @@ def run_network(request: RunRequest) -> Iterator[str]:
         yield from _run_once(session, request)
 
 
-def _check_request(network: Network, request: RunRequest) -> None:
-    """Raise DiagnosticError for layers that are not there, inputs without a file, and files that cannot be written."""
+def _check_request(network: OpenedNetwork, request: RunArguments) -> None:
+    """Raise DiagnosticError for missing layers, inputs without a file, and unsupported file formats."""
     training = network.training
     written = [name for name, _ in request.outputs]
     absent = [name for name in (*request.inputs, *written) if name in training]
@@ -98,7 +98,7 @@ def _check_request(network: Network, request: RunRequest) -> None:
     _check_files(request)
 
 
-def _run_once(session: Session, request: RunRequest) -> Iterator[str]:
+def _run_once(session: Session, request: RunArguments) -> Iterator[str]:
     for name, path in request.inputs.items():
         session.set_input_file(name, path)
     sources = [(Source.parse(name), path) for name, path in request.captures]
@@ -122,13 +122,13 @@ def _run_once(session: Session, request: RunRequest) -> Iterator[str]:
     yield f"{request.options.engine} {request.options.precision}: median {duration(median(times))} of {len(times)}"
 
 
-def _run_frames(session: Session, request: RunRequest) -> Iterator[str]:
-    """A video or a folder among the inputs: every frame of it through the network, into videos or folders."""
+def _run_frames(session: Session, request: RunArguments) -> Iterator[str]:
+    """Run every frame of the input videos and folders and write videos or folders."""
     if request.captures or not request.outputs:
         raise DiagnosticError(
             Diagnostic(
                 "no-output",
-                "a video or a folder needs --output, and captures are for single pictures",
+                "a video or a folder needs --output, and --capture works only for single images",
                 remedy="give --output NAME=result.mkv, or NAME=folder",
             )
         )
@@ -138,11 +138,11 @@ def _run_frames(session: Session, request: RunRequest) -> Iterator[str]:
     yield from (f"note: {note}" for note in done.notes)
     yield from (f"{name} -> {path}" for name, path in outputs.items())
     each = done.seconds * 1000 / done.frames
-    yield f"{done.frames} frames at {done.fps:.4g} a second; {duration(each)} a frame, reading and writing included"
+    yield f"{done.frames} frames at {done.fps:.4g} frames per second; {duration(each)} per frame, including reading and writing"
 
 
 def tile_of(text: str) -> int:
-    """The side of tiles that `--tile` means; DiagnosticError for what is neither a word nor a number."""
+    """Parse `--tile`: the side of a tile in pixels, 0 for off, or AUTO. Raises DiagnosticError for other text."""
     words = {"auto": AUTO, "off": 0}
     if text in words:
         return words[text]
@@ -150,13 +150,15 @@ def tile_of(text: str) -> int:
         return int(text)
     raise DiagnosticError(
         Diagnostic(
-            "bad-tile", f"--tile: '{text[:40]}' is no size", remedy=f"give auto, off, or pixels from 1 to {MAX_TILE}"
+            "bad-tile",
+            f"--tile: '{text[:40]}' is not a tile size",
+            remedy=f"give auto, off, or pixels from 1 to {MAX_TILE}",
         )
     )
 
 
-def _check_files(request: RunRequest) -> None:
-    """Refuse files of unknown formats before any work is done."""
+def _check_files(request: RunArguments) -> None:
+    """Raise DiagnosticError for files of unknown formats before anything runs."""
     for path in request.inputs.values():
         if kind_of(path) == "picture":
             INPUTS.reader(path)
@@ -164,7 +166,7 @@ def _check_files(request: RunRequest) -> None:
     for _, path in (*request.outputs, *request.captures):
         if not moving:
             ARRAYS.writer(path)
-        elif path.suffix:  # a name without one is a folder
+        elif path.suffix:  # a path without a suffix is a folder
             VIDEOS.writer(path)
 
 
@@ -173,7 +175,7 @@ def _shape(array: NDArray[np.float32]) -> str:
 
 
 def _padding_note(session: Session, source: Source) -> str:
-    """Hidden layers see the padded input; outputs are cropped back."""
+    """A note on padding: captured layers have the padded size, while outputs are cropped."""
     found = session.padding(source)
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""`layerwright tour`: the whole loop without a window."""
+"""`layerwright tour`: the whole workflow without a window."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from app.cli.console import out
 
 def tour(
     outdir: Annotated[Path, typer.Argument(metavar="OUTDIR")],
-    steps: Annotated[int, typer.Option(min=1, help="Steps of the short training.")] = 150,
+    steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 150,
 ) -> None:
-    """Play the whole loop without a window: design, export, train, reload, run, look. Writes an HTML page."""
+    """Run the whole workflow without a window: design, export, train, reload, run, inspect. Writes an HTML page."""
     from app.reports.tour import run_tour
 
     page = run_tour(outdir, out, steps=steps)

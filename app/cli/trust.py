@@ -1,4 +1,4 @@
-"""Custom layers on the command line: whether their sources may run."""
+"""Approval of custom layers on the command line."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.cli.opened_network import Network
+from app.cli.opened_network import OpenedNetwork
 from designer.files.agreements import agree, agreed, is_digest, not_agreed
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.code_text import digest, visible
 from designer.runtime.api import RunOptions
 
 
-def with_trust(network: Network, options: RunOptions, trust: Sequence[str]) -> RunOptions:
-    """`options` with the digests of sources that may run: agreed to before, given in `trust`, or answered with yes now.
+def with_trust(network: OpenedNetwork, options: RunOptions, trust: Sequence[str]) -> RunOptions:
+    """Add the digests of approved sources to `options`: approved before, given in `trust`, or confirmed now.
 
-    `trust` holds digests and perhaps "ask". Raises DiagnosticError for a source that nobody agreed to; its remedy says how to.
+    `trust` contains digests, or "ask". Raises DiagnosticError for a source that is not approved.
     """
     for entry in trust:
         if entry != "ask" and not is_digest(entry):
-            message = f"--trust-custom {entry[:80]}: this is no SHA-256 digest"
+            message = f"--trust-custom {entry[:80]}: this is not a SHA-256 digest"
             raise DiagnosticError(Diagnostic("bad-option", message, remedy="give 64 hexadecimal digits, or ask"))
     known = agreed() | {entry for entry in trust if entry != "ask"}
     texts = not_agreed(network.graph, network.registry, known)
@@ -35,19 +35,19 @@ def with_trust(network: Network, options: RunOptions, trust: Sequence[str]) -> R
 
 
 def _ask(layer: str, text: str) -> bool:
-    """Show the source on the terminal; only a plain yes is a yes."""
-    print(f"The layer '{layer}' runs this Python on your machine, with your rights:\n")
+    """Show the source on the terminal and ask. Only "yes" approves it."""
+    print(f"The layer '{layer}' runs this Python code on your machine, with your permissions:\n")
     for number, line in enumerate(visible(text).split("\n"), 1):
         print(f"{number:4} | {line}")
-    print("\nRun it, now and whenever this very text comes again? [yes/No] ", end="", flush=True)
+    print("\nRun it now and whenever this exact source is used again? [yes/No] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() == "yes"
 
 
 def _refusal(layer: str, text: str) -> Diagnostic:
     return Diagnostic(
         "not-agreed",
-        f"'{layer}' holds Python of its own, which runs only after you agreed to this very text",
+        f"'{layer}' contains Python code, which runs only after you approve exactly this source",
         layer=layer,
         parameter="source",
-        remedy=f"read it, then give --trust-custom {digest(text)}, or --trust-custom ask on a terminal",
+        remedy=f"review it, then give --trust-custom {digest(text)}, or --trust-custom ask on a terminal",
     )

@@ -17,7 +17,7 @@ from rich.progress import Progress
 
 import samples
 from analysis_layers.noise import Noise
-from app.cli.opened_network import Network, load_weights_for, open_network, weights_location
+from app.cli.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
 from app.reports.page import Page
 from app.reports.profile_table import COLUMNS, by_saving, utilisation
 from app.reports.provenance_table import add_machine, add_provenance
@@ -210,7 +210,7 @@ class Tour:
         export_onnx(network.graph, network.registry, weights, target)
         self.page.text(f"Wrote {target.name}, {binary(target.stat().st_size)}, accepted by onnx.checker.")
 
-    def _sample_weights(self, network: Network) -> Weights:
+    def _sample_weights(self, network: OpenedNetwork) -> Weights:
         location = weights_location(network.path, samples.weights(network.path.stem))
         if location is not None:
             return load_weights_for(network, location, None)

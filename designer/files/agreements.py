@@ -1,4 +1,4 @@
-"""Which sources of custom layers the person agreed to run: digests in their own data folder, never in a document."""
+"""Approved sources of custom layers: SHA-256 digests in the user's data folder, never in a document."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from designer.operators.library.development.custom import Custom
 from designer.operators.registry import Registry
 from designer.texts import tr
 
-MAX_BYTES = 1 << 20  # more agreements than anybody reads
+MAX_BYTES = 1 << 20  # size limit of the list
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def agreements_path() -> Path:
-    """One SHA-256 a line; deleting the file takes all agreements back."""
+    """The list of approvals, one SHA-256 per line. Deleting the file revokes all of them."""
     from platformdirs import user_data_path
 
     return user_data_path("layerwright") / "agreed-sources.txt"
 
 
 def agreed() -> frozenset[str]:
-    """The digests of all texts that the person agreed to; what cannot be read agrees to nothing."""
+    """The digests of all approved sources; empty if the list cannot be read."""
     try:
         with agreements_path().open("rb") as stream:
             lines = stream.read(MAX_BYTES).decode("ascii", "replace").split()
@@ -56,7 +56,7 @@ def not_agreed(graph: Graph, registry: Registry, known: Collection[str] | None =
 
 
 def agree(texts: Iterable[str]) -> None:
-    """Remember that the person agreed to these very texts. Raises DiagnosticError ("cannot-save")."""
+    """Record that the user approved exactly these sources. Raises DiagnosticError ("cannot-save")."""
     known = agreed()
     fresh = {digest(text) for text in texts} - known
     if not fresh:
@@ -65,8 +65,8 @@ def agree(texts: Iterable[str]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        message = f"{path.parent} could not be made: {error.strerror or error}"
+        message = f"{path.parent} cannot be created: {error.strerror or error}"
         raise DiagnosticError(
-            Diagnostic("cannot-save", message, file=str(path), remedy=tr("check the rights of your data folder"))
+            Diagnostic("cannot-save", message, file=str(path), remedy=tr("check the permissions of your data folder"))
         ) from error
     write_atomic(path, "".join(f"{line}\n" for line in sorted(known | fresh)).encode("ascii"), private=True)

@@ -1,4 +1,4 @@
-"""Saving so that a file is always whole: the old one or the new one, whatever happens in between."""
+"""Atomic writing: a file always has its complete old or its complete new content."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from designer.files.locking import lock
+from designer.files.file_lock import lock
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.texts import tr
 
-ABANDONED_SECONDS = 2.0  # a file that was just made may not be locked yet
+ABANDONED_SECONDS = 2.0  # a new file may not be locked yet
 _TEMPORARY = re.compile(r"\.lw-[0-9a-f]{16}\.tmp")
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes, *, private: bool = False) -> None:
-    """Replace the file at `path` by `data`. Raises DiagnosticError ("cannot-save"); the old file is untouched then.
+    """Replace the content of the file at `path`. Raises DiagnosticError ("cannot-save") and keeps the old file on failure.
 
-    Of a `private` file only its owner has rights.
+    Only the owner can access a `private` file.
     """
     with atomic_file(path, private=private) as stream:
         stream.write(data)
@@ -33,9 +33,9 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, *, private: bool = F
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends well, and vanishes when it does not.
+    """A binary file that replaces `path` when the block succeeds and is removed when it fails.
 
-    A link is followed, so that it stays a link. Rights of an existing file are kept.
+    Symbolic links are followed and kept. An existing file keeps its permissions.
     """
     path = Path(path)
     try:
@@ -63,13 +63,13 @@ def atomic_file(path: str | os.PathLike[str], *, private: bool = False) -> Itera
     except OSError as error:
         raise _refused(path, error) from error
     finally:
-        with contextlib.suppress(OSError):  # gone when it was put in place
+        with contextlib.suppress(OSError):  # already moved to its place
             temporary.unlink()
     _sync_folder(target.parent)
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what saves into `folder` left there whose process ended before they were done. Never raises."""
+    """Remove temporary files in `folder` whose process ended before the save was complete. Never raises."""
     try:
         files = [entry for entry in os.scandir(folder) if _TEMPORARY.fullmatch(entry.name)]
     except OSError:
@@ -88,7 +88,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder at `path`, made with its parents if need be. Raises DiagnosticError ("cannot-save")."""
+    """The folder at `path`, created with its parents if necessary. Raises DiagnosticError ("cannot-save")."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -97,7 +97,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _existing_mode(target: Path) -> int | None:
-    """The rights of an existing file that may be replaced; None when there is none."""
+    """The permissions of an existing file; None if there is none. Raises OSError if it must not be replaced."""
     try:
         info = target.stat()
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def _existing_mode(target: Path) -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the replacement itself survive a power cut, where the system offers that."""
+    """Flush the replacement to disk, so that it survives a power failure, where the system supports it."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):
@@ -126,12 +126,12 @@ def _sync_folder(folder: Path) -> None:
 _REMEDIES = {
     errno.ENOSPC: "free some space on the disk, or save somewhere else",
     errno.EDQUOT: "free some of your quota, or save somewhere else",
-    errno.EACCES: "choose a folder and a file that you may write to",
-    errno.EPERM: "choose a folder and a file that you may write to",
-    errno.EROFS: "choose a folder on a disk that can be written to",
+    errno.EACCES: "choose a folder and a file that you can write to",
+    errno.EPERM: "choose a folder and a file that you can write to",
+    errno.EROFS: "choose a folder on a writable disk",
     errno.ENOENT: "choose a folder that exists",
     errno.ENOTDIR: "choose a folder that exists",
-    errno.EEXIST: "choose a folder; there is a file of that name",
+    errno.EEXIST: "choose a folder; a file has that name",
     errno.EISDIR: "choose a file name",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
@@ -143,7 +143,7 @@ def _refused(path: Path, error: Exception) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             "cannot-save",
-            tr("{path} could not be saved: {reason}; nothing on disk was changed", path=path, reason=reason),
+            tr("{path} cannot be saved: {reason}; nothing on disk was changed", path=path, reason=reason),
             file=str(path),
             remedy=_REMEDIES.get(number or 0, "save somewhere else"),
         )

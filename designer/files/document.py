@@ -1,4 +1,4 @@
-"""The model file: reading and writing documents."""
+"""Reading and writing documents."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from designer.files import limits
 from designer.files.atomic import write_atomic
+from designer.files.disk_watch import digest_of
 from designer.files.formats import Format, FormatTable
 from designer.files.reader import NAMESPACE, PREFIX, check_root, read_records
 from designer.files.schema import check_schema
-from designer.files.watching import digest_of
 from designer.files.writer import write_tree
 from designer.files.xml_tree import XmlError, parse_xml
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
@@ -24,10 +24,10 @@ from designer.texts import tr
 
 @dataclass(frozen=True)
 class Reading:
-    """A document that was read. `graph` is None when a finding is an error: a broken file never half-opens.
+    """The result of reading a document. `graph` is None if there is an error: a broken file is never opened in part.
 
-    `lines` tells where each layer stands in the file, and under `<template>/<layer>` each layer of a template. `digest` is
-    that of the file's bytes, "" where they were not read from a file.
+    `lines` maps each layer to its line in the file, and `<template>/<layer>` each layer of a template. `digest` is that of the
+    file's bytes, "" if they were not read from a file.
     """
 
     graph: Graph | None
@@ -38,10 +38,11 @@ class Reading:
 
 
 def parse_document(data: bytes, file: str = "", validate: bool = True) -> Reading:
-    """The document in `data`. Never raises; `file` is the name that findings show.
+    """Parse the document in `data`. Never raises; `file` is the name in diagnostics.
 
-    `validate` also checks the XSD, which loads lxml. Without it all rules that the graph relies on are checked still. A file
-    that is, byte for byte, what we would write, with nothing foreign in it, keeps the XSD by construction and is not checked.
+    `validate` also checks the XSD, which loads lxml. Without it, all rules that the graph relies on are still checked. A
+    file that equals its canonical form byte for byte and has no foreign parts satisfies the XSD by construction, so the check is
+    skipped.
     """
     try:
         root, outside = parse_xml(data, prefixes={PREFIX: NAMESPACE})
@@ -54,7 +55,7 @@ def parse_document(data: bytes, file: str = "", validate: bool = True) -> Readin
     diagnostics = list(found.diagnostics)
     graph = found.graph
     if validate and not _is_canonical(graph, data):
-        # The reader's own findings say it better: the schema adds those of lines that the reader found nothing in.
+        # The reader's diagnostics are clearer: the schema only adds those of other lines.
         known = {d.line for d in diagnostics if d.severity is Severity.ERROR}
         extra = [d for d in check_schema(data) if d.line not in known]
         diagnostics.extend(extra)
@@ -64,7 +65,7 @@ def parse_document(data: bytes, file: str = "", validate: bool = True) -> Readin
 
 
 def read_document(path: str | os.PathLike[str]) -> Reading:
-    """The document in a file of one of the formats in `DOCUMENTS`. Never raises."""
+    """Read a document in one of the formats of `DOCUMENTS`. Never raises."""
     try:
         return DOCUMENTS.reader(path)(Path(path))
     except DiagnosticError as error:
@@ -72,20 +73,20 @@ def read_document(path: str | os.PathLike[str]) -> Reading:
 
 
 def write_document(graph: Graph) -> bytes:
-    """The document as bytes in canonical form. Raises DiagnosticError for text that XML cannot hold."""
+    """The document as bytes in canonical form. Raises DiagnosticError for characters that XML cannot store."""
     return write_tree(graph).encode("utf-8")
 
 
 def save_document(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write the document, atomically, in the format of the suffix.
+    """Write the document atomically in the format of the path's suffix.
 
-    On an error the old file stays whole and DiagnosticError ("cannot-save", "unknown-format") is raised.
+    Raises DiagnosticError ("cannot-save", "unknown-format") and keeps the old file on failure.
     """
     write_atomic(path, DOCUMENTS.writer(path)(graph))
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes. Raises XmlError with code, message and remedy."""
+    """Read a regular file of at most `limit` bytes. Raises XmlError with code, message and remedy."""
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
@@ -95,7 +96,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
             raise XmlError(
                 "file-too-large",
                 tr("{path} has {st_size} bytes, the limit is {limit}", path=path, st_size=info.st_size, limit=limit),
-                tr("this is no file of ours; choose another"),
+                tr("this is not a Layerwright file; choose another"),
             )
         with path.open("rb") as stream:
             return stream.read(limit + 1)
@@ -104,7 +105,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
         raise XmlError(
             "cannot-read",
             tr("{path} cannot be read: {reason}", path=path, reason=reason),
-            tr("check the path and the rights to read it"),
+            tr("check the path and your permissions"),
         ) from None
 
 
@@ -136,7 +137,7 @@ def _is_canonical(graph: Graph | None, data: bytes) -> bool:
         return False
     try:
         return write_document(graph) == data
-    except DiagnosticError:  # text that XML cannot hold
+    except DiagnosticError:  # characters that XML cannot store
         return False
 
 

@@ -1,7 +1,7 @@
-"""File formats as tables: the suffixes of each format, its title, and what reads and writes it.
+"""Tables of file formats: suffixes, title, reader and writer of each format.
 
-Dialogs, drag-and-drop, the command line and messages read these tables, so a format is registered in one place. Functions
-that read and write import heavy libraries when they are called.
+Dialogs, drag-and-drop, the command line and messages use these tables, so that a format is registered in one place. Readers
+and writers import large libraries only when called.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, slots=True)
 class Format(Generic[R, W]):
-    """One format. `read` or `write` is None where it is not supported.
+    """One format. `read` or `write` is None if it is not supported.
 
-    `suffixes` are in lower case with the dot, the usual one first. `package` is a large package that reading imports: the
-    window leaves such files to the engine's process.
+    `suffixes` are lower case with the dot, the default one first. `package` is a large package that `read` imports: the window
+    lets the engine process read such files.
     """
 
     title: str
@@ -35,10 +35,10 @@ class Format(Generic[R, W]):
 
 
 class FormatTable(Generic[R, W]):
-    """The formats of one subject, a plural such as "networks".
+    """The formats of one subject, a plural noun such as "networks".
 
-    `tables` are included with all that is registered in them. `folder` says which files a folder may hold in place of a
-    single file.
+    `tables` are included with everything registered in them. `folder` are the formats of files that a folder can contain instead
+    of a single file.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class FormatTable(Generic[R, W]):
             self.register(format)
 
     def register(self, format: Format[R, W]) -> None:
-        """Add a format. ValueError where one of its suffixes has another format already."""
+        """Add a format. Raises ValueError if one of its suffixes is taken."""
         taken = [suffix for suffix in format.suffixes if self.find(f"name{suffix}") is not None]
         if taken:
-            raise ValueError(f"{self.subject}: {', '.join(taken)} has a format already")
+            raise ValueError(f"{self.subject}: {', '.join(taken)} already has a format")
         self.formats.append(format)
 
     def __iter__(self) -> Iterator[Format[R, W]]:
@@ -90,7 +90,7 @@ class FormatTable(Generic[R, W]):
         return tuple(suffix for format in self.writable for suffix in format.suffixes)
 
     def find(self, path: str | os.PathLike[str]) -> Format[R, W] | None:
-        """The format of a path, by its suffix in upper or lower case."""
+        """The format of a path by its suffix, ignoring case; None if unknown."""
         suffix = Path(path).suffix.lower()
         return next((format for format in self if suffix in format.suffixes), None)
 
@@ -103,14 +103,14 @@ class FormatTable(Generic[R, W]):
         return found is not None and found.write is not None
 
     def reader(self, path: str | os.PathLike[str]) -> R:
-        """What reads `path`. DiagnosticError ("unknown-format") names the suffixes that exist."""
+        """The reader for `path`. Raises DiagnosticError ("unknown-format") that lists the supported suffixes."""
         found = self.find(path)
         if found is None or found.read is None:
             raise self._refused(path, tr("read from"), self.read_choices)
         return found.read
 
     def writer(self, path: str | os.PathLike[str]) -> W:
-        """What writes `path`. DiagnosticError ("unknown-format") names the suffixes that exist."""
+        """The writer for `path`. Raises DiagnosticError ("unknown-format") that lists the supported suffixes."""
         found = self.find(path)
         if found is None or found.write is None:
             raise self._refused(path, tr("written to"), self.write_choices)
@@ -118,12 +118,12 @@ class FormatTable(Generic[R, W]):
 
     @property
     def read_choices(self) -> str:
-        """What can be read, for messages: ".safetensors or .pt, or a folder of .npy files"."""
+        """The readable formats for messages: ".safetensors or .pt, or a folder of .npy files"."""
         return self._choices(self.read_suffixes, self._folder.read_suffixes if self._folder is not None else ())
 
     @property
     def write_choices(self) -> str:
-        """What can be written, for messages."""
+        """The writable formats for messages."""
         return self._choices(self.write_suffixes, self._folder.write_suffixes if self._folder is not None else ())
 
     def _choices(self, suffixes: Sequence[str], inside: Sequence[str]) -> str:
@@ -139,5 +139,5 @@ class FormatTable(Generic[R, W]):
 
 
 def alternatives(words: Sequence[str]) -> str:
-    """ "a, b or c"."""
+    """The words as "a, b or c"."""
     return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

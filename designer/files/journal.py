@@ -1,7 +1,7 @@
-"""The recovery journal of one open document: each gesture is a small append, so that a crash loses the last one at most.
+"""The recovery journal of an open document. Each edit appends a record, so that a crash loses at most the last one.
 
-A journal is one file in the person's data folder, never beside the document. It exists only while there are changes that are
-not saved, and it stays locked for as long as its process lives: what is not locked was left behind (see recovering.py).
+A journal is one file in the user's data folder, never next to the document. It exists only while there are unsaved changes
+and is locked for the lifetime of its process: an unlocked journal was left by a crash (see recovery.py).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from designer.files.journal_format import FORMAT, Change, Header, Snapshot, line, settings_data
-from designer.files.locking import lock
+from designer.files.file_lock import lock
+from designer.files.journal_format import FORMAT, Change, GraphSnapshot, Header, line, settings_data
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.texts import tr
 
 ENDING = ".journal"
-MAKING = ".making"  # a journal that is not whole yet
+MAKING = ".making"  # suffix of a journal whose first record is not complete
 VARIABLE = "LAYERWRIGHT_JOURNAL"
-LARGE = 300  # layers of a record from which on a thread writes it
-COMPACT_BYTES = 4 << 20  # a journal that grows by this much is written anew
+LARGE = 300  # records of at least this many layers are written by a thread
+COMPACT_BYTES = 4 << 20  # a journal that has grown by this much is compacted
 
 
 def journal_folder() -> Path:
-    """Where journals are kept; the environment may name another place."""
+    """The folder of the journals; an environment variable can override it."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen)
@@ -41,11 +41,11 @@ def journal_folder() -> Path:
 
 
 class Journal:
-    """Records changes of `graph`. Nothing that goes wrong here raises: it is told once, and the work goes on.
+    """Records changes of `graph`. Failures do not raise: they are reported once, and editing continues.
 
-    `record` is called after each change that the graph has seen, undo and redo too. A record reaches the system before
-    `record` returns, so the end of the process does not lose it; a very large one before the next record. `sync` makes them
-    survive a power cut too.
+    Call `record` after each change of the graph, including undo and redo. A record is written before `record` returns, so that
+    it survives the end of the process; a large record is written before the next one. After `sync` records also survive a power
+    failure.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Journal:
         self._digest = digest
         self._folder = folder if folder is not None else journal_folder()
         self._on_failure = on_failure
-        self._mutex = threading.RLock()  # held for each write and each change of `_stream`; never for long
+        self._mutex = threading.RLock()  # held briefly for each write and each change of `_stream`
         self._stream = -1
         self._file: Path | None = None
         self._failed = False
@@ -70,14 +70,14 @@ class Journal:
         self._size = 0
         self._compact_at = COMPACT_BYTES
         self._synced = 0
-        self._thread: threading.Thread | None = None  # the last one; each waits for the one before
-        self._large: threading.Thread | None = None  # writes a record that was too large for the window's thread
-        self._settings: dict[str, Any] = {}  # what was changed of them since the last save
-        self._start: Snapshot | None = Snapshot.of(graph)  # the graph before the first record
+        self._thread: threading.Thread | None = None  # the latest; each waits for the one before
+        self._large: threading.Thread | None = None  # writes a record that is too large for the GUI thread
+        self._settings: dict[str, Any] = {}  # fields changed since the last save
+        self._start: GraphSnapshot | None = GraphSnapshot.of(graph)  # the graph before the first record
 
     @property
     def file(self) -> Path | None:
-        """The file on disk; None while nothing was changed."""
+        """The file on disk; None while there are no changes."""
         return self._file
 
     @property
@@ -86,7 +86,7 @@ class Journal:
         return self._synced == self._count
 
     def record(self, change: ChangeSet) -> None:
-        """Append what the graph holds now where `change` touched it."""
+        """Append the current values of everything that `change` touched."""
         if self._failed or not change:
             return
         values = Change.of(self._graph, change)
@@ -112,12 +112,12 @@ class Journal:
             self._in_thread(self._write_base, self._start)
             self._start = None
         elif self._size > self._compact_at:
-            self._compact_at = sys.maxsize  # one at a time: `size` counts the bytes of the file that is replaced
-            state, settings, number, size = Snapshot.of(self._graph), dict(self._settings), self._count, self._size
+            self._compact_at = sys.maxsize  # one compaction at a time: `size` belongs to the file that is replaced
+            state, settings, number, size = GraphSnapshot.of(self._graph), dict(self._settings), self._count, self._size
             self._in_thread(self._compact, size, self._header(), lambda: state.line(number, settings))
 
     def keep(self, settings: Mapping[str, Any] | None = None) -> bool:
-        """Write the graph, and settings that are not saved, at once: they stand nowhere else. Whether that went well."""
+        """Write the whole graph and the unsaved settings now, because they are stored nowhere else. Returns whether it succeeded."""
         if self._failed:
             return False
         self._settings.update(settings_data(settings or {}))
@@ -125,7 +125,7 @@ class Journal:
             with self._mutex:
                 if self._stream < 0:
                     self._begin()
-                self._append(Snapshot.of(self._graph).line(self._count, self._settings))
+                self._append(GraphSnapshot.of(self._graph).line(self._count, self._settings))
                 os.fsync(self._stream)
         except OSError as error:
             self._fail(error)
@@ -134,16 +134,16 @@ class Journal:
         return True
 
     def saved(self, path: Path, digest: str) -> None:
-        """The graph stands in `path` now: what was recorded is not needed any more."""
+        """The graph was saved to `path`: drop the records."""
         self.close()
         self._path, self._digest = path, digest
         self._failed, self._count, self._size, self._synced = False, 0, 0, 0
         self._compact_at = COMPACT_BYTES
         self._settings = {}
-        self._start = Snapshot.of(self._graph)
+        self._start = GraphSnapshot.of(self._graph)
 
     def close(self) -> None:
-        """Remove the journal: the document was saved, or the person gave its changes up."""
+        """Remove the journal: the document was saved, or its changes were discarded."""
         with self._mutex:
             stream, file = self._stream, self._file
             self._stream, self._file = -1, None
@@ -156,7 +156,7 @@ class Journal:
                 _remove(file)
 
     def abandon(self) -> None:
-        """Leave the file for the next start, as the end of the process does."""
+        """Keep the file for the next start, as if the process had ended."""
         self.wait()
         with self._mutex:
             if self._stream >= 0:
@@ -164,12 +164,12 @@ class Journal:
             self._stream, self._file = -1, None
 
     def sync(self) -> None:
-        """Bring what was recorded to the disk itself, in a thread; nothing to do when it is there already."""
+        """Flush the records to disk in a thread, if there are new ones."""
         if self._stream >= 0 and not self.synced:
             self._in_thread(self._sync)
 
     def wait(self) -> None:
-        """Until the thread has done its work."""
+        """Wait for the threads to finish."""
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -180,7 +180,7 @@ class Journal:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         name = secrets.token_hex(8)
         file = self._folder / f"{name}{ENDING}"
-        making = self._folder / f"{name}{MAKING}" if os.name == "posix" else file  # others cannot rename an open file
+        making = self._folder / f"{name}{MAKING}" if os.name == "posix" else file  # Windows cannot rename an open file
         self._stream = _create(making)
         self._file = file
         self._append(self._header())
@@ -205,11 +205,11 @@ class Journal:
         self._size += len(data)
 
     def _in_thread(self, work: Callable[..., None], *given: object) -> threading.Thread:
-        """Do `work` after what the last thread still does. It gets the file that it is for: a save begins another one."""
+        """Run `work` after the previous thread. It gets the current file, because a save starts another one."""
         before, file = self._thread, self._file
 
         def run() -> None:
-            time.sleep(0.001)  # a thread that begins would take the turn of the one that made it, for 5 ms
+            time.sleep(0.001)  # let the calling thread continue: otherwise it waits 5 ms for the interpreter lock
             if before is not None:
                 before.join()
             work(file, *given)
@@ -218,7 +218,7 @@ class Journal:
         self._thread.start()
         return self._thread
 
-    def _write_base(self, file: Path, start: Snapshot) -> None:
+    def _write_base(self, file: Path, start: GraphSnapshot) -> None:
         self._write(file, start.line, 0)
         self._sync(file)
 
@@ -241,12 +241,12 @@ class Journal:
             os.fsync(stream)
             self._synced = count
         except OSError:
-            pass  # the next write says it, if the disk is really gone
+            pass  # if the disk is gone, the next write reports it
         finally:
             os.close(stream)
 
     def _compact(self, file: Path, size: int, header: bytes, base: Callable[[], bytes]) -> None:
-        """Write the header, the graph, and the records after the first `size` bytes into a new file, and take that one."""
+        """Replace the file by the header, the graph, and the records after the first `size` bytes."""
         making = self._folder / f"{secrets.token_hex(8)}{MAKING}"
         stream = -1
         try:
@@ -263,7 +263,7 @@ class Journal:
                 self._stream, stream = stream, self._stream
                 self._size = len(data) + len(tail)
                 self._compact_at = self._size + COMPACT_BYTES
-        except OSError:  # the long journal is as good: where an open file cannot be replaced it stays
+        except OSError:  # keep the long journal where an open file cannot be replaced
             with self._mutex:
                 if self._file == file:
                     self._compact_at = self._size + COMPACT_BYTES
@@ -273,7 +273,7 @@ class Journal:
             _remove(making)
 
     def _fail(self, error: OSError) -> None:
-        """Record no more until the next save, and say so. What stands in the file already stays, and stays locked."""
+        """Stop recording until the next save and report it. The file keeps its records and its lock."""
         self._failed = True
         self._on_failure(
             Diagnostic(
@@ -286,19 +286,19 @@ class Journal:
                 Severity.WARNING,
                 file=str(self._folder),
                 remedy=tr(
-                    "save often, and make that folder writable or free some space; saving turns recording on again"
+                    "save often, and make that folder writable or free some space; recording resumes after saving"
                 ),
             )
         )
 
 
 def _create(path: Path) -> int:
-    """A new file, locked until it is closed or the process ends."""
+    """Create a file, locked until it is closed or the process ends."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
     stream = os.open(path, flags, 0o600)
     if not lock(stream):
         os.close(stream)
-        raise OSError("the file could not be locked")
+        raise OSError("the file cannot be locked")
     return stream
 
 

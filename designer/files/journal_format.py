@@ -1,7 +1,7 @@
-"""The lines of a recovery journal: one JSON object each behind its checksum, and graphs as plain data.
+"""The lines of a recovery journal: a checksum and a JSON object each, with graphs as plain data.
 
-A record holds the state after a change of whatever the change touched, not the change itself. So a record stands on its own:
-one that is damaged takes only its own values with it.
+A record stores the values after a change of everything that the change touched, not the change itself. Records are therefore
+independent: a damaged one loses only its own values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class _Foreign(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a document has that we do not know."""
+    """Unknown parts of a document."""
 
     attributes: Texts = {}
     children: tuple[Text, ...] = ()
@@ -72,7 +72,7 @@ class TemplateRecord(_Foreign, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StateRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of what was touched; None is gone. Settings are checked by `State`."""
+    """The values after a change; None means removed. Settings are checked by `GraphReplay`."""
 
     properties: dict[str, Text | None] = {}
     moved: dict[str, tuple[Position, Position] | None] = {}
@@ -83,7 +83,7 @@ class StateRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BaseRecord(StateRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole graph, and settings that are not saved, after record number `base`."""
+    """A whole graph and the unsaved settings, after record number `base`."""
 
     base: Count
     attributes: Texts = {}
@@ -111,7 +111,7 @@ Record = Header | BaseRecord | ChangeRecord
 
 
 class _Kind(Struct, frozen=True):
-    """Which record it is."""
+    """The kind of a record."""
 
     format: Any = field(name="layerwright-journal", default=None)
     base: Any = None
@@ -127,7 +127,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
 
 
 def line(record: Record) -> bytes:
-    """One record as it stands in the file."""
+    """One record as a line of the file."""
     return checked(encode(record))
 
 
@@ -136,7 +136,7 @@ def checked(body: bytes) -> bytes:
 
 
 def read_line(data: bytes) -> Record | None:
-    """The record in a line; None for one that is torn, damaged or not as we write it."""
+    """The record in a line; None if it is incomplete, damaged or invalid."""
     if len(data) < 11 or data[8:9] != b" " or not data.endswith(b"\n"):
         return None
     body = data[9:-1]
@@ -152,8 +152,8 @@ def read_line(data: bytes) -> Record | None:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """The parts of a graph at one moment. Taking it only collects references, for layers never change."""
+class GraphSnapshot:
+    """The parts of a graph at one moment. Taking it only copies references, because layers are immutable."""
 
     layers: tuple[Layer, ...]
     properties: dict[str, str]
@@ -163,7 +163,7 @@ class Snapshot:
     templates: tuple[Template, ...] = ()
 
     @classmethod
-    def of(cls, graph: Graph) -> Snapshot:
+    def of(cls, graph: Graph) -> GraphSnapshot:
         return cls(
             tuple(graph),
             dict(graph.properties),
@@ -175,13 +175,13 @@ class Snapshot:
 
     @property
     def empty(self) -> bool:
-        """Whether it is a new network: nothing needs to be kept of it."""
+        """Whether it is a new network without anything to record."""
         return not (self.layers or self.attributes or self.foreign or self.frames or self.templates)
 
     def line(self, at: int, settings: Mapping[str, Any] | None = None) -> bytes:
-        """The record that stands for the whole graph, and the settings that are not saved, after record `at`.
+        """The record of the whole graph and the unsaved settings, after record `at`.
 
-        A thread does this, and gives way to the window's thread again and again.
+        Runs in a thread and yields to the GUI thread repeatedly.
         """
         return line(
             BaseRecord(
@@ -199,7 +199,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Change:
-    """The values that are there after a change, None for what is gone. Collecting them takes no time, writing them does."""
+    """The values after a change, None for removed ones. Collecting them is fast, serializing them is not."""
 
     layers: Mapping[str, Layer | None]
     moved: Mapping[str, tuple[int, int]]
@@ -210,7 +210,7 @@ class Change:
 
     @classmethod
     def of(cls, graph: Graph, change: ChangeSet) -> Change:
-        """What `change`, which was just made to `graph`, touched."""
+        """The values of `graph` that `change`, which was just applied, touched."""
         whole = change.added | change.rewired | change.reconfigured | change.redrawn
         return cls(
             {n: graph.get(n) for n in sorted(whole | change.removed)},
@@ -226,12 +226,12 @@ class Change:
 
     @property
     def weight(self) -> int:
-        """How many layers have to be written; a place is little beside one."""
+        """The number of layers to write; positions are negligible."""
         inside = sum(len(template.layers) for template in self.templates.values() if template is not None)
         return inside + sum(layer is not None for layer in self.layers.values()) + len(self.moved) // 32
 
     def line(self, number: int, *, gently: bool = False) -> bytes:
-        """The record with this number. `gently`: in a thread, see `Snapshot.line`."""
+        """The record with this number. `gently`: in a thread that yields, see `GraphSnapshot.line`."""
         return line(
             ChangeRecord(
                 n=number,
@@ -255,8 +255,8 @@ def _layer_records(layers: Mapping[str, Layer | None], *, gently: bool) -> dict[
     return found
 
 
-class State:
-    """A graph as it is put together from records. What a record holds is checked before any of it is taken over."""
+class GraphReplay:
+    """Rebuilds a graph from records. A record is checked completely before any of it is applied."""
 
     def __init__(self) -> None:
         self.layers: dict[str, Layer] = {}
@@ -265,24 +265,24 @@ class State:
         self.foreign: tuple[Foreign, ...] = ()
         self.frames: dict[str, Frame] = {}
         self.templates: dict[str, Template] = {}
-        self.settings: dict[str, Any] = {}  # fields of the document's settings that were changed
+        self.settings: dict[str, Any] = {}  # changed fields of the document's settings
 
     def start(self, graph: Graph) -> None:
-        """Begin with this graph."""
+        """Start from this graph."""
         self.layers = dict(graph.layers)
         self.properties, self.attributes = dict(graph.properties), dict(graph.attributes)
         self.foreign, self.frames, self.templates = graph.foreign, dict(graph.frames), dict(graph.templates)
 
     def base(self, record: BaseRecord) -> None:
-        """Begin with the graph of a base record. Raises ValueError for one that is not as we write it."""
-        fresh = State()
+        """Start from the graph of a base record. Raises ValueError for an invalid record."""
+        fresh = GraphReplay()
         fresh.attributes = dict(record.attributes)
         fresh.foreign = tuple(Foreign(item) for item in record.foreign)
         fresh.apply(record)
         self.__dict__.update(fresh.__dict__)
 
     def apply(self, record: StateRecord) -> None:
-        """Make a record's values true. Raises ValueError for one that is not as we write it; nothing is changed then."""
+        """Apply the values of a record. Raises ValueError for an invalid record and changes nothing then."""
         for name in (*record.layers, *record.moved):
             _check(name, check_layer_name)
         for name in record.templates:
@@ -402,8 +402,8 @@ def _check(name: str, check: Callable[[str], str | None]) -> None:
 
 
 def _setting(key: str, value: Any) -> Any:
-    """A field of the settings, of the kind that it has there; its meaning is judged where it is used."""
-    default = getattr(_DEFAULTS, key)  # AttributeError: there is no such field
+    """A field of the settings, checked against its type; its meaning is checked where it is used."""
+    default = getattr(_DEFAULTS, key)  # AttributeError for an unknown field
     if key == "random_seed":
         fits = value is None or type(value) is int
     elif key == "engine":
@@ -419,7 +419,7 @@ def _setting(key: str, value: Any) -> Any:
 
 
 def lines(data: bytes) -> Iterator[bytes]:
-    """The lines of a journal with their ends; the last one may have none."""
+    """The lines of a journal with their line ends; the last one may have none."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)

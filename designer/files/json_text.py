@@ -1,7 +1,7 @@
-"""JSON of files and of the engine process, read as declared types.
+"""JSON of files and of the engine process, decoded into declared types.
 
-File names of Linux may be any bytes. Python keeps those that are not UTF-8 as lone surrogates, which JSON can only escape
-and msgspec does not take: such texts go through the standard library.
+Linux file names can be any bytes. Python represents bytes that are not UTF-8 as lone surrogates, which msgspec rejects: such
+texts are encoded and decoded by the standard library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SURROGATE = b"\\ud"
 
 
 def encode(value: Any) -> bytes:
-    """The value as JSON, in one line."""
+    """The value as one line of JSON."""
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:
@@ -25,7 +25,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], *, raw: str = "") -> T:
-    """What `decoder` reads; `raw` is the field that it leaves undecoded. Raises ValueError or RecursionError; `problem_of` says in words what is wrong."""
+    """Decode JSON; `raw` is the field that `decoder` leaves undecoded. Raises ValueError or RecursionError (see `problem_of`)."""
     try:
         return decoder.decode(data)
     except msgspec.DecodeError:
@@ -39,7 +39,7 @@ def decode(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], *, raw: 
 
 
 def problem_of(error: Exception) -> str:
-    """What is wrong, in words: `threads: expected int, got str`."""
+    """The message of a decoding error: `threads: expected int, got str`."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     text, _, place = str(error).replace("`", "").partition(" - at ")

@@ -1,6 +1,6 @@
-"""From the XML tree of a model file to a graph, with a finding for everything that breaks a rule of the format.
+"""Converts the XML tree of a model file into a graph, with a diagnostic for every broken rule of the format.
 
-What operators mean (types, parameters, ports, links to layers that do not exist) is not looked at here: see check.py.
+The meaning of operators (types, parameters, ports, links to missing layers) is checked by inference, not here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _RECT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,10}),(\d{1,10})\Z")
 
 @dataclass
 class Records:
-    """What was found in a tree: a graph, unless a finding is an error, and where its layers stand.
+    """The content of a tree: a graph, unless there is an error, and the lines of its layers.
 
-    A template's line is under `<template>/`, those of its layers are under `<template>/<layer>`.
+    The line of a template has the key `<template>/`, those of its layers `<template>/<layer>`.
     """
 
     graph: Graph | None = None
@@ -57,12 +57,14 @@ class Records:
 
 
 def check_root(root: Element) -> Diagnostic | None:
-    """Why the tree is not a model file of a version that we read; None when it is one."""
+    """Why the tree is not a model file of a supported version; None if it is."""
     if not root.is_plain(ROOT):
         found = f"'{root.name[:80]}'" if root.name != ROOT else f"a '{ROOT}' of another namespace"
         return Diagnostic(
             "no-root",
-            tr("the root element is {found}, a model file has a plain '{ROOT}'", found=found, ROOT=ROOT),
+            tr(
+                "the root element is {found}, but a model file has '{ROOT}' without a namespace", found=found, ROOT=ROOT
+            ),
             line=root.line,
             remedy=tr("choose a model file"),
         )
@@ -71,14 +73,18 @@ def check_root(root: Element) -> Diagnostic | None:
         found = "is missing" if version is None else f"is '{version[:40]}'"
         return Diagnostic(
             "wrong-version",
-            tr("the version of the file {found}, this program reads version {VERSION}", found=found, VERSION=VERSION),
+            tr(
+                "the version of the file {found}, but this program reads version {VERSION}",
+                found=found,
+                VERSION=VERSION,
+            ),
             line=root.line,
             remedy=tr("save it as version 2 with the program that wrote it, or use a newer Layerwright"),
         )
     if root.attributes.get(f"xmlns:{PREFIX}", NAMESPACE) != NAMESPACE:
         return Diagnostic(
             "reserved-prefix",
-            tr("the prefix '{PREFIX}' must stand for {NAMESPACE}", PREFIX=PREFIX, NAMESPACE=NAMESPACE),
+            tr("the prefix '{PREFIX}' must be bound to {NAMESPACE}", PREFIX=PREFIX, NAMESPACE=NAMESPACE),
             line=root.line,
             remedy=tr("choose another prefix for that namespace"),
         )
@@ -86,7 +92,7 @@ def check_root(root: Element) -> Diagnostic | None:
 
 
 def read_records(root: Element, outside: Iterable[Markup] = ()) -> Records:
-    """The graph that a tree stands for; `outside` are comments before and after the root, kept inside it from now on."""
+    """The graph of a tree. `outside` are comments before and after the root; they are kept inside the root."""
     found = Records()
     properties: dict[str, str] = {}
     frames: dict[str, Frame] = {}
@@ -122,7 +128,7 @@ def read_records(root: Element, outside: Iterable[Markup] = ()) -> Records:
 
 
 def _check_size(groups: Iterable[Collection[Layer]], root: Element, found: Records) -> None:
-    """Refuse what nobody could look at; `groups` are the layers of the network and of its templates."""
+    """Check the limits on layers and links; `groups` are the layers of the network and of each template."""
     layers = [layer for group in groups for layer in group]
     if len(layers) > limits.MAX_LAYERS:
         found.add(
@@ -135,7 +141,7 @@ def _check_size(groups: Iterable[Collection[Layer]], root: Element, found: Recor
     if links > limits.MAX_LINKS:
         found.add(
             "too-large",
-            f"the layers have {links} inputs together, the limit is {limits.MAX_LINKS}",
+            f"the layers have {links} inputs in total, the limit is {limits.MAX_LINKS}",
             root.line,
             remedy="split the network",
         )
@@ -149,7 +155,7 @@ def _root_properties(root: Element, properties: dict[str, str], found: Records) 
         properties["name"] = "network"
         found.add(
             "missing-name",
-            "the network has no name; it is called 'network' now",
+            "the network has no name; it is named 'network'",
             root.line,
             remedy="name it in the network's settings",
             severity=Severity.WARNING,
@@ -157,12 +163,12 @@ def _root_properties(root: Element, properties: dict[str, str], found: Records) 
 
 
 def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
-    """Read one `Layer` into `layers`; rules that it breaks go to `found`."""
+    """Read one `Layer` into `layers`; broken rules are added to `found`."""
     attributes = dict(element.attributes)
     name = attributes.pop("name", None)
     kind = attributes.pop("type", None)
     if name is None:
-        found.add("missing-name", "a layer has no name", element.line, remedy="give it a name of its own")
+        found.add("missing-name", "a layer has no name", element.line, remedy="give it a unique name")
         return
     rule = check_layer_name(name)
     if rule is not None:
@@ -172,7 +178,7 @@ def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
         first = found.lines[name]
         found.add(
             "duplicate-name",
-            f"two layers are called '{name}', the first one stands in line {first}",
+            f"two layers have the name '{name}', the first in line {first}",
             element.line,
             layer=name,
             remedy="rename one of them",
@@ -207,12 +213,12 @@ def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
 
 
 def _template(element: Element, templates: dict[str, Template], found: Records) -> None:
-    """Read one `lw:Template` into `templates`; rules that it breaks go to `found`."""
+    """Read one `lw:Template` into `templates`; broken rules are added to `found`."""
     attributes = dict(element.attributes)
     attributes.pop(f"xmlns:{element.name.partition(':')[0]}", None)
     name = attributes.pop("name", None)
     if name is None:
-        found.add("missing-name", "a template has no name", element.line, remedy="give it a name of its own")
+        found.add("missing-name", "a template has no name", element.line, remedy="give it a unique name")
         return
     rule = check_template_name(name)
     if rule is not None:
@@ -220,7 +226,7 @@ def _template(element: Element, templates: dict[str, Template], found: Records) 
         return
     if name in templates:
         first = found.lines[f"{name}/"]
-        message = f"two templates are called '{name}', the first one stands in line {first}"
+        message = f"two templates have the name '{name}', the first in line {first}"
         found.add("duplicate-name", message, element.line, remedy="rename one of them")
         return
     found.lines[f"{name}/"] = element.line
@@ -276,7 +282,7 @@ def _activation(element: Element, layer: str, found: Records) -> ActivationSpec:
 
 
 def _params(element: Element, foreign: list[Element | Text | Markup]) -> dict[str, str]:
-    """The attributes of a `Parameters` element; what else it holds is kept beside it."""
+    """The attributes of a `Parameters` element. Its other content is added to `foreign`."""
     foreign.extend(element.children)
     return dict(element.attributes)
 
@@ -307,7 +313,7 @@ def _position(text: str | None, line: int, layer: str, found: Records) -> tuple[
     what = "the layer has no position" if text is None else f"the position '{text[:40]}' is not two numbers as in 16,32"
     found.add(
         "missing-position" if text is None else "bad-position",
-        f"{what}; it is put at 0,0",
+        f"{what}; it is placed at 0,0",
         line,
         layer=layer,
         remedy="move the layer and save",
@@ -324,7 +330,7 @@ def _sources(text: str) -> tuple[Source | None, ...]:
 
 
 def _extension(element: Element, properties: dict[str, str], frames: dict[str, Frame], found: Records) -> bool:
-    """Read an element of our own namespace; False for one that is kept as foreign: not known, or not as we write it."""
+    """Read an element of our namespace. Returns False if it is unknown or invalid, and therefore preserved as foreign."""
     if element.local == "Document":
         return _document(element, properties)
     return _is_frame(element) and _frame(element, frames, found)
@@ -335,7 +341,7 @@ def _is_frame(element: Element) -> bool:
 
 
 def _frame(element: Element, frames: dict[str, Frame], found: Records) -> bool:
-    """Read a comment frame; False for one that is not as we write it."""
+    """Read a comment frame. Returns False if it is invalid."""
     attributes = dict(element.attributes)
     attributes.pop(f"xmlns:{element.name.partition(':')[0]}", None)
     match = _RECT.match(attributes.pop("rect", ""))
@@ -349,9 +355,9 @@ def _frame(element: Element, frames: dict[str, Frame], found: Records) -> bool:
     if rect is None or far or not name or name in frames or attributes or not plain:
         found.add(
             "bad-frame",
-            f"the comment frame '{title[:40]}' is not as it should be; it is kept but not shown",
+            f"the comment frame '{title[:40]}' is invalid; it is preserved but not shown",
             element.line,
-            remedy=f"give it an id of its own and rect as x,y,width,height, each within {limits.MAX_POSITION:,}, and nothing else",
+            remedy=f"give it a unique id and a rect as x,y,width,height, each within {limits.MAX_POSITION:,}, and nothing else",
             severity=Severity.WARNING,
         )
         return False
@@ -360,7 +366,7 @@ def _frame(element: Element, frames: dict[str, Frame], found: Records) -> bool:
 
 
 def _document(element: Element, properties: dict[str, str]) -> bool:
-    """Read `lw:Document`: properties of the document beside those of the root."""
+    """Read `lw:Document`: properties of the document in addition to those of the root."""
     read: dict[str, str] = {}
     for child in element.children:
         if isinstance(child, Text) and not child.text.strip(SPACE):

@@ -1,4 +1,4 @@
-"""Only regular files are read: a pipe or a device would be waited for, and never ends."""
+"""Refuses pipes, sockets and devices, which can block a reader forever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS = {
 
 
 def check_regular(path: Path) -> None:
-    """Raise DiagnosticError for a pipe, a socket or a device. What is missing or a folder is the reader's to report."""
+    """Raise DiagnosticError for a pipe, a socket or a device. Readers report missing files and folders."""
     try:
         kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
     except (OSError, ValueError):
@@ -26,8 +26,8 @@ def check_regular(path: Path) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "not-a-file",
-                tr("{path} is {kind}, and only regular files are read", path=path, kind=kind),
+                tr("{path} is {kind}, but only regular files can be read", path=path, kind=kind),
                 file=str(path),
-                remedy=tr("save its content as a file and choose that"),
+                remedy=tr("save its content to a file and choose that file"),
             )
         )

@@ -1,4 +1,4 @@
-"""An open document and the disk: saving, the recovery journal, and whether somebody else changed the file."""
+"""Saving an open document, its recovery journal, and detection of changes of the file by other programs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from designer.files.atomic import write_atomic
+from designer.files.disk_watch import Disk, OnDisk, digest_of
 from designer.files.document import DOCUMENTS
 from designer.files.journal import Journal
 from designer.files.settings import Settings, save_settings, settings_path
-from designer.files.watching import Disk, OnDisk, digest_of
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.history import History
 
@@ -32,10 +32,10 @@ class Safekeeping:
         self._end: Callable[[], None] | None = history.subscribe(self.journal.record)
 
     def save(self, path: Path, settings: Settings | None = None) -> tuple[Diagnostic, ...]:
-        """Write the document to `path`, and the settings beside it. Raises DiagnosticError ("cannot-save", "unknown-format") for the
-        document; file and journal are as before then. Findings about the settings are returned.
+        """Write the document to `path` and the settings next to it. Returns diagnostics about the settings.
 
-        The journal ends only after the files are whole, so at every moment one of them holds the work.
+        Raises DiagnosticError ("cannot-save", "unknown-format") if the document cannot be written; file and journal are unchanged
+        then. The journal is removed only after the files are complete.
         """
         data = DOCUMENTS.writer(path)(self._history.graph)
         write_atomic(path, data)
@@ -50,11 +50,11 @@ class Safekeeping:
         return found
 
     def disk_state(self) -> Disk:
-        """How the file stands to the one that was read or written here; a document without a file has the same as ever."""
+        """Whether the file changed since it was read or written here. Never for a document without a file."""
         return self.on_disk.state() if self.on_disk is not None else "same"
 
     def close(self) -> None:
-        """The document goes away, saved or given up: nothing is kept of it."""
+        """The document was closed, saved or discarded: remove its journal."""
         if self._end is not None:
             self._end()
             self._end = None

@@ -1,4 +1,4 @@
-"""The `.safetensors` container: a JSON list of tensors, then their numbers. Every claim is checked before memory is taken."""
+"""The `.safetensors` container: a JSON header, then the tensors' values. All sizes are checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SIZES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One tensor of the file: where it lies, checked against the file's length."""
+class TensorEntry:
+    """The location of one tensor, checked against the file's length."""
 
     type: str
     shape: tuple[int, ...]
@@ -38,8 +38,8 @@ class Entry:
     end: int
 
 
-def read_entries(path: Path) -> dict[str, Entry]:
-    """The tensors that the file lists. Raises DiagnosticError where the list does not fit the file."""
+def read_entries(path: Path) -> dict[str, TensorEntry]:
+    """The tensors in the file's header. Raises DiagnosticError if the header does not match the file."""
     check_regular(path)
     try:
         length = path.stat().st_size
@@ -49,7 +49,7 @@ def read_entries(path: Path) -> dict[str, Entry]:
                 raise _refused(
                     path,
                     tr(
-                        "says that its list of tensors has {size} bytes, the file has {length}",
+                        "declares a header of {size} bytes, but the file has {length}",
                         size=size,
                         length=length,
                     ),
@@ -58,9 +58,9 @@ def read_entries(path: Path) -> dict[str, Entry]:
     except OSError as error:
         raise _refused(path, tr("cannot be read: {strerror}", strerror=error.strerror or error)) from None
     except (ValueError, RecursionError):
-        raise _refused(path, tr("has a list of tensors that is no JSON")) from None
+        raise _refused(path, tr("has a header that is not JSON")) from None
     if not isinstance(head, dict):
-        raise _refused(path, tr("has no list of tensors"))
+        raise _refused(path, tr("has no header"))
     begin = 8 + size
     entries = {name: _entry(path, name, value, begin, length) for name, value in head.items() if name != "__metadata__"}
     end = begin
@@ -69,18 +69,18 @@ def read_entries(path: Path) -> dict[str, Entry]:
             raise _refused(path, tr("has tensors that overlap or leave gaps"))
         end = entry.end
     if end != length:
-        raise _refused(path, tr("has {length} bytes that belong to no tensor", length=length - end))
+        raise _refused(path, tr("has {length} extra bytes after the last tensor", length=length - end))
     return entries
 
 
-def read_entry(path: Path, name: str, entry: Entry) -> NDArray[np.float32]:
-    """The numbers of one tensor as float32. Raises DiagnosticError for types that are no floating-point numbers."""
+def read_entry(path: Path, name: str, entry: TensorEntry) -> NDArray[np.float32]:
+    """The values of one tensor as float32. Raises DiagnosticError unless its type is floating-point."""
     if entry.type not in _TYPES:
         raise DiagnosticError(
             Diagnostic(
                 "weight-type",
                 tr(
-                    "'{name}' in {name2} holds {type}, not floating-point numbers",
+                    "'{name}' in {name2} contains {type} values instead of floating-point numbers",
                     name=name,
                     name2=path.name,
                     type=entry.type,
@@ -96,7 +96,7 @@ def read_entry(path: Path, name: str, entry: Entry) -> NDArray[np.float32]:
     except OSError as error:
         raise _refused(path, tr("cannot be read: {strerror}", strerror=error.strerror or error)) from None
     if flat.size != prod(entry.shape):
-        raise _refused(path, tr("became shorter while it was read"))
+        raise _refused(path, tr("was truncated while it was read"))
     if entry.type == "BF16":
         flat = (flat.astype("<u4") << np.uint32(16)).view("<f4")
     return as_float32(flat.reshape(entry.shape))
@@ -111,7 +111,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) ->
         head[name] = {"dtype": "F32", "shape": list(tensors[name].shape), "data_offsets": [offset, offset + size]}
         offset += size
     text = json.dumps(head, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # the numbers begin at a multiple of 8
+    text += b" " * (-len(text) % 8)  # the values start at a multiple of 8
     with atomic_file(path) as stream:
         stream.write(len(text).to_bytes(8, "little"))
         stream.write(text)
@@ -119,26 +119,28 @@ def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) ->
             stream.write(np.ascontiguousarray(tensors[name], "<f4").tobytes())
 
 
-def _entry(path: Path, name: str, value: object, begin: int, length: int) -> Entry:
+def _entry(path: Path, name: str, value: object, begin: int, length: int) -> TensorEntry:
     match value:
         case {"dtype": str(kind), "shape": list(shape), "data_offsets": [int(first), int(last)]} if all(
             isinstance(d, int) and not isinstance(d, bool) and d >= 0 for d in shape
         ):
             pass
         case _:
-            raise _refused(path, tr("does not describe the tensor '{name}' as it should", name=name[:80]))
+            raise _refused(path, tr("has an invalid header entry for the tensor '{name}'", name=name[:80]))
     size = _SIZES.get(kind) if len(shape) <= MAX_RANK else None
     if size is None:
         raise _refused(
             path,
-            tr("gives the tensor '{name}' a type ({kind}) or a rank that is not known", name=name[:80], kind=kind[:20]),
+            tr("gives the tensor '{name}' an unsupported type ({kind}) or rank", name=name[:80], kind=kind[:20]),
         )
     if first < 0 or last - first != size * prod(shape) or begin + last > length:
         raise _refused(
             path,
-            tr("gives the tensor '{name}' a place that does not fit its shape or the file's length", name=name[:80]),
+            tr(
+                "gives the tensor '{name}' an offset that does not match its shape or the file's length", name=name[:80]
+            ),
         )
-    return Entry(kind, tuple(shape), begin + first, begin + last)
+    return TensorEntry(kind, tuple(shape), begin + first, begin + last)
 
 
 def _refused(path: Path, what: str) -> DiagnosticError:

@@ -1,4 +1,4 @@
-"""The XSD check: the envelope of a model file and the uniqueness of its names."""
+"""XSD validation: the structure of a model file and the uniqueness of its names."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def _parser() -> Any:
 
 
 def check_schema(data: bytes) -> list[Diagnostic]:
-    """Findings of the XSD, code "schema". `data` has passed `parse_xml`, so it is safe to parse.
+    """Validate against the XSD; diagnostics have the code "schema". `data` has passed `parse_xml`, so it is safe to parse.
 
-    Where lxml is not installed, and for the rare document that expat reads and libxml2 does not (an undeclared prefix),
-    nothing is found: the reader itself checks all that it relies on.
+    Returns nothing if lxml is not installed, or for the rare document that expat accepts and libxml2 does not (an undeclared
+    prefix): the reader checks everything that it relies on.
     """
     try:
         from lxml import etree
@@ -44,7 +44,7 @@ def check_schema(data: bytes) -> list[Diagnostic]:
     return [
         Diagnostic(
             "schema",
-            tr("the file breaks the schema: {message}", message=entry.message),
+            tr("the file violates the schema: {message}", message=entry.message),
             line=entry.line,
             remedy=tr("see resources/schema/network_model.xsd"),
         )

@@ -1,7 +1,7 @@
-"""What belongs to a document and this machine: precision, weights, input and output files, ...
+"""Settings of a document on this machine: precision, weights, input and output files, ...
 
-Beside `x.xml` lives `x.settings.xml`, in the dialect of the 2022 tool's `.nv-editor-cfg`, which is read too: `QSettings`
-with one `Setting name="A/B"` each. Paths are relative to the document's folder in the file and absolute in memory.
+The settings of `x.xml` are saved in `x.settings.xml`, in the format of the 2022 tool's `.nv-editor-cfg`, which can be read
+too: `QSettings` with `Setting name="A/B"` elements. Paths are relative to the document's folder in the file and absolute in memory.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OLD_ENDING = ".nv-editor-cfg"
 PRECISIONS = ("fp32", "fp16", "bf16")
 LAYOUTS = ("nchw", "nhwc")
 DEFAULT_ENGINE = "onnxruntime"
-ADAPTED = "settings-adapted"  # code of the finding that a network does not run as another program's settings say
-ENGINE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # which engines there are is known to the runtime alone
+ADAPTED = "settings-adapted"  # code of the diagnostic that a network runs differently from another program's settings
+ENGINE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # the runtime checks whether the engine exists
 MAX_ITERATIONS = 1_000_000
 MAX_THREADS = 1024
 MAX_TILE = 65536
@@ -43,11 +43,12 @@ _SECTIONS = f"{_INFERENCE}profilingSections/"
 
 @dataclass(frozen=True)
 class Settings:
-    """How a document is run on this machine. Paths are absolute, or as the file has them where they are of another system.
+    """How a document runs on this machine. Paths are absolute; paths of another operating system are kept unchanged.
 
-    `threads` 0 means all cores. `tile` is the side of the tiles in which pictures are run: 0 none, -1 as memory asks for. `random_seed` is set when the person chose random numbers for weights that are missing.
-    `input_files` and `output_files` are by layer; `profiling_sections` are switched on or off by name. `extra` are settings
-    of newer versions, kept when saving.
+    `threads` 0 means all cores. `tile` is the side in pixels of the tiles in which images are run: 0 runs them whole, -1 tiles
+    them if memory requires it. `random_seed` is set if the user chose random values for missing weights. `input_files` and
+    `output_files` are by layer, `profiling_sections` by section name. `extra` are settings of newer versions, preserved when
+    saving.
     """
 
     precision: str = "fp32"
@@ -66,7 +67,7 @@ class Settings:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def pruned(self, layers: Collection[str]) -> Settings:
-        """Without the files of layers that are gone."""
+        """The settings without files of layers that no longer exist."""
         return replace(
             self,
             input_files={k: v for k, v in self.input_files.items() if k in layers},
@@ -75,36 +76,36 @@ class Settings:
 
 
 class SettingsReading(NamedTuple):
-    """Settings that were read, defaults where a value could not be used, and what was found on the way."""
+    """The settings of a file, with defaults for invalid values, and diagnostics."""
 
     settings: Settings
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def settings_path(document: str | os.PathLike[str]) -> Path:
-    """Where the settings of a document are saved: `x.settings.xml` beside `x.xml`."""
+    """The settings file of a document: `x.settings.xml` next to `x.xml`."""
     return Path(document).with_suffix(ENDING)
 
 
 def find_settings(document: str | os.PathLike[str]) -> Path | None:
-    """The settings file beside a document: ours, else that of the 2022 tool, else None."""
+    """The existing settings file of a document: ours, else that of the 2022 tool, else None."""
     for path in (settings_path(document), Path(document).with_suffix(OLD_ENDING)):
-        if os.path.isfile(path):  # False too where a name is too long
+        if os.path.isfile(path):  # also False for a name that is too long
             return path
     return None
 
 
 def read_settings(path: str | os.PathLike[str]) -> SettingsReading:
-    """The settings in a file. Never raises: a file that cannot be read gives the defaults and a finding."""
+    """Read a settings file. Never raises: a file that cannot be read gives the defaults and a diagnostic."""
     path = Path(path)
     try:
         root, _ = parse_xml(read_bounded(path, limits.MAX_SETTINGS_BYTES), limits.MAX_SETTINGS_BYTES)
     except XmlError as error:
         return _unread(path, error.code, error.message, error.line, error.remedy)
     if not root.is_plain("QSettings") or root.attributes.get("version") != "1":
-        message = f"{path.name} is no settings file of version 1 (QSettings)"
+        message = f"{path.name} is not a settings file of version 1 (QSettings)"
         return _unread(path, "wrong-version", message, root.line, "choose another file; saving replaces it")
-    reader = _Reader(path)
+    reader = _SettingsReader(path)
     for child in root.children:
         if isinstance(child, Element) and child.is_plain("Setting"):
             reader.take(child.attributes.get("name", ""), child.text(), child.line)
@@ -113,7 +114,7 @@ def read_settings(path: str | os.PathLike[str]) -> SettingsReading:
 
 
 def save_settings(settings: Settings, path: str | os.PathLike[str], layers: Collection[str] | None = None) -> None:
-    """Write the settings atomically; with `layers` the files of layers that are gone are left out.
+    """Write the settings atomically. With `layers`, files of other layers are left out.
 
     Raises DiagnosticError ("cannot-save").
     """
@@ -122,7 +123,7 @@ def save_settings(settings: Settings, path: str | os.PathLike[str], layers: Coll
 
 
 def write_settings(settings: Settings, folder: Path) -> bytes:
-    """The file's bytes; paths become relative to `folder`, the document's."""
+    """The content of the file. Paths become relative to `folder`, the document's folder."""
     texts: dict[str, str] = dict(settings.extra)
     texts[f"{_GENERAL}dataType"] = settings.precision
     texts[f"{_GENERAL}format"] = settings.layout
@@ -152,14 +153,14 @@ def _line(name: str, text: str) -> str:
         raise DiagnosticError(
             Diagnostic(
                 "cannot-save",
-                tr("the setting '{name}' holds a control character", name=name),
+                tr("the setting '{name}' contains a control character", name=name),
                 remedy=tr("remove the character"),
             )
         )
     return f'\t<Setting name="{attribute(name)}" type="variant">{content(text)}</Setting>\n'
 
 
-class _Reader:
+class _SettingsReader:
     """Collects the settings of one file."""
 
     def __init__(self, path: Path) -> None:
@@ -167,10 +168,10 @@ class _Reader:
         self.found: list[Diagnostic] = []
         self._path = path
         self._old = path.suffix == OLD_ENDING
-        self._foreign: dict[str, str] = {}  # how the 2022 tool ran the network
+        self._foreign: dict[str, str] = {}  # options with which the 2022 tool ran the network
 
     def adapt(self) -> None:
-        """Report how the network runs instead of as the 2022 tool did: its back ends, devices and half precision are not here."""
+        """Report that the network runs differently from the 2022 tool, whose engines, devices and half precision do not exist here."""
         precision = self._foreign.get("precision", "fp32")
         engine = self._foreign.get("engine", "")
         device = self._foreign.get("device", "")
@@ -181,7 +182,7 @@ class _Reader:
             Diagnostic(
                 ADAPTED,
                 tr(
-                    "the settings of the 2022 tool ask for {wanted}; the network runs in fp32 by {engine} on the CPU",
+                    "the settings of the 2022 tool request {wanted}; the network runs in fp32 with {engine} on the CPU",
                     wanted=wanted,
                     engine=DEFAULT_ENGINE,
                 ),
@@ -192,7 +193,7 @@ class _Reader:
         )
 
     def take(self, name: str, text: str, line: int) -> None:
-        """Understand one setting, or keep it."""
+        """Parse one setting, or preserve it if unknown."""
         if self._take_entry(name, text):
             return
         if name == f"{_GENERAL}weights":
@@ -213,7 +214,7 @@ class _Reader:
             self._put("extra", name, text)
 
     def _take_entry(self, name: str, text: str) -> bool:
-        """Understand a setting that is an entry of a table: of an input, an output or a section; False for any other."""
+        """Parse a setting of one input, output or section. Returns False for any other."""
         for prefix, key, convert in (
             (_INPUTS, "input_files", self._file),
             (_OUTPUTS, "output_files", self._file),
@@ -234,7 +235,9 @@ class _Reader:
         if text in choices:
             self.values[key] = text
         else:
-            self._add("bad-setting", f"'{text[:40]}' is no {key}; {choices[0]} is used", line, ", ".join(choices))
+            self._add(
+                "bad-setting", f"'{text[:40]}' is not a valid {key}; {choices[0]} is used", line, ", ".join(choices)
+            )
 
     def _engine(self, text: str, line: int) -> None:
         if ENGINE_NAME.fullmatch(text):
@@ -248,7 +251,7 @@ class _Reader:
         if low <= number <= high:
             self.values[key] = number
         else:
-            message = f"'{text[:40]}' is no number for {key}; the default is used"
+            message = f"'{text[:40]}' is not a valid number for {key}; the default is used"
             self._add("bad-setting", message, line, f"a whole number from {low} to {high}")
 
     def _file(self, text: str) -> str:
@@ -266,8 +269,8 @@ class _Reader:
         self.found.append(finding)
 
 
-PATTERN = "pattern:"  # what begins so is no file but a test picture that the program draws
-CAMERA = "camera:"  # what begins so is no file but a device: camera:0, or camera:/dev/video2
+PATTERN = "pattern:"  # prefix of a generated test image instead of a file
+CAMERA = "camera:"  # prefix of a camera instead of a file: camera:0, or camera:/dev/video2
 
 _FOREIGN = {f"{_GENERAL}dataType": "precision", f"{_GENERAL}backend": "engine", f"{_GENERAL}device": "device"}
 _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -287,7 +290,7 @@ def _switch(text: str) -> bool:
 
 
 def _is_foreign(text: str) -> bool:
-    """Whether a path is absolute on another system: kept as it is, so that it works there again."""
+    """Whether a path is absolute on another operating system: kept unchanged, so that it works there."""
     return os.name != "nt" and bool(PureWindowsPath(text).drive)
 
 

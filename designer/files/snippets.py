@@ -1,4 +1,4 @@
-"""Layers in a text that is more than a model file: a mail that quotes one, a chat, a part of a file."""
+"""Extracts layers from text around them: a quoted mail, a chat, a part of a model file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from designer.files.reader import NAMESPACE, PREFIX, ROOT, VERSION
 
-MOST = 32 * 1024 * 1024  # characters that are looked through
+MOST = 32 * 1024 * 1024  # characters searched at most
 _QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _LAYER = re.compile(r"<Layer[\s>]")
 _EMPTY = re.compile(rf"<{ROOT}\b[^<>]*/>")
@@ -17,16 +17,15 @@ _CURLY = {ord(c): '"' for c in "“”„‟"}
 
 
 def holds_layers(text: str) -> bool:
-    """Whether a text may hold layers; cheap, and looks at its beginning only."""
+    """Whether a text may contain layers; fast, because it checks only the beginning."""
     head = text[:65536]
     return f"<{ROOT}" in head or f"&lt;{ROOT}" in head or "<Layer " in head or "&lt;Layer " in head
 
 
 def model_text(text: str) -> str | None:
-    """The model file that a text holds, None when there is none.
+    """The model file in a text; None if there is none.
 
-    What stands around it is left out, and so are the marks of a quoted mail, HTML's spelling of < and >, and curly quotes.
-    Layers without a root get one.
+    Text around it, quote marks of mails, HTML entities and curly quotes are removed. Layers without a root element get one.
     """
     if len(text) > MOST or not holds_layers(text):
         return None
@@ -43,7 +42,7 @@ def model_text(text: str) -> str | None:
 
 
 def _is_quoted(text: str) -> bool:
-    """Whether the first line of the layers begins with the mark of a quoted mail; a tag may end on a line of its own too."""
+    """Whether the first line of the layers starts with the quote mark of a mail; a lone ">" can also end a tag."""
     start = text.find(f"<{ROOT}")
     if start < 0:
         first = _LAYER.search(text)
@@ -52,7 +51,7 @@ def _is_quoted(text: str) -> bool:
 
 
 def _cut(text: str) -> str | None:
-    """From the first `<NetworkModel` to its end; else from the first `<Layer` to the last end of one."""
+    """From the first `<NetworkModel` to its end, else from the first `<Layer` to the end of the last."""
     start = text.find(f"<{ROOT}")
     if start >= 0:
         end = text.find(f"</{ROOT}>", start)

@@ -1,4 +1,4 @@
-"""Tables and values as text files. Spreadsheets take a cell that begins like a formula for one, also the name of a file."""
+"""Tables and values as text files. Cells that a spreadsheet would evaluate as formulas are escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def as_cells(values: Iterable[object]) -> list[object]:
-    """A row with an apostrophe before every text that a spreadsheet would work out; numbers stay."""
+    """A row with an apostrophe before every text that a spreadsheet would evaluate; numbers are unchanged."""
     return [f"'{value}" if isinstance(value, str) and _is_formula(value) else value for value in values]
 
 
@@ -34,9 +34,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_table(path: Path, text: str, made_from: Mapping[str, Mapping[str, str]]) -> None:
-    """Write a table, and what it was made from as `<name>.provenance.json` next to it.
+    """Write a table, and its provenance as `<name>.provenance.json` next to it.
 
-    The table stays a plain one: `pandas.read_csv` needs no option. The other file names the table by its SHA-256.
+    `pandas.read_csv` reads the table without options. The provenance file contains the table's SHA-256.
     """
     data = text.encode()
     about = {"file": path.name, "sha256": sha256(data).hexdigest(), "provenance": made_from}

@@ -1,4 +1,4 @@
-"""State dicts in `.pt` and `.pth` files. Only tensors are loaded; a file that wants to call anything is refused."""
+"""State dicts in `.pt` and `.pth` files. Only tensors are loaded; a file that would call any function is refused."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from designer.texts import tr
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Where checkpoints keep the state dict; averaged weights (EMA) come first, since they are the ones to infer with.
+# Keys under which checkpoints store the state dict. Averaged weights (EMA) come first: they are meant for inference.
 _NESTED = (
     *("params_ema", "model_ema", "ema", "state_dict_ema"),
     *("network", "state_dict", "model_state_dict", "model", "module", "weights", "params"),
 )
-_COUNTER = "num_batches_tracked"  # of batch normalisation: no weight, and used in training only
-_WRAPPERS = ("module.", "_orig_mod.")  # what DataParallel and torch.compile put before every key
+_COUNTER = "num_batches_tracked"  # of batch normalization: a counter used only in training
+_WRAPPERS = ("module.", "_orig_mod.")  # prefixes that DataParallel and torch.compile add to every key
 _CONVERT = (
-    "convert it where you trust it, with the program that wrote it: "
+    "if you trust the file, convert it with the program that wrote it: "
     "torch.save(model.state_dict(), 'weights.pt'), or write one .npy file per tensor"
 )
 
 
 class StateDict(NamedTuple):
-    """Tensors by name, and the key of the checkpoint that held them ("" for a file that is the state dict itself)."""
+    """Tensors by name, and their key in the checkpoint ("" for a file that is the state dict itself)."""
 
     tensors: dict[str, Any]
     key: str
-    others: tuple[str, ...]  # keys of the checkpoint that hold further weights
+    others: tuple[str, ...]  # keys of the checkpoint with other weights
 
 
 def read_state_dict(path: Path) -> StateDict:
-    """Tensors by name, on the CPU, their values still in the file where the format allows that.
+    """Tensors by name, on the CPU and memory-mapped if the format allows it.
 
-    In a checkpoint the state dict is searched under the usual keys. Raises DiagnosticError.
+    In a checkpoint, the state dict is searched under the usual keys. Raises DiagnosticError.
     """
     import torch
 
@@ -51,16 +51,16 @@ def read_state_dict(path: Path) -> StateDict:
     mapped = _check_archive(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns about old formats; they are read all the same
+            warnings.simplefilter("ignore")  # torch warns about old formats, which it can read
             loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-    except Exception as error:  # torch raises whatever the bytes lead it to
+    except Exception as error:  # torch raises various exceptions for damaged files
         raise DiagnosticError(_explain(path, error)) from None
     found = _tensors(loaded)
     if found is None:
         raise DiagnosticError(
             Diagnostic(
                 "bad-weights",
-                tr("{name} holds no state dict (names and tensors)", name=path.name),
+                tr("{name} does not contain a state dict (names and tensors)", name=path.name),
                 file=str(path),
                 remedy=tr("save the weights with torch.save(model.state_dict(), path)"),
             )
@@ -69,7 +69,7 @@ def read_state_dict(path: Path) -> StateDict:
 
 
 def read_tensor(path: Path, name: str, tensor: Any) -> NDArray[np.float32]:
-    """A tensor of `read_state_dict` as float32 in C order. Check its shape first: this is what takes memory."""
+    """A tensor of `read_state_dict` as float32 in C order. Allocates memory, so check its shape first."""
     import torch
 
     if not tensor.dtype.is_floating_point or tensor.layout != torch.strided:
@@ -77,7 +77,7 @@ def read_tensor(path: Path, name: str, tensor: Any) -> NDArray[np.float32]:
             Diagnostic(
                 "weight-type",
                 tr(
-                    "'{name}' in {name2} holds {dtype} ({layout}), not plain floating-point numbers",
+                    "'{name}' in {name2} contains {dtype} ({layout}) values instead of dense floating-point numbers",
                     name=name,
                     name2=path.name,
                     dtype=tensor.dtype,
@@ -91,7 +91,7 @@ def read_tensor(path: Path, name: str, tensor: Any) -> NDArray[np.float32]:
 
 
 def _check_archive(path: Path) -> bool:
-    """Whether the file is an archive that can be mapped. Refuses one that would unpack to more than it is."""
+    """Whether the file is an archive that can be memory-mapped. Raises DiagnosticError for a compressed archive."""
     try:
         if not zipfile.is_zipfile(path):
             return False
@@ -116,14 +116,14 @@ def _explain(path: Path, error: Exception) -> Diagnostic:
         return Diagnostic(
             "pickled-weights",
             tr(
-                "{name} holds more than tensors: loading it would call {what}; it was not loaded",
+                "{name} contains more than tensors: loading it would call {what}, so it was not loaded",
                 name=path.name,
                 what=what,
             ),
             file=str(path),
             remedy=_CONVERT,
         )
-    if isinstance(error, pickle.UnpicklingError):  # torch's own text advises to load it without protection
+    if isinstance(error, pickle.UnpicklingError):  # torch's message advises loading it unprotected
         return _damaged(path, "it is not a state dict that was saved with torch.save")
     first = text.strip().splitlines()
     return _damaged(path, first[0].split(". ")[0][:160] if first else type(error).__name__)
@@ -134,21 +134,21 @@ def _unsafe_globals(path: Path) -> list[str]:
 
     try:
         return sorted(get_unsafe_globals_in_checkpoint(str(path)))
-    except Exception:  # an old or a damaged file: there is nothing to name
+    except Exception:  # an old or damaged file
         return []
 
 
 def _damaged(path: Path, reason: str) -> Diagnostic:
     return Diagnostic(
         "bad-weights",
-        tr("{name} is not a readable file of torch: {reason}", name=path.name, reason=reason),
+        tr("{name} is not a readable PyTorch file: {reason}", name=path.name, reason=reason),
         file=str(path),
         remedy=tr("copy or write it again with torch.save(model.state_dict(), path)"),
     )
 
 
 def _tensors(loaded: object) -> StateDict | None:
-    """The state dict in what was loaded: the object itself, or under one of the usual keys."""
+    """The state dict in a loaded object: the object itself, or the value of one of the usual keys."""
     import torch
 
     if not isinstance(loaded, Mapping):

@@ -1,4 +1,4 @@
-"""Loading weights from a folder or a file, and saving them."""
+"""Loading and saving weights in folders and files."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class Container(NamedTuple):
-    """What a file of many tensors offers, by key, and a note about what else is in it."""
+    """The tensors in a file by key, and a note about its other content."""
 
-    tensors: Mapping[str, Found]
+    tensors: Mapping[str, FoundTensor]
     note: str = ""
 
 
-class Found(NamedTuple):
-    """A tensor that a source offers: its shape (`flat`: only the number of elements is known) and how to read it."""
+class FoundTensor(NamedTuple):
+    """A tensor available in a source: its shape (`flat`: only the number of elements is known) and its reader."""
 
     name: str
     shape: tuple[int, ...]
@@ -50,19 +50,17 @@ class Found(NamedTuple):
 def load_weights(
     path: str | os.PathLike[str], needed: Mapping[WeightKey, Weight], keys: Mapping[str, WeightKey] | None = None
 ) -> Weights:
-    """Weights from a file of one of the formats in `WEIGHTS`, or from a folder with a file of `WEIGHT_ARRAYS` for each tensor.
+    """Load weights from a file in one of the formats of `WEIGHTS`, or from a folder with one file of `WEIGHT_ARRAYS` per tensor.
 
-    Every tensor is reported: bound, missing, unexpected or of the wrong shape; only those that fit are read. `keys` are
-    those of the state dict, where they are known (`torch_program.Program.weights`). Raises DiagnosticError when the source cannot be
+    Every tensor is reported as bound, missing, unexpected or of the wrong shape; only tensors that fit are read. `keys` are
+    those of the state dict, if known (`torch_program.Program.weights`). Raises DiagnosticError if the source cannot be
     read, is damaged, or would run code.
     """
     path, note = Path(path), ""
     if path.is_dir():
         found = _folder(path, needed)
     elif not path.exists():
-        raise _refused(
-            "cannot-read", path, tr("does not exist"), tr("choose the folder or file that holds the weights")
-        )
+        raise _refused("cannot-read", path, tr("does not exist"), tr("choose the folder or file of the weights"))
     else:
         tensors, note = WEIGHTS.reader(path)(path)
         found = _by_key(needed, keys, tensors)
@@ -70,7 +68,7 @@ def load_weights(
 
 
 def _sha256(path: Path) -> str:
-    """SHA-256 of a file; of a folder that of a list of its tensor files in the form of `sha256sum`."""
+    """The SHA-256 of a file; for a folder, that of the `sha256sum` output for its tensor files."""
     try:
         if path.is_dir():
             listing = "".join(f"{_sha256(file)}  {file.name}\n" for file in sorted(_weight_files(path)))
@@ -82,13 +80,13 @@ def _sha256(path: Path) -> str:
             "cannot-read",
             path,
             tr("cannot be read: {strerror}", strerror=error.strerror or error),
-            tr("check your rights"),
+            tr("check your permissions"),
         ) from None
 
 
 def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArray[np.float32]]) -> None:
-    """Write tensors to a file of one of the formats in `WEIGHTS`. A name without a suffix, or of a folder that is there, is a
-    folder, which gets an `.npy` file for each tensor.
+    """Write tensors to a file in one of the formats of `WEIGHTS`. A path without a suffix or of an existing folder gets one
+    `.npy` file per tensor.
 
     Each file is replaced atomically. Raises DiagnosticError ("cannot-save", "unknown-format").
     """
@@ -102,8 +100,8 @@ def save_weights(path: str | os.PathLike[str], weights: Mapping[WeightKey, NDArr
 
 
 def file_stems(keys: Iterable[WeightKey]) -> dict[WeightKey, str]:
-    """The name of each tensor's file without suffix: `<layer>_<tensor>`, the layer by its identifier unless it is letters,
-    digits and `_`. Where two tensors would share a name, more `_` divide the parts."""
+    """The file name of each tensor without suffix: `<layer>_<tensor>`. A layer whose name is not letters, digits and `_` is
+    written as its identifier. If two tensors would share a name, more `_` separate the parts."""
     keys = sorted(keys)
     made = identifiers({key.layer for key in keys})
     layers = {key: key.layer if re.fullmatch(r"\w+", key.layer, re.ASCII) else made[key.layer] for key in keys}
@@ -122,7 +120,7 @@ def file_stems(keys: Iterable[WeightKey]) -> dict[WeightKey, str]:
     return stems
 
 
-def _bind(found: dict[WeightKey, Found], needed: Mapping[WeightKey, Weight], source: str) -> Weights:
+def _bind(found: dict[WeightKey, FoundTensor], needed: Mapping[WeightKey, Weight], source: str) -> Weights:
     tensors: dict[WeightKey, NDArray[np.float32]] = {}
     reports: list[WeightReport] = []
     wrong: list[Diagnostic] = []
@@ -152,7 +150,7 @@ def _bind(found: dict[WeightKey, Found], needed: Mapping[WeightKey, Weight], sou
 # --- folders ------------------------------------------------------------------------------------------------------
 
 
-def _folder(folder: Path, needed: Mapping[WeightKey, Weight]) -> dict[WeightKey, Found]:
+def _folder(folder: Path, needed: Mapping[WeightKey, Weight]) -> dict[WeightKey, FoundTensor]:
     try:
         files = sorted(_weight_files(folder))
     except OSError as error:
@@ -160,15 +158,15 @@ def _folder(folder: Path, needed: Mapping[WeightKey, Weight]) -> dict[WeightKey,
             "cannot-read",
             folder,
             tr("cannot be read: {strerror}", strerror=error.strerror or error),
-            tr("check your rights"),
+            tr("check your permissions"),
         ) from None
     stems = _stems(needed)
-    found: dict[WeightKey, Found] = {}
+    found: dict[WeightKey, FoundTensor] = {}
     wrong: list[Diagnostic] = []
     for file in files:
         key = stems.get(file.stem) or _guess(file.stem)
         if key in found:
-            continue  # the layer's name and its identifier both have a file: the first wins
+            continue  # the layer's name and its identifier both have a file: the first is used
         try:
             found[key] = WEIGHT_ARRAYS.reader(file)(file)
         except DiagnosticError as error:
@@ -180,43 +178,43 @@ def _folder(folder: Path, needed: Mapping[WeightKey, Weight]) -> dict[WeightKey,
 
 
 def _weight_files(folder: Path) -> Iterator[Path]:
-    """The files of a folder that hold a tensor; of those that differ in the suffix only, the first in the table's order."""
+    """The tensor files of a folder; of files that differ only in the suffix, the first in the order of the table."""
     ranks = {suffix: rank for rank, suffix in enumerate(WEIGHT_ARRAYS.read_suffixes)}
     ranked: dict[str, tuple[int, Path]] = {}
     with os.scandir(folder) as listing:
         for count, entry in enumerate(listing):
             if count >= limits.MAX_WEIGHT_FILES:
-                raise OSError(0, f"it holds more than {limits.MAX_WEIGHT_FILES} files")
+                raise OSError(0, f"it contains more than {limits.MAX_WEIGHT_FILES} files")
             stem, ending = os.path.splitext(entry.name)
             if ending in ranks and entry.is_file() and (stem not in ranked or ranks[ending] < ranked[stem][0]):
                 ranked[stem] = (ranks[ending], Path(entry.path))
     return (path for _, path in ranked.values())
 
 
-def _offer_npy(file: Path) -> Found:
+def _offer_npy(file: Path) -> FoundTensor:
     header = read_header(file)
-    return Found(str(file), header.shape, lambda: read_array(file, header))
+    return FoundTensor(str(file), header.shape, lambda: read_array(file, header))
 
 
 def _write_npy(file: Path, array: NDArray[np.float32]) -> None:
     write_atomic(file, npy_bytes(array))
 
 
-def _offer_raw(file: Path) -> Found:
+def _offer_raw(file: Path) -> FoundTensor:
     size = file.stat().st_size
     if size % 4:
         raise _refused(
             "weight-size",
             file,
-            tr("has {size} bytes, which is no multiple of 4 (float32)", size=size),
+            tr("has {size} bytes, which is not a multiple of 4 (float32)", size=size),
             tr("write it again"),
         )
     count = size // 4
-    return Found(str(file), (count,), lambda: read_raw(file, (count,)), flat=True)
+    return FoundTensor(str(file), (count,), lambda: read_raw(file, (count,)), flat=True)
 
 
 def _stems(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
-    """File name without ending -> tensor: by the layer's name, and by its identifier where that is free."""
+    """File name without suffix -> tensor, by the layer's name, and by its identifier if that is unused."""
     counts = Counter(f"{key.layer}_{key.tensor}" for key in needed)
     result = {f"{key.layer}_{key.tensor}": key for key in needed if counts[f"{key.layer}_{key.tensor}"] == 1}
     for key, stem in file_stems(needed).items():
@@ -233,18 +231,18 @@ def _guess(stem: str) -> WeightKey:
 
 
 def _safetensors(path: Path) -> Container:
-    def offer(name: str) -> Found:
+    def offer(name: str) -> FoundTensor:
         entry = entries[name]
-        return Found(str(path), entry.shape, lambda: read_entry(path, name, entry))
+        return FoundTensor(str(path), entry.shape, lambda: read_entry(path, name, entry))
 
     entries = read_entries(path)
     return Container({name: offer(name) for name in entries})
 
 
 def _torch(path: Path) -> Container:
-    def offer(name: str) -> Found:
+    def offer(name: str) -> FoundTensor:
         tensor = state.tensors[name]
-        return Found(str(path), tuple(tensor.shape), lambda: read_tensor(path, name, tensor))
+        return FoundTensor(str(path), tuple(tensor.shape), lambda: read_tensor(path, name, tensor))
 
     state = read_state_dict(path)
     others = ", ".join(map(repr, state.others))
@@ -252,7 +250,7 @@ def _torch(path: Path) -> Container:
     return Container({name: offer(name) for name in state.tensors}, note)
 
 
-WEIGHT_ARRAYS: FormatTable[Callable[[Path], Found], Callable[[Path, NDArray[np.float32]], None]] = FormatTable(
+WEIGHT_ARRAYS: FormatTable[Callable[[Path], FoundTensor], Callable[[Path, NDArray[np.float32]], None]] = FormatTable(
     "tensors",
     (Format("NumPy array", (".npy",), _offer_npy, _write_npy), Format("Raw float32", (".bin",), _offer_raw)),
 )
@@ -269,13 +267,13 @@ WEIGHTS: FormatTable[Callable[[Path], Container], Callable[[Path, Mapping[str, N
 
 
 def _by_key(
-    needed: Mapping[WeightKey, Weight], keys: Mapping[str, WeightKey] | None, offers: Mapping[str, Found]
-) -> dict[WeightKey, Found]:
-    """Offers by tensor. A key is `<layer>.<tensor>`, or `<attribute>.<torch name>` as in a state dict."""
+    needed: Mapping[WeightKey, Weight], keys: Mapping[str, WeightKey] | None, offers: Mapping[str, FoundTensor]
+) -> dict[WeightKey, FoundTensor]:
+    """The available tensors by weight. A key is `<layer>.<tensor>`, or `<attribute>.<torch name>` as in a state dict."""
     known = {f"{key.layer}.{key.tensor}": key for key in needed}
     for text, key in {**torch_keys(needed), **(keys or {})}.items():
         known.setdefault(text, key)
-    found: dict[WeightKey, Found] = {}
+    found: dict[WeightKey, FoundTensor] = {}
     for text, offer in offers.items():
         layer, _, tensor = text.rpartition(".")
         found.setdefault(known.get(text) or WeightKey(layer, tensor), offer)

@@ -1,4 +1,4 @@
-"""The tensors that a network needs, from its inferred shapes."""
+"""The weights that a network requires, from its inferred shapes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ from designer.texts import tr
 from designer.units import dims_text
 
 ACTIVATION_PREFIX = "activation_"
-MAX_PARTS = 8  # of a layer's name, of which every way to part them is tried
-MAX_PATH = 64  # parts of a layer's name that may be modules inside of modules
+MAX_PARTS = 8  # of a layer's name, up to which every split is tried
+MAX_PATH = 64  # parts of a layer's name that can be nested modules
 
 
 def required_weights(inference: Inference) -> dict[WeightKey, Weight]:
-    """The tensors of all layers whose shapes are known, in running order, those of attached activations included.
+    """The weights of all layers with known shapes in topological order, including attached activations.
 
-    Layers of the training branch need none: inference leaves them out.
-
-    Those of a template's layers have the names `<instance>.<layer>`, or `<template>.<layer>` where they are shared.
-    Raises DiagnosticError when they would take more memory than `limits.MAX_WEIGHT_BYTES`: a wrong parameter can ask for
-    more than any machine has.
+    Layers of the training branch are excluded. Weights inside templates are named `<instance>.<layer>`, or
+    `<template>.<layer>` if they are shared. Raises DiagnosticError if they exceed `limits.MAX_WEIGHT_BYTES`.
     """
     inference = inlined(inference)
     training = training_layers(inference)
@@ -62,9 +59,9 @@ def required_weights(inference: Inference) -> dict[WeightKey, Weight]:
 def torch_keys(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
     """The keys that a state dict of the generated module can have for `needed`.
 
-    A module's tensors are `<attribute>.<torch name>`, a tensor that the module holds itself is `<attribute>_<torch name>`.
-    In generated source an instance of a template is a module of its own: there `<instance>.<layer>` are two attributes. Names
-    of instances and layers may hold full stops themselves, so other ways to part a name count where they mean one layer only.
+    Tensors of a submodule are `<attribute>.<torch name>`, tensors of the module itself `<attribute>_<torch name>`. In generated
+    source an instance of a template is a submodule, so that `<instance>.<layer>` are two attributes. Names of instances and
+    layers can contain periods, so other splits of a name are accepted if they are unambiguous.
     """
     attributes = identifiers({key.layer for key in needed})
     result: dict[str, WeightKey] = {}
@@ -92,7 +89,7 @@ def torch_keys(needed: Mapping[WeightKey, Weight]) -> dict[str, WeightKey]:
 
 
 def _partings(name: str) -> Iterator[str]:
-    """The attributes that a layer's name can mean, whichever of its full stops part an instance from what is inside."""
+    """The attribute paths that a layer's name can mean, for every choice of periods that separate instance and layer."""
     parts = name.split(".")
     if not 2 < len(parts) <= MAX_PARTS:
         return
@@ -102,7 +99,7 @@ def _partings(name: str) -> Iterator[str]:
 
 
 def _paths(layers: Collection[str]) -> dict[str, str]:
-    """Layer -> the attributes on the way to it, where each part of its name up to a full stop is one."""
+    """Layer -> its attribute path, with one attribute per part of the name between periods."""
     first = identifiers({name.partition(".")[0] for name in layers})
     inner: dict[str, set[str]] = {}
     for name in layers:

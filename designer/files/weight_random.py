@@ -1,4 +1,4 @@
-"""Seeded random weights, for networks that have not been trained."""
+"""Seeded random weights for networks without trained ones."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def random_weights(needed: Mapping[WeightKey, Weight], seed: int) -> Weights:
-    """Every tensor random by its declared `init`; a tensor depends on the seed and its key alone."""
+    """Random values for every tensor by its declared `init`. A tensor depends only on the seed and its key."""
     return fill_missing(Weights(), needed, seed)
 
 
 def fill_missing(weights: Weights, needed: Mapping[WeightKey, Weight], seed: int) -> Weights:
-    """`weights` with seeded random tensors where one is missing or of the wrong shape. The note says how many."""
+    """`weights` with seeded random tensors for those missing or of the wrong shape. The note reports how many."""
     tensors = {k: t for k, t in weights.tensors.items() if k in needed and t.shape == needed[k].shape}
     filled = dict.fromkeys(key for key in needed if key not in tensors)
     if not filled:
@@ -30,10 +30,10 @@ def fill_missing(weights: Weights, needed: Mapping[WeightKey, Weight], seed: int
     source = f"random (seed {seed})"
     for key in filled:
         tensors[key] = random_tensor(key, needed[key], seed)
-    told = {report.key: report for report in weights.reports}
+    before = {report.key: report for report in weights.reports}
     reports = [
         WeightReport(
-            key, WeightStatus.BOUND, weight.shape, weight.shape, source if key in filled else _source(told, key)
+            key, WeightStatus.BOUND, weight.shape, weight.shape, source if key in filled else _source(before, key)
         )
         for key, weight in needed.items()
     ]
@@ -47,7 +47,7 @@ def fill_missing(weights: Weights, needed: Mapping[WeightKey, Weight], seed: int
 
 
 def random_tensor(key: WeightKey, weight: Weight, seed: int) -> NDArray[np.float32]:
-    """The tensor of one weight; the same for the same seed, layer name and tensor name."""
+    """A random tensor that depends only on the seed, the layer name and the tensor name."""
     if weight.init == "zeros":
         return np.zeros(weight.shape, np.float32)
     if weight.init == "ones":
@@ -66,9 +66,9 @@ def random_tensor(key: WeightKey, weight: Weight, seed: int) -> NDArray[np.float
     elif weight.init == "xavier":
         bound = sqrt(6 / sum(weight.shape))
     else:
-        raise ValueError(f"weight '{weight.name}' declares the unknown initialisation '{weight.init}'")
+        raise ValueError(f"weight '{weight.name}' declares the unknown initialization '{weight.init}'")
     return np.asarray((generator.random(weight.shape, np.float32) * 2 - 1) * np.float32(bound))
 
 
-def _source(told: Mapping[WeightKey, WeightReport], key: WeightKey) -> str:
-    return told[key].source if key in told else ""
+def _source(reports: Mapping[WeightKey, WeightReport], key: WeightKey) -> str:
+    return reports[key].source if key in reports else ""

@@ -1,4 +1,4 @@
-"""What loading weights found out, as findings for people."""
+"""Diagnostics about loaded weights."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from designer.units import dims_text
 
 
 def weight_diagnostics(weights: Weights) -> tuple[Diagnostic, ...]:
-    """A finding for every tensor that is not simply bound: "missing-weight", "wrong-shape", "unexpected-weight"."""
+    """A diagnostic for every tensor that is not bound: "missing-weight", "wrong-shape", "unexpected-weight"."""
     return tuple(_finding(report) for report in weights.reports if report.status is not WeightStatus.BOUND)
 
 
 def shape_text(shape: Iterable[int] | None) -> str:
-    """`32 x 3 x 3 x 3`; "a single number" for a tensor without dimensions."""
-    return "no shape" if shape is None else dims_text(shape, "a single number")
+    """`32 x 3 x 3 x 3`; "a scalar" for a tensor without dimensions."""
+    return "no shape" if shape is None else dims_text(shape, "a scalar")
 
 
 def _finding(report: WeightReport) -> Diagnostic:
@@ -34,13 +34,13 @@ def _finding(report: WeightReport) -> Diagnostic:
             layer=layer,
             parameter=tensor,
             file=report.source or None,
-            remedy=tr("choose weights that fit this network, or choose random weights for what is missing"),
+            remedy=tr("choose weights of this network, or use random values for missing weights"),
         )
     if report.status is WeightStatus.WRONG_SHAPE:
         return Diagnostic(
             "wrong-shape",
             tr(
-                "'{tensor}' of '{layer}' must be {shape_text}, the file has {shape_text2}",
+                "'{tensor}' of '{layer}' must be {shape_text}, but the file has {shape_text2}",
                 tensor=tensor,
                 layer=layer,
                 shape_text=shape_text(report.needed),
@@ -49,17 +49,17 @@ def _finding(report: WeightReport) -> Diagnostic:
             layer=layer,
             parameter=tensor,
             file=report.source or None,
-            remedy=tr("choose weights that were trained with this network, or change the layer back"),
+            remedy=tr("choose weights that were trained with this network, or restore the layer's parameters"),
         )
     name = f"{layer}.{tensor}" if layer else tensor
     return Diagnostic(
         "unexpected-weight",
         tr(
-            "the weights hold '{name}' ({shape_text}), which no layer needs; it is not used",
+            "the weights contain '{name}' ({shape_text}), which no layer uses; it is ignored",
             name=name,
             shape_text=shape_text(report.found),
         ),
         Severity.WARNING,
         file=report.source or None,
-        remedy=tr("nothing needs to be done if a layer was removed on purpose"),
+        remedy=tr("ignore this if a layer was removed on purpose"),
     )

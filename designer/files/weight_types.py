@@ -1,4 +1,4 @@
-"""Weights as values: tensors by layer and tensor name, and what loading found out about each."""
+"""Weights as values: tensors by layer and tensor name, and a report on each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WeightStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WeightReport:
-    """What loading found out about one tensor. Shapes are None where there is none."""
+    """The result of loading one tensor. A shape is None if there is none."""
 
     key: WeightKey
     status: WeightStatus
@@ -42,11 +42,11 @@ class WeightReport:
 class Weights:
     """Tensors by key, float32, C order.
 
-    `note` is empty when there is nothing to say about where they come from. Otherwise it is shown with every result:
-    "random weights (seed 0)", "12 of 30 tensors random (seed 0)", or which of several state dicts in a file was taken.
+    `note` is shown with every result unless empty: "random weights (seed 0)", "12 of 30 tensors random (seed 0)", or which of
+    several state dicts in a file was loaded.
 
-    `sha256` is that of the file, as `sha256sum weights.safetensors` prints it; of a folder that of the list of its tensor
-    files, as `sha256sum *.npy | sha256sum` prints it there. It is empty without a file.
+    `sha256` is what `sha256sum weights.safetensors` prints; for a folder of tensor files, what `sha256sum *.npy | sha256sum`
+    prints there. It is empty without a file.
     """
 
     tensors: Mapping[WeightKey, NDArray[np.float32]] = field(default_factory=dict)
@@ -57,10 +57,10 @@ class Weights:
 
     @property
     def title(self) -> str:
-        """Where the tensors come from, for a report: "denoiser.safetensors", "random weights (seed 0)"."""
+        """The source of the tensors for reports: "denoiser.safetensors", "random weights (seed 0)"."""
         return "; ".join(text for text in (PurePath(self.source).name, self.note) if text)
 
     @property
     def complete(self) -> bool:
-        """Whether every needed tensor is bound."""
+        """Whether every required tensor is bound."""
         return not any(r.status in (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE) for r in self.reports)

@@ -1,4 +1,4 @@
-"""Weights on disk and what a network needs of them: the one module to import from."""
+"""Public names of the modules about weights: import them from here."""
 
 from __future__ import annotations
 

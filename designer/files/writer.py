@@ -1,4 +1,4 @@
-"""From a graph to the bytes of a model file: the canonical form, the same bytes for equal graphs."""
+"""Writes a graph as a model file in canonical form: equal graphs give equal bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.texts import tr
 
 
 def write_tree(graph: Graph) -> str:
-    """The document as text. Raises DiagnosticError where a text holds a character that XML cannot."""
+    """The document as text. Raises DiagnosticError for characters that XML cannot store."""
     extra = {k: v for k, v in graph.properties.items() if k not in ROOT_PROPERTIES}
     body: list[str] = []
     body.extend(f"\t{item.xml}\n" for item in graph.foreign)
@@ -36,7 +36,7 @@ def write_tree(graph: Graph) -> str:
 
 
 def _uses_extension(graph: Graph, extra: bool) -> bool:
-    """Whether the prefix must be declared: for what we write, and for foreign parts that use it."""
+    """Whether the prefix must be declared, for our elements or for foreign parts that use it."""
     if extra or graph.frames or graph.templates:
         return True
     prefix = f"{PREFIX}:"
@@ -113,7 +113,7 @@ def _template(template: Template) -> str:
 
 
 def _sorted_foreign(attributes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Declarations of namespaces first, then by name: the order does not depend on how the graph came to be."""
+    """Namespace declarations first, then by name, so that the order does not depend on the graph's history."""
     return sorted(attributes.items(), key=lambda item: (not item[0].startswith("xmlns"), item[0]))
 
 
@@ -136,7 +136,7 @@ def _check(text: str, what: str, layer: str | None) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "unwritable-text",
-                tr("'{what}' holds the character {bad}, which no XML file can hold", what=what, bad=bad),
+                tr("'{what}' contains the character {bad}, which XML cannot store", what=what, bad=bad),
                 layer=layer,
                 parameter=what if layer is not None else None,
                 remedy=tr("remove the character"),

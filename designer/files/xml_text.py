@@ -1,4 +1,4 @@
-"""Text of XML: escaping as the 2022 tool does it, and elements written as they were read."""
+"""XML as text: escaping as in the 2022 tool, and serialization of preserved elements."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _TEXT_SPECIAL = re.compile(r"[&<>\r]")
 
 
 def attribute(text: str) -> str:
-    """`text` as the inside of an attribute value in double quotes."""
+    """`text` escaped for an attribute value in double quotes."""
     return _ATTRIBUTE_SPECIAL.sub(lambda m: _ATTRIBUTE[m[0]], text)
 
 
 def content(text: str) -> str:
-    """`text` as character data."""
+    """`text` escaped as character data."""
     return _TEXT_SPECIAL.sub(lambda m: _TEXT[m[0]], text)
 
 
 def serialise(item: Element | Text | Markup) -> str:
-    """The item as XML, white space inside it kept; reading the result back gives the same item."""
+    """The item as XML, including its white space. Parsing the result gives an equal item."""
     if isinstance(item, Markup):
         return item.xml
     if isinstance(item, Text):

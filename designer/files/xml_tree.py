@@ -1,7 +1,7 @@
-"""Safe XML: bytes to a small tree with line numbers. No DTD, no entities, nothing fetched, everything bounded.
+"""Safe XML parsing into a small tree with line numbers. No DTD, no entities, no network access, all sizes limited.
 
-The tree keeps what a document needs to be written back: attribute order, comments, processing instructions and text.
-Prefixes stay part of the names; `Element.scope` tells what they mean.
+The tree preserves what is needed to write a document back: attribute order, comments, processing instructions and text.
+Prefixes are part of the names; `Element.scope` maps them to namespaces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SPACE = " \t\r\n"
 
 
 class XmlError(Exception):
-    """The bytes are not XML that we read. `code` is that of the diagnostic, `line` counts from 1."""
+    """The bytes are not supported XML. `code` is that of the diagnostic, `line` is 1-based."""
 
     def __init__(self, code: str, message: str, remedy: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class XmlError(Exception):
 
 @dataclass(slots=True)
 class Text:
-    """Character data; `cdata` when it stood in a CDATA section."""
+    """Character data; `cdata` if it was in a CDATA section."""
 
     text: str
     cdata: bool = False
@@ -40,7 +40,7 @@ class Text:
 
 @dataclass(slots=True)
 class Markup:
-    """A comment or a processing instruction, as it is written."""
+    """A comment or a processing instruction, verbatim."""
 
     xml: str
     line: int = 0
@@ -56,7 +56,7 @@ class Element:
 
     @property
     def namespace(self) -> str:
-        """The element's namespace; "" for none, and for a prefix that nothing declares."""
+        """The element's namespace; "" for none and for an undeclared prefix."""
         prefix, colon, _ = self.name.partition(":")
         return self.scope.get(prefix if colon else "", "")
 
@@ -65,7 +65,7 @@ class Element:
         return self.name.rpartition(":")[2]
 
     def is_plain(self, name: str) -> bool:
-        """Whether this is the format's own element `name`: without prefix, in no namespace."""
+        """Whether this is the element `name` without prefix and namespace."""
         return self.name == name and not self.scope.get("", "")
 
     def text(self) -> str:
@@ -73,7 +73,7 @@ class Element:
         return "".join(child.text for child in self.children if isinstance(child, Text))
 
 
-class _Builder:
+class _TreeBuilder:
     """Expat's handlers; the finished tree is `root`."""
 
     def __init__(self, parser: expat.XMLParserType, prefixes: Mapping[str, str]) -> None:
@@ -106,7 +106,9 @@ class _Builder:
         self._one_more()
         if len(self._stack) >= limits.MAX_DEPTH:
             raise self.stop(
-                "too-deep", f"elements are nested more than {limits.MAX_DEPTH} deep", "this is no model file; check it"
+                "too-deep",
+                f"elements are nested more than {limits.MAX_DEPTH} levels deep",
+                "this is not a model file; choose another",
             )
         if len(pairs) > 2 * limits.MAX_ATTRIBUTES:
             raise self.stop(
@@ -172,29 +174,31 @@ class _Builder:
         self._count += 1
         if self._count > limits.MAX_ELEMENTS:
             raise self.stop(
-                "too-large", f"the file has more than {limits.MAX_ELEMENTS} elements", "this is no model file; check it"
+                "too-large",
+                f"the file has more than {limits.MAX_ELEMENTS} elements",
+                "this is not a model file; choose another",
             )
 
 
 def parse_xml(
     data: bytes, max_bytes: int = limits.MAX_DOCUMENT_BYTES, prefixes: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Element, list[Markup]]:
-    """The root element and the comments outside of it. Raises XmlError, nothing else.
+    """The root element and the comments outside of it. Raises only XmlError.
 
-    `prefixes` have their namespaces also where the file does not declare them.
+    `prefixes` are bound to their namespaces even if the file does not declare them.
     """
     if len(data) > max_bytes:
         raise XmlError(
             "file-too-large",
             tr("the file has {count} bytes, the limit is {max_bytes}", count=len(data), max_bytes=max_bytes),
-            tr("this is no model file; choose another"),
+            tr("this is not a model file; choose another"),
         )
     if not data.strip():
         raise XmlError("empty-file", tr("the file is empty"), tr("choose another file, or restore it from a copy"))
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.ordered_attributes = True
-    builder = _Builder(parser, prefixes)
+    builder = _TreeBuilder(parser, prefixes)
     parser.XmlDeclHandler = builder.declaration
     parser.StartDoctypeDeclHandler = builder.doctype
     parser.EntityDeclHandler = builder.entity
@@ -209,9 +213,9 @@ def parse_xml(
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise _explain(error, data) from None
-    except (LookupError, ValueError) as error:  # an encoding that Python cannot map
+    except (LookupError, ValueError) as error:  # an encoding that Python does not support
         raise XmlError(
-            "bad-encoding", tr("the encoding is not usable: {error}", error=error), tr("save the file as UTF-8")
+            "bad-encoding", tr("the encoding is not supported: {error}", error=error), tr("save the file as UTF-8")
         ) from None
     if builder.root is None:  # expat reports this itself; kept for the type checker
         raise XmlError("not-xml", tr("the file has no root element"), tr("choose a model file"))
@@ -230,23 +234,23 @@ def _explain(error: expat.ExpatError, data: bytes) -> XmlError:
     if name in _ENCODING_ERRORS or (name == "not well-formed (invalid token)" and not _is_text(data)):
         return XmlError(
             "bad-encoding",
-            tr("the bytes do not fit the encoding of the file ({name})", name=name),
+            tr("the bytes are not valid in the encoding of the file ({name})", name=name),
             tr("save the file as UTF-8"),
             error.lineno,
         )
     return XmlError(
-        "not-xml", tr("the file is not well-formed XML: {name}", name=name), tr("repair the XML there"), error.lineno
+        "not-xml", tr("the file is not well-formed XML: {name}", name=name), tr("fix the XML there"), error.lineno
     )
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether the bytes are UTF-8, or say themselves that they are something else."""
+    """Whether the bytes are UTF-8 or declare another encoding."""
     if b"encoding=" in data[:200]:
         declared = data[:200].lower()
         if b"utf-8" not in declared:
             return True
     if b"\0" in data[:4096] or not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        return True  # no text file at all: "not XML" says it better
+        return True  # not a text file: "not XML" is clearer
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:

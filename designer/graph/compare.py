@@ -96,7 +96,7 @@ class NetworkComparison:
     def lines(self) -> list[str]:
         found = [f"+ {name} ({self.types.get(name, '?')})" for name in self.added]
         found += [f"- {name} ({self.types.get(name, '?')})" for name in self.removed]
-        found += [f"= {old} is called {new} now" for old, new in self.renamed.items()]
+        found += [f"= {old} renamed to {new}" for old, new in self.renamed.items()]
         for name in sorted(self.changed.keys() | self.rewired.keys()):
             found.append(f"~ {name}")
             found += [f"    {difference}" for difference in (*self.changed.get(name, ()), *self.rewired.get(name, ()))]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from designer.files import journal as journal_module
+from designer.files.disk_watch import digest_of
 from designer.files.document import write_document
 from designer.files.safekeeping import Safekeeping
-from designer.files.watching import digest_of
 from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.history import History

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from app.cli import main as cli
-from app.cli.compare_request import CompareRequest, compare
+from app.cli.compare_request import CompareArguments, compare
 from app.reports.comparison import Picture, Row, read_noise, reference_text, summary
 from designer.graph.diagnostics import DiagnosticError
 from designer.metrics import psnr, ssim
@@ -51,9 +51,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def request(folder: Path, *names: str, **changes: object) -> CompareRequest:
+def request(folder: Path, *names: str, **changes: object) -> CompareArguments:
     documents = [folder / f"{name}.xml" for name in names]
-    return CompareRequest(
+    return CompareArguments(
         documents, folder / "pictures", noises=("gaussian:25",), options=RunOptions(threads=1), **changes
     )
 
@@ -84,7 +84,7 @@ def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Pat
 
 
 def test_without_a_reference_nothing_is_measured(folder: Path) -> None:
-    plain = CompareRequest([folder / "same.xml"], folder / "pictures", options=RunOptions(threads=1))
+    plain = CompareArguments([folder / "same.xml"], folder / "pictures", options=RunOptions(threads=1))
     columns, found, _ = compare(plain, lambda text: None)
     assert list(summary(columns, found))[-2][:5] == ["mean", "-", "-", "-", "-"]
     assert not any(row.reference for row in found)
@@ -94,7 +94,7 @@ def test_without_a_reference_nothing_is_measured(folder: Path) -> None:
 def test_without_noise_and_clean_images_the_first_network_is_the_reference(folder: Path) -> None:
     documents = [folder / "same.xml", folder / "smooth.xml"]
     results: list[Sequence[Picture]] = []
-    request = CompareRequest(documents, folder / "pictures", options=RunOptions(threads=1))
+    request = CompareArguments(documents, folder / "pictures", options=RunOptions(threads=1))
     _, found, _ = compare(request, lambda text: None, lambda row, image, noisy, made: results.append(made))
     for row, made in zip(found, results, strict=True):
         assert row.reference == "A same"
@@ -111,7 +111,7 @@ def test_noisy_images_are_measured_against_clean_ones_of_the_same_name(folder: P
     for path in (folder / "pictures").iterdir():
         clean = read_image(path)
         write_image(noisy / path.name, np.clip(clean + rng.normal(0, 0.1, clean.shape), 0, 1).astype(np.float32))
-    made = CompareRequest([folder / "same.xml"], noisy, folder / "pictures", options=RunOptions(threads=1))
+    made = CompareArguments([folder / "same.xml"], noisy, folder / "pictures", options=RunOptions(threads=1))
     _, found, _ = compare(made, lambda text: None)
     for row in found:
         expected = psnr(read_image(folder / "pictures" / row.name), read_image(noisy / row.name))
@@ -179,7 +179,7 @@ def test_what_cannot_be_compared_is_told(
     if "images" in changes:
         values["images"] = folder / str(changes["images"])
     with pytest.raises(DiagnosticError) as caught:
-        compare(CompareRequest(**values), lambda text: None)
+        compare(CompareArguments(**values), lambda text: None)
     assert caught.value.diagnostics[0].code == code
     assert caught.value.diagnostics[0].remedy
 

@@ -19,7 +19,7 @@ import pytest
 
 from designer.files import atomic
 from designer.files.document import parse_document, write_document
-from designer.files.recovering import unfinished
+from designer.files.recovery import unfinished
 from designer.graph.graph import Graph
 from designer.graph.history import History
 

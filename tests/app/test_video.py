@@ -102,7 +102,7 @@ def test_each_frame_of_a_lossless_result_is_what_run_gives(tmp_path, network, st
         "--input", f"clip={clip}", "--input", f"still={still}", "--output", f"out={tmp_path / 'made.mkv'}",
     )  # fmt: skip
     assert code == 0, err
-    assert "7 frames at 25 a second" in out
+    assert "7 frames at 25 frames per second" in out
     session = session_of()
     with VideoReader(tmp_path / "made.mkv") as made:
         assert (made.info.frames, made.info.fps) == (7, 25.0)

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("pytest_benchmark")
 
 from designer.files.journal import Journal
-from designer.files.journal_format import Snapshot
-from designer.files.recovering import unfinished
+from designer.files.journal_format import GraphSnapshot
+from designer.files.recovery import unfinished
 from designer.graph import commands
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
@@ -101,7 +101,7 @@ def test_a_parameter_of_every_layer_is_recorded(benchmark, desk) -> None:
 
 def test_opening_takes_a_snapshot(benchmark, desk) -> None:
     graph, _ = desk
-    assert len(benchmark(Snapshot.of, graph).layers) == len(graph)
+    assert len(benchmark(GraphSnapshot.of, graph).layers) == len(graph)
 
 
 def test_recovering(benchmark, desk, tmp_path) -> None:

@@ -49,7 +49,7 @@ def fail(number: int) -> Callable[..., None]:
 
 @pytest.mark.parametrize("call", ["fsync", "replace", "open"])
 @pytest.mark.parametrize(
-    ("number", "word"), [(errno.ENOSPC, "space"), (errno.EROFS, "written to"), (errno.EACCES, "may write")]
+    ("number", "word"), [(errno.ENOSPC, "space"), (errno.EROFS, "writable"), (errno.EACCES, "can write")]
 )
 def test_a_refusal_of_the_system_leaves_the_old_file_whole(
     saved: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, word: str
@@ -84,7 +84,7 @@ def test_a_full_disk_while_writing(saved: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_read_only_folder(saved: Path) -> None:
     saved.parent.chmod(0o555)
     try:
-        assert "may write" in refusal(saved)
+        assert "can write" in refusal(saved)
     finally:
         saved.parent.chmod(0o755)
     assert saved.read_bytes() == b"the old one"
@@ -92,7 +92,7 @@ def test_a_read_only_folder(saved: Path) -> None:
 
 def test_a_read_only_file_is_not_replaced(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atomic.os, "access", lambda *_: False)  # root has access to everything
-    assert "may write" in refusal(saved)
+    assert "can write" in refusal(saved)
     assert saved.read_bytes() == b"the old one"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from designer.files import limits
 from designer.files.document import _is_canonical, parse_document, read_document, save_document, write_document
-from designer.files.locating import located
+from designer.files.locations import located
 from designer.files.schema import check_schema
 from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.graph.graph import Graph
@@ -121,7 +121,7 @@ def test_a_root_of_another_namespace_is_told_from_ours() -> None:
     [found] = read_document(DATA / "bad" / "no-root__other_namespace.xml").diagnostics
     assert (
         found.message
-        == "the root element is a 'NetworkModel' of another namespace, a model file has a plain 'NetworkModel'"
+        == "the root element is a 'NetworkModel' of another namespace, but a model file has 'NetworkModel' without a namespace"
     )
 
 

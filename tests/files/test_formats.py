@@ -49,7 +49,7 @@ def test_other_suffixes_are_refused_with_those_that_exist() -> None:
 
 
 def test_a_suffix_has_one_format() -> None:
-    with pytest.raises(ValueError, match=r"photos: \.1 has a format already"):
+    with pytest.raises(ValueError, match=r"photos: \.1 already has a format"):
         table().register(Format("Three", (".three", ".1")))
 
 

@@ -22,7 +22,7 @@ from designer.files import journal as journal_module
 from designer.files.document import parse_document, read_document, write_document
 from designer.files.journal import ENDING, Journal, journal_folder
 from designer.files.journal_format import BaseRecord, ChangeRecord, checked, lines, read_line
-from designer.files.recovering import unfinished
+from designer.files.recovery import unfinished
 from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph import commands, frames
 from designer.graph.diagnostics import Diagnostic
@@ -293,7 +293,7 @@ def test_before_the_base_is_written_the_file_stands_for_it(desk, monkeypatch):
     desk.path.unlink()
     (found,) = unfinished(desk.folder)
     assert (found.disk, set(found.graph.layers)) == ("gone", {"n1"})
-    assert "only layers that were changed" in found.findings[0].message
+    assert "only changed layers were recovered" in found.findings[0].message
     found.release()
 
 

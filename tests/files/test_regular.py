@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from designer.files.array_files import read_header
+from designer.files.disk_watch import OnDisk
 from designer.files.regular import check_regular
 from designer.files.safetensors_file import read_entries
 from designer.files.torch_file import read_state_dict
-from designer.files.watching import OnDisk
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.images import read_image, read_npy
 from designer.runtime.video import VideoReader

@@ -80,7 +80,7 @@ def test_the_settings_of_the_2022_tool_are_read(tmp_path: Path) -> None:
     (finding,) = found
     assert finding.code == ADAPTED
     assert "fp16 cuda 0" in finding.message
-    assert "fp32 by onnxruntime on the CPU" in finding.message
+    assert "fp32 with onnxruntime on the CPU" in finding.message
     assert (settings.precision, settings.layout, settings.iterations) == ("fp32", "nhwc", 25)
     assert (settings.engine, settings.device) == ("onnxruntime", "cpu")
     assert settings.weights == str(tmp_path / "weights" / "small")

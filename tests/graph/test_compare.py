@@ -83,7 +83,7 @@ def test_a_rename_is_seen_and_its_readers_are_not_rewired():
     found = compare(network(), after)
     assert found.renamed == {"a": "first"}
     assert not any((found.added, found.removed, found.rewired, found.changed))
-    assert found.lines() == ["= a is called first now"]
+    assert found.lines() == ["= a renamed to first"]
 
 
 def test_renamed_and_moved_layers_in_a_row_are_seen():

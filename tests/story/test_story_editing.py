@@ -25,9 +25,9 @@ from app.ui.compare.window import SideWindow
 from app.ui.engine.analysis import analysis_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.shell.window import MainWindow
+from designer.files.disk_watch import digest_of
 from designer.files.document import read_document
 from designer.files.journal import VARIABLE
-from designer.files.watching import digest_of
 from designer.operators.registry import load
 from designer.units import number
 

@@ -325,7 +325,7 @@ def test_an_onnx_file_cannot_be_written_or_its_process_dies(bench: Bench, tmp_pa
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
     bench.qtbot.waitUntil(dialog.export.isEnabled, timeout=WAIT)
     assert "x.onnx" in dialog.message.text()
-    assert "could not be saved" in dialog.message.text()
+    assert "cannot be saved" in dialog.message.text()
     assert "Traceback" not in dialog.message.text()
     dialog.target.setText(str(tmp_path / "y.onnx"))
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)

@@ -16,8 +16,8 @@ from PySide6.QtCore import QEvent, QFileSystemWatcher, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QToolButton
 
+from designer.files.disk_watch import OnDisk, digest_of
 from designer.files.document import read_document, save_document, write_document
-from designer.files.watching import OnDisk, digest_of
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Foreign, Layer, Source

@@ -18,10 +18,10 @@ from window_kit import open_window
 
 from app.ui.document.opened import journal_notifier
 from app.ui.shell.window import MainWindow
+from designer.files.disk_watch import digest_of
 from designer.files.document import read_document, save_document, write_document
 from designer.files.journal import journal_folder
 from designer.files.safekeeping import Safekeeping
-from designer.files.watching import digest_of
 from designer.graph import commands
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -145,7 +145,7 @@ def test_compare_lists_what_differs_from_the_file(start, path, qtbot):
     press(window.recovery.dialog, "compare")
     view = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "recover_differences")
     text = view.findChild(QPlainTextEdit).toPlainText()
-    assert "out is called result now" in text
+    assert "out renamed to result" in text
     assert "dims: 16x16x3 → 64x64x3" in text
     assert "1 renamed, 1 changed" in view.findChild(QLabel, "recover_differences.summary").text()
     view.close()

@@ -36,7 +36,7 @@ from app.ui.shell.window import MainWindow
 from app.ui.widgets.findings import FindingsDialog
 from designer import texts
 from designer.files.document import save_document
-from designer.files.recovering import Unfinished
+from designer.files.recovery import Unfinished
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 

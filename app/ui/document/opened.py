@@ -9,10 +9,10 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QPointF, QTimer, Signal
 
 from app.ui.document.document import Document
+from designer.files.disk_watch import Disk, digest_of
 from designer.files.journal import Journal
 from designer.files.safekeeping import Safekeeping
 from designer.files.settings import Settings, settings_path
-from designer.files.watching import Disk, digest_of
 from designer.graph.diagnostics import Diagnostic
 
 SYNC_AFTER = 2000  # ms after a change until its journal entry is synced to disk

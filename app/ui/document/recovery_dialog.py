@@ -25,7 +25,7 @@ from app.ui.widgets.findings import without_icons
 from app.ui.widgets.growing import GrowingDialog
 from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.sentences import finding_text
-from designer.files.recovering import Unfinished
+from designer.files.recovery import Unfinished
 from designer.graph.compare import compare
 from designer.graph.graph import Graph
 from designer.texts import mark, tr, tr_data

@@ -14,7 +14,7 @@ from app.ui.document.unsaved import ask_discard
 from app.ui.engine.context import Context
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets.background import Background
-from designer.files.recovering import Unfinished, unfinished
+from designer.files.recovery import Unfinished, unfinished
 from designer.texts import tr
 
 

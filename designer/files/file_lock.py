@@ -1,15 +1,15 @@
-"""Files that are locked for as long as their process lives: what is not locked was left behind."""
+"""File locks that last as long as their process: an unlocked file was left by an ended one."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-_AT = (1 << 31) - 2  # where Windows locks, whose C runtime counts in 32 bits: far behind what others read of such files
+_AT = (1 << 31) - 2  # byte that Windows locks (32-bit offsets): far beyond the content that others read
 
 
 def lock(stream: int) -> bool:
-    """Lock a file for this process until `stream` is closed; False when another one has it."""
+    """Lock a file until `stream` is closed. Returns False if another process holds the lock."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -1,4 +1,4 @@
-"""Where in its file a finding about a network belongs."""
+"""File locations of diagnostics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from designer.graph.diagnostics import Diagnostic
 
 
 def located(diagnostics: tuple[Diagnostic, ...], reading: Reading) -> tuple[Diagnostic, ...]:
-    """`diagnostics` with the file and the line of the layer, or of a template's layer, that each is about."""
+    """Add the file and line of the layer, or of the template's layer, to each diagnostic."""
     made = []
     for finding in diagnostics:
         inside = f"{finding.template}/{finding.inner or ''}" if finding.template is not None else finding.layer

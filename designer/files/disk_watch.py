@@ -1,4 +1,4 @@
-"""Whether the file of an open document is still the one that was read or written here."""
+"""Detects changes of an open document's file by other programs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def digest_of(data: bytes) -> str:
 
 
 class OnDisk:
-    """What a document's file was when it was read or written here."""
+    """The state of a document's file when it was last read or written here."""
 
     def __init__(self, path: Path, digest: str) -> None:
         self.path = path
         self.digest = digest
-        self._accepted = digest  # of what the person was told about and decided to let be
-        self._gone = False  # the person was told that there is no file any more
-        self._looked: tuple[int, ...] | None = None  # the file's marks when it was read last
-        self._known = False  # whether it was known then
+        self._accepted = digest  # digest of a change that the user dismissed
+        self._gone = False  # the user was notified that the file was removed
+        self._looked: tuple[int, ...] | None = None  # the file's stat values when it was last read
+        self._known = False  # whether its content was known then
 
     def state(self) -> Disk:
-        """The file now. It is read again only when its time, size or identity are others than they were."""
+        """The state of the file now. It is read again only if its time, size or identity changed."""
         try:
             info = os.stat(self.path)
             marks = (info.st_mtime_ns, info.st_size, info.st_ino, info.st_dev)
@@ -42,7 +42,7 @@ class OnDisk:
         return "same" if self._known else "changed"
 
     def accept(self, digest: str = "") -> None:
-        """The file counts as known: as it is now, or as the bytes with this digest."""
+        """Treat the current file, or content with this digest, as known."""
         self._looked = None
         try:
             self._accepted = digest or _digest(self.path, os.stat(self.path))
@@ -51,6 +51,6 @@ class OnDisk:
 
 
 def _digest(path: Path, info: os.stat_result) -> str:
-    """Of the file's bytes; empty for what cannot be a document: too large, or a pipe, which would be waited for."""
+    """The digest of the file's bytes; empty if it cannot be a document: too large, or not a regular file."""
     readable = stat.S_ISREG(info.st_mode) and info.st_size <= limits.MAX_DOCUMENT_BYTES
     return digest_of(path.read_bytes()) if readable else ""

@@ -1,4 +1,4 @@
-"""What a crash left behind: journals that no process holds, and the networks that can be made of them."""
+"""Crash recovery: journals without a running process, and the networks rebuilt from them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any, Literal, TypeVar
 from designer.files import limits
 from designer.files.atomic import remove_abandoned
 from designer.files.document import parse_document, read_bounded
+from designer.files.file_lock import lock
 from designer.files.journal import ENDING, MAKING, journal_folder
 from designer.files.journal_format import (
     FORMAT,
     BaseRecord,
     ChangeRecord,
+    GraphReplay,
     Header,
-    State,
     StateRecord,
     lines,
     read_line,
 )
-from designer.files.locking import lock
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.files.xml_tree import XmlError
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -35,18 +35,17 @@ from designer.texts import tr
 MAX_BYTES = 8 * limits.MAX_DOCUMENT_BYTES
 StateT = TypeVar("StateT", bound=StateRecord)
 LATEST = 1 << 40  # seconds since 1970
-MAKING_SECONDS = 3600.0  # a journal that is not whole after this time belongs to nobody
+MAKING_SECONDS = 3600.0  # an incomplete journal older than this is abandoned
 
 Disk = Literal["none", "same", "changed", "gone"]
 
 
 @dataclass
 class Unfinished:
-    """A document with changes that were never saved.
+    """A document with unsaved changes from an ended process.
 
-    `graph` is what could be saved of it, None when that is nothing. `disk` says how the file stands to the one that was
-    opened, and `on_disk` is the network in it now. The journal stays locked, and so is offered once, until `release` or
-    `discard`.
+    `graph` is the recovered network, None if nothing was recovered. `disk` compares the file with the one that was opened, and
+    `on_disk` is the network in it now. The journal stays locked, so that it is offered only once, until `release` or `discard`.
     """
 
     journal: Path
@@ -58,7 +57,7 @@ class Unfinished:
     graph: Graph | None
     disk: Disk
     on_disk: Graph | None
-    settings: Mapping[str, Any]  # fields of the document's settings that were changed
+    settings: Mapping[str, Any]  # changed fields of the document's settings
     findings: tuple[Diagnostic, ...]
     _stream: int
 
@@ -67,21 +66,21 @@ class Unfinished:
         return self.path.name if self.path is not None else f"{self.name} (never saved)"
 
     def discard(self) -> None:
-        """Remove the journal: its changes were taken over, or are not wanted."""
+        """Remove the journal: its changes were recovered or rejected."""
         if os.name == "posix":
             _remove(self.journal)
         self.release()
         _remove(self.journal)
 
     def release(self) -> None:
-        """Leave it for the next start."""
+        """Keep the journal for the next start."""
         stream, self._stream = self._stream, -1
         if stream >= 0:
             os.close(stream)
 
 
 def unfinished(folder: Path | None = None) -> list[Unfinished]:
-    """The documents that were left with unsaved changes, newest first. Journals without any are removed. Never raises."""
+    """Documents left with unsaved changes, newest first. Journals without changes are removed. Never raises."""
     place = folder if folder is not None else journal_folder()
     try:
         files = sorted(place.iterdir())
@@ -99,7 +98,7 @@ def unfinished(folder: Path | None = None) -> list[Unfinished]:
 
 
 def _look(file: Path) -> Unfinished | None:
-    """What a journal holds; None for one that is in use, and for one without changes, which is removed."""
+    """The document of a journal; None if the journal is in use, or has no changes and is removed."""
     try:
         stream = os.open(file, os.O_RDWR | getattr(os, "O_BINARY", 0))
     except OSError:
@@ -109,7 +108,7 @@ def _look(file: Path) -> Unfinished | None:
         return None
     try:
         size = os.fstat(stream).st_size
-        if not size and not _is_old(file):  # just being made
+        if not size and not _is_old(file):  # being created
             os.close(stream)
             return None
         data = b"" if size > MAX_BYTES else file.read_bytes()
@@ -120,13 +119,13 @@ def _look(file: Path) -> Unfinished | None:
                     "journal-too-large", tr("{name} has {size} bytes", name=file.name, size=size), tr("discard it")
                 ),
             )
-    except Exception:  # whatever a journal holds that was not written by us: it stays, and nobody is kept from starting
+    except Exception:  # an invalid journal stays on disk and must not prevent the program from starting
         os.close(stream)
         return None
     if left.path is not None:
         remove_abandoned(left.path.parent)
     same = left.graph is not None and left.graph == left.on_disk and not left.settings
-    if same and not left.findings:  # saved, or undone to what was saved
+    if same and not left.findings:  # saved, or undone to the saved state
         left.discard()
         return None
     return left
@@ -140,10 +139,10 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
     for text in lines(data):
         match read_line(text):
             case None:
-                torn += text.endswith(b"\n")  # without an end: the write that the crash cut off
+                torn += text.endswith(b"\n")  # without a line end it is the write that the crash interrupted
             case Header(format=version) as record if header is None and version == FORMAT:
                 header = record
-            case BaseRecord() as record:  # a thread may bring an older one after a newer one
+            case BaseRecord() as record:  # a thread can write an older one after a newer one
                 base = record if base is None or record.base > base.base else base
             case ChangeRecord() as record:
                 changes.append(record)
@@ -152,7 +151,7 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
     header = header or Header(format=FORMAT)
     document = Path(header.path) if header.path else None
     disk, on_disk, matches = _on_disk(document, header.digest)
-    state = State()
+    state = GraphReplay()
     findings: list[Diagnostic] = []
     first, torn_base = _start(state, base, on_disk, whole=matches or header.empty)
     findings += torn_base
@@ -162,7 +161,7 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
     torn = max(torn, missing) + sum(not _applied(state.apply, change) for change in changes if change.n > first)
     if torn:
         message = f"damaged records in the journal: {torn} of {max(torn, missing + used)}; some changes may be missing"
-        findings.append(_finding("journal-damaged", message, tr("compare it with the file, then decide")))
+        findings.append(_finding("journal-damaged", message, tr("compare it with the file before you save it")))
     times = [change.time for change in changes if 0 < change.time <= LATEST]
     return Unfinished(
         file,
@@ -181,11 +180,11 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
 
 
 def _start(
-    state: State, base: BaseRecord | None, on_disk: Graph | None, *, whole: bool
+    state: GraphReplay, base: BaseRecord | None, on_disk: Graph | None, *, whole: bool
 ) -> tuple[int, list[Diagnostic]]:
-    """Put the graph into `state` that the records go on from; the number of the record it stands after, and findings.
+    """Set `state` to the graph that the records continue. Returns the number of the record before it, and diagnostics.
 
-    `whole` says that without a base record the file on disk (or nothing, for a document without a file) is that graph.
+    `whole`: without a base record, that graph is the file on disk (or empty, for a document without a file).
     """
     if base is not None and _applied(state.base, base):
         return base.base, []
@@ -197,11 +196,11 @@ def _start(
         return 0, []
     if on_disk is not None:
         message = (
-            "the journal does not hold the network that was opened; its changes are put onto the file as it is now"
+            "the journal does not contain the network that was opened; its changes are applied to the current file"
         )
     else:
-        message = "the journal does not hold the network that was opened; only layers that were changed could be saved"
-    return 0, [_finding("journal-without-base", message, tr("look at the network before you save it"))]
+        message = "the journal does not contain the network that was opened; only changed layers were recovered"
+    return 0, [_finding("journal-without-base", message, tr("review the network before you save it"))]
 
 
 def _applied(apply: Callable[[StateT], None], record: StateT) -> bool:
@@ -213,14 +212,14 @@ def _applied(apply: Callable[[StateT], None], record: StateT) -> bool:
 
 
 def _unsaved(settings: Mapping[str, Any], path: Path | None) -> dict[str, Any]:
-    """Those of the settings that the settings file does not have."""
+    """The settings that differ from those in the settings file."""
     beside = find_settings(path) if path is not None else None
     saved = read_settings(beside).settings if beside is not None else Settings()
     return {key: value for key, value in settings.items() if getattr(saved, key) != value}
 
 
 def _on_disk(path: Path | None, digest: str) -> tuple[Disk, Graph | None, bool]:
-    """How the file stands to the one with this digest, the network in it, and whether it is that one."""
+    """The state of the file, the network in it, and whether its digest is `digest`."""
     if path is None:
         return "none", None, False
     try:
