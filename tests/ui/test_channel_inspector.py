@@ -266,7 +266,8 @@ def test_the_page_and_the_tensor_are_saved(bench: Bench, tmp_path: Path, monkeyp
     assert (alone.width(), alone.height()) == (24, 16)
     trigger(bench, "copy")
     assert QApplication.clipboard().image().size() == alone.size()
-    assert proposed == ["conv_h.npy", "conv_h.png", "conv_h_2.png"]
+    assert [Path(name).name for name in proposed] == ["conv_h.npy", "conv_h.png", "conv_h_2.png"]
+    assert Path(proposed[-1]).parent == tmp_path  # the folder of the last file
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "none" / "x.png"), ""))
     trigger(bench, "picture")
     written(bench, "none")
