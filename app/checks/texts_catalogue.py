@@ -29,7 +29,7 @@ FORMATS = (  # modules with tables of formats, whose titles dialogs show
     "app.reports.comparison_page",
     "app.reports.page",
     "app.reports.votes",
-    "app.ui.canvas.picture",
+    "app.ui.canvas.network_image",
     "app.ui.inspector.animation",
     "app.ui.widgets.saving",
     "designer.files.document",

@@ -232,7 +232,7 @@ def test_compared_with_the_plain_library(benchmark, report, canvas, qtbot, count
         else:
             viewer.frame_all()
         their.setTransform(viewer.transform())
-        their.centerOn(viewer.visible_centre())
+        their.centerOn(viewer.visible_center())
         theirs = frame_seconds(their_view, pan, frames)
         viewer.viewport().repaint()
         rows[name] = (median(theirs), median(frame_seconds(viewer.viewport(), viewer.pan, frames)))

@@ -95,7 +95,7 @@ def test_a_move_of_a_dragged_link(benchmark, report, graph, qtbot) -> None:
     canvas.viewer.zoom_by(0.5 / canvas.viewer.zoom)
     canvas.viewer.reveal(canvas.projection["n0045"])
     view = canvas.viewer.viewport()
-    start = canvas.viewer.mapFromScene(canvas.projection["n0045"].outputs[0].centre())
+    start = canvas.viewer.mapFromScene(canvas.projection["n0045"].outputs[0].center())
     QTest.mousePress(view, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, start)
     steps = count(6)
 

@@ -39,11 +39,11 @@ def node(canvas, name: str) -> QPoint:
 
 
 def output(canvas, name: str, index: int = 0) -> QPoint:
-    return at(canvas, canvas.projection[name].outputs[index].centre())
+    return at(canvas, canvas.projection[name].outputs[index].center())
 
 
 def port(canvas, name: str, index: int = 0) -> QPoint:
-    return at(canvas, canvas.projection[name].inputs[index].centre())
+    return at(canvas, canvas.projection[name].inputs[index].center())
 
 
 def drag(canvas, start: QPoint, end: QPoint, button=LEFT, keys=Qt.KeyboardModifier.NoModifier) -> None:

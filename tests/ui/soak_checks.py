@@ -49,7 +49,7 @@ def check_canvas(window: MainWindow) -> None:
         assert link.target is projection[consumer].inputs[index]
         assert link in link.source.connected_pipes
         assert link in link.target.connected_pipes
-        assert link.path().pointAtPercent(0) == link.source.centre()
+        assert link.path().pointAtPercent(0) == link.source.center()
     assert set(viewer.selected_names()) == set(context.selection)
     assert set(context.selection) <= set(graph.layers)
     assert {item.frame for item in projection._frames} == set(graph.frames.values())

@@ -215,7 +215,7 @@ class Player:
         if not start.outputs or not end.inputs:
             return f"{source} and {target} have no ports"
         dot = self.dice.choice(end.inputs)
-        self._drag(self._at(self.dice.choice(start.outputs).centre()), self._at(dot.centre()))
+        self._drag(self._at(self.dice.choice(start.outputs).center()), self._at(dot.center()))
         return f"link {source} to {target} {dot.index}"
 
     def drop_link_in_the_empty(self) -> str:
@@ -225,7 +225,7 @@ class Player:
         if not dots:
             return "no port"
         dot = self.dice.choice(dots)
-        done = self._drag(self._at(dot.centre()), self._point())
+        done = self._drag(self._at(dot.center()), self._point())
         return f"pull {name} {dot.look.name} " + done + self._search()
 
     def take_link_off(self) -> str:
@@ -233,7 +233,7 @@ class Player:
         if not links:
             return "no link"
         name, index = self.dice.choice(links)
-        start = self._at(self._seen(name).inputs[index].centre())
+        start = self._at(self._seen(name).inputs[index].center())
         return f"take link {name} {index} off " + self._drag(start, start + QPoint(-30, 90))
 
     def insert_on_link(self) -> str:
@@ -334,7 +334,7 @@ class Player:
         if name is not None and self.dice.random() < 0.7:
             item = self._seen(name)
             dots = (*item.inputs, *item.outputs)
-            start = self._at(dots[0].centre()) if dots and self.dice.random() < 0.5 else self._title(item)
+            start = self._at(dots[0].center()) if dots and self.dice.random() < 0.5 else self._title(item)
         QTest.mousePress(view, LEFT, NONE, start)
         QTest.mouseMove(view, (start + end) / 2)
         QTest.mouseMove(view, end)

@@ -61,14 +61,14 @@ def test_h_collapses_a_frame_to_a_box_and_links_end_at_its_edge(window):
     assert seen(window) == {"a", "b", "e"}
     assert item.members == ("c", "d")
     assert item.seen.height() < 60
-    assert projection.link("c", 0).target.centre() == item.end(is_input=True)
-    assert projection.link("e", 0).source.centre() == item.end(is_input=False)
+    assert projection.link("c", 0).target.center() == item.end(is_input=True)
+    assert projection.link("e", 0).source.center() == item.end(is_input=False)
     assert not projection.link("d", 0).isVisible()
     assert projection.link("c", 0).isVisible()
     assert item.isSelected()
     press(window, "H")
     assert seen(window) == set("abcde")
-    assert projection.link("c", 0).target.centre() != item.end(is_input=True)
+    assert projection.link("c", 0).target.center() != item.end(is_input=True)
     assert write_document(graph_of(window)) == write_document(chain())
 
 
@@ -94,7 +94,7 @@ def test_the_box_is_dragged_with_what_is_in_it(window):
     assert graph.frames["f"].rect == (496, 96, 512, 192)
     assert (graph["c"].position, graph["d"].position) == ((512, 160), (768, 160))
     assert seen(window) == {"a", "b", "e"}
-    assert window.canvas.projection.link("c", 0).target.centre() == window.canvas.projection.frame("f").end(
+    assert window.canvas.projection.link("c", 0).target.center() == window.canvas.projection.frame("f").end(
         is_input=True
     )
     press(window, "Ctrl+Z")

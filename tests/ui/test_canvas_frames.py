@@ -73,7 +73,7 @@ def test_c_without_a_selection_frames_the_middle_of_the_view(window):
     press(window, "C")
     (made,) = window.context.document.graph.frames.values()
     x, y, width, height = made.rect
-    centre = window.canvas.viewer.visible_centre()
+    centre = window.canvas.viewer.visible_center()
     assert x < centre.x() < x + width
     assert y < centre.y() < y + height
     window.findChild(QInputDialog, "canvas.frame_title").reject()

@@ -342,7 +342,7 @@ def test_framing(canvas):
     canvas.context.select(("out",))
     canvas.frame_selection()
     assert canvas.viewer.zoom == pytest.approx(1.0)
-    middle = canvas.viewer.visible_centre()
+    middle = canvas.viewer.visible_center()
     assert canvas.projection["out"].sceneBoundingRect().contains(middle)
     canvas.frame_all()
     shown = canvas.viewer.mapToScene(canvas.viewer.viewport().rect()).boundingRect()

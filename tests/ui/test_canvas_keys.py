@@ -177,12 +177,12 @@ def test_views_are_stored_and_come_back(window):
     assert "Press Ctrl+3" in window.said[-1][1]
     viewer.zoom_by(1.4 / viewer.zoom)
     viewer.centerOn(700, 20)
-    centre, zoom = viewer.visible_centre(), viewer.zoom
+    centre, zoom = viewer.visible_center(), viewer.zoom
     press(window, "Ctrl+3", "Home")
     viewer.pan(QPoint(400, 300))
     press(window, "3")
     assert viewer.zoom == pytest.approx(zoom)
-    assert (viewer.visible_centre() - centre).manhattanLength() < 3
+    assert (viewer.visible_center() - centre).manhattanLength() < 3
 
 
 def test_m_bypasses_where_shapes_allow(window):

@@ -54,8 +54,8 @@ def check(canvas, document) -> None:
         for dot in item.inputs:
             for link in dot.links:
                 assert link.target is dot
-                assert link.path().pointAtPercent(1) == dot.centre()
-                assert link.path().pointAtPercent(0) == link.source.centre()
+                assert link.path().pointAtPercent(1) == dot.center()
+                assert link.path().pointAtPercent(0) == link.source.center()
                 links.add((link.source.node.layer, name, dot.index))
     wanted = {(s, c, i) for s, _, c, i in graph.links() if s in graph}
     assert links == wanted
@@ -120,7 +120,7 @@ def test_node_shows_name_type_summary_shape_and_activation(qtbot, context):
 
 
 def test_no_text_is_wider_than_its_node(qtbot, context):
-    from app.ui.canvas.metrics import PAD, fonts
+    from app.ui.canvas.node_layout import PAD, fonts
 
     layers = [
         Layer("a" * 60, "convolution"),
@@ -200,7 +200,7 @@ def test_the_clipboard_is_looked_at_once_after_each_change(qtbot, context, monke
     can_paste = layer_clipboard.can_paste
     monkeypatch.setattr(layer_clipboard, "can_paste", lambda: asked.append(1) or can_paste())
     QGuiApplication.clipboard().setText("a letter")
-    held = layer_clipboard.Held(context)
+    held = layer_clipboard.ClipboardWatch(context)
     assert [held.layers() for _ in range(3)] == [False] * 3
     assert len(asked) == 1
     with qtbot.waitSignal(held.changed):

@@ -261,7 +261,7 @@ def test_the_view_comes_back_where_it_was(window):
     viewer.zoom_by(1.7)
     window.context.leave()
     assert viewer.zoom == pytest.approx(0.5)
-    assert (viewer.visible_centre() - QPointF(200, 100)).manhattanLength() < 8
+    assert (viewer.visible_center() - QPointF(200, 100)).manhattanLength() < 8
 
 
 def test_disabled_actions_say_why(window):
@@ -333,9 +333,9 @@ def test_h_collapses_a_node_to_its_title_and_opens_it_again(window):
     item = window.canvas.projection["conv_head"]
     assert item.look.collapsed
     assert item.box().height() < tall / 1.5
-    assert item.outputs[0].centre().y() == pytest.approx(item.box().center().y())
+    assert item.outputs[0].center().y() == pytest.approx(item.box().center().y())
     link = window.canvas.projection.link("group_1", 0)
-    assert link.path().pointAtPercent(0) == item.outputs[0].centre()
+    assert link.path().pointAtPercent(0) == item.outputs[0].center()
     assert link.label == "32 x 256 x 256"
     found = parse_document(write_document(window.context.root.graph)).graph
     assert found["conv_head"].collapsed

@@ -149,7 +149,7 @@ def test_a_node_dropped_on_a_link_goes_into_it(window):
     QTest.mousePress(view, kit.LEFT, NONE, start)
     for step in (0.5, 1.0):
         QTest.mouseMove(view, start + (middle + grip - start) * step)
-    assert link.emphasised  # before it is dropped
+    assert link.emphasized  # before it is dropped
     QTest.mouseRelease(view, kit.LEFT, NONE, middle + grip)
     assert graph(window)["free"].inputs == (Source("cat"),)
     assert graph(window)["out"].inputs == (Source("free"),)
@@ -176,7 +176,7 @@ def test_escape_while_a_node_is_over_a_link(window):
     QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
     QTest.mouseRelease(view, kit.LEFT, NONE, start)
     assert graph(window) == kit.small_graph()
-    assert not canvas.projection.link("out", 0).emphasised
+    assert not canvas.projection.link("out", 0).emphasized
 
 
 def test_an_operator_dropped_on_a_link_goes_into_it(window):
@@ -290,12 +290,12 @@ def test_frames_and_stored_views(window):
     window.context.select(("conv",))
     press(window, "F")
     zoom = viewer.zoom
-    near = viewer.visible_centre()
+    near = viewer.visible_center()
     press(window, "Ctrl+3", "Home")
-    assert viewer.zoom != zoom or (viewer.visible_centre() - near).manhattanLength() > 20
+    assert viewer.zoom != zoom or (viewer.visible_center() - near).manhattanLength() > 20
     press(window, "3")
     assert abs(viewer.zoom - zoom) < 1e-3
-    assert (viewer.visible_centre() - near).manhattanLength() < 4
+    assert (viewer.visible_center() - near).manhattanLength() < 4
 
 
 def test_layouts_of_the_selection_and_of_everything(window):

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.ui.canvas.picture import Look, save
+from app.ui.canvas.network_image import ImageOptions, save
 from app.ui.document.document import Document
 from app.ui.shell.panels import PANELS
 from app.ui.shell.window import MainWindow
@@ -135,7 +135,7 @@ def test_labels_show_names_as_they_are_unless_they_say_otherwise(qtbot) -> None:
 def test_no_text_of_a_document_becomes_markup_in_a_drawing(qapp, tmp_path) -> None:
     counts = []
     for graph in (hostile_graph(), hostile_graph(str, "plain")):
-        save(Document(graph, default_registry()), tmp_path / "drawing.svg", Look())
+        save(Document(graph, default_registry()), tmp_path / "drawing.svg", ImageOptions())
         elements = [element.tag.rpartition("}")[2] for element in ElementTree.parse(tmp_path / "drawing.svg").iter()]
         counts.append(set(elements))
         assert "script" not in elements

@@ -74,9 +74,9 @@ def test_ports_are_greyed_each_with_its_own_reason(canvas):
     assert "3 x 48 x 64" in items["add"].inputs[1].misfit
     assert "Type mismatch" in items["add"].inputs[1].toolTip()
     assert "rank" in items["words"].inputs[0].refusal or "int64" in items["words"].inputs[0].refusal
-    assert items["conv"].inputs[0].greyed is False
+    assert items["conv"].inputs[0].grayed is False
     release(canvas, kit.at(canvas, QPointF(700, 500)))
-    assert not any(dot.greyed for name in items.layers for dot in items[name].inputs)
+    assert not any(dot.grayed for name in items.layers for dot in items[name].inputs)
     assert items["add"].inputs[1].toolTip() == items["add"].inputs[1].look.tip
 
 
@@ -109,7 +109,7 @@ def test_from_an_input_the_outputs_are_greyed(canvas):
     press(canvas, kit.port(canvas, "add", 1), QPoint(-20, 40))
     items = canvas.projection
     assert items["half"].outputs[0].misfit
-    assert not items["input"].outputs[0].greyed
+    assert not items["input"].outputs[0].grayed
     assert "loop" in items["conv"].outputs[0].refusal
     release(canvas, kit.output(canvas, "input"))
     assert canvas.context.document.graph["add"].inputs == (Source("input"), Source("input"))
@@ -121,7 +121,7 @@ def test_a_moved_link_does_not_stand_in_its_own_way(canvas):
     document.do(lambda g: commands.connect(g, Source("half"), "add", 1))
     press(canvas, kit.port(canvas, "add", 1), QPoint(-20, 40))
     items = canvas.projection
-    assert not items["add"].inputs[0].greyed
+    assert not items["add"].inputs[0].grayed
     assert items["add"].inputs[1].misfit == ""  # where it came from
     release(canvas, kit.port(canvas, "add", 1))
 
@@ -157,7 +157,7 @@ def test_nodes_that_come_into_view_are_checked_too(canvas, qtbot):
     qtbot.waitUntil(lambda: all(canvas.projection[n].inputs[1].misfit for n in seen))
     canvas.viewer.pan(QPoint(5000, 0))
     release(canvas, kit.at(canvas, QPointF(500, 500)))
-    assert not any(canvas.projection[n].inputs[1].greyed for n in seen)
+    assert not any(canvas.projection[n].inputs[1].grayed for n in seen)
 
 
 @pytest.mark.parametrize("what", ["link", "node", "band", "end"])

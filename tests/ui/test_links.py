@@ -16,9 +16,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from window_kit import open_window, show
 
-from app.ui.canvas import link_paths, node_figures
+from app.ui.canvas import link_paths, node_metrics
 from app.ui.canvas.links import AIR
-from app.ui.canvas.metrics import PORT_RADIUS
+from app.ui.canvas.node_layout import PORT_RADIUS
 from designer.graph import commands
 from designer.graph.model import Source
 from designer.graph.routes import routes_of, set_route
@@ -34,7 +34,7 @@ def window(empty_window):
     graph.apply(commands.remove_layers(graph, ["free"]))
     yield show(empty_window, graph)
     link_paths.set_style(link_paths.CURVED)
-    node_figures.show(node_figures.SHAPES)
+    node_metrics.show(node_metrics.SHAPES)
 
 
 def link(window, key=LINK):
@@ -221,7 +221,7 @@ def test_right_angles_are_chosen_in_the_menu_and_remembered(window, qtbot, tmp_p
     window.actions_["view.links_angled"].trigger()
     path = link(window).path()
     assert path != curved
-    corners = link_paths.angled(link(window).source.centre(), link(window).target.centre())
+    corners = link_paths.angled(link(window).source.center(), link(window).target.center())
     assert all(a.x() == b.x() or a.y() == b.y() for a, b in pairwise(corners))
     assert window.actions_["view.links_angled"].isChecked()
     assert not window.actions_["view.links_curved"].isChecked()
@@ -278,7 +278,7 @@ def test_a_shape_is_not_written_where_it_would_touch_a_port(window):
         target = window.canvas.projection["out"]
         target.setPos(start + gap, target.pos().y())
         item.redraw()
-        ends = item.source.centre(), item.target.centre()
+        ends = item.source.center(), item.target.center()
         assert item.label_fits is fits
         if fits:
             assert item._label_box.left() > ends[0].x() + PORT_RADIUS

@@ -43,10 +43,10 @@ def test_a_click_and_a_drag_go_there(window, qtbot):
     qtbot.waitUntil(minimap.isVisible)
     left, right = QPoint(20, 64), QPoint(180, 64)
     QTest.mousePress(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, left)
-    before = viewer.visible_centre()
+    before = viewer.visible_center()
     QTest.mouseMove(minimap, right)
     QTest.mouseRelease(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, right)
-    assert viewer.visible_centre().x() > before.x() + 3000
+    assert viewer.visible_center().x() > before.x() + 3000
     assert window.context.selection == ()
     assert window.context.document.history.is_clean
 

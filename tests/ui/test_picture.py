@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 import samples
 from app.ui.canvas.canvas import Canvas
-from app.ui.canvas.picture import Look, drawn, save
+from app.ui.canvas.network_image import ImageOptions, drawn, save
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.shell.export.picture import PictureDialog
@@ -46,11 +46,11 @@ def colours(image: QImage) -> set[str]:
 def test_a_png_has_the_scale_and_the_colours_that_were_asked_for(document, tmp_path):
     theme_before = theme.is_dark()
     for dark, ground in ((False, "#fafbfc"), (True, "#161719")):
-        save(document, tmp_path / "a.png", Look(dark=dark, scale=1.0))
+        save(document, tmp_path / "a.png", ImageOptions(dark=dark, scale=1.0))
         small = QImage(str(tmp_path / "a.png"))
         assert small.pixelColor(1, 1).name() == ground
         assert len(colours(small)) > 5
-    save(document, tmp_path / "b.png", Look(scale=3.0, transparent=True))
+    save(document, tmp_path / "b.png", ImageOptions(scale=3.0, transparent=True))
     large = QImage(str(tmp_path / "b.png"))
     assert abs(large.width() - 3 * small.width()) <= 3
     assert large.pixelColor(1, 1).alpha() == 0
@@ -58,7 +58,7 @@ def test_a_png_has_the_scale_and_the_colours_that_were_asked_for(document, tmp_p
 
 
 def test_an_svg_has_every_name_as_text(document, tmp_path):
-    save(document, tmp_path / "a.svg", Look())
+    save(document, tmp_path / "a.svg", ImageOptions())
     root = ElementTree.parse(tmp_path / "a.svg").getroot()
     texts = {"".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("text")}
     assert set(document.graph.layers) <= texts
@@ -67,7 +67,7 @@ def test_an_svg_has_every_name_as_text(document, tmp_path):
 
 @pytest.mark.parametrize("page", ["A4", "drawing"])
 def test_a_pdf_is_one_page_without_pixels(document, tmp_path, page):
-    save(document, tmp_path / "a.pdf", Look(page=page))
+    save(document, tmp_path / "a.pdf", ImageOptions(page=page))
     data = (tmp_path / "a.pdf").read_bytes()
     assert data.startswith(b"%PDF")
     assert data.count(b"/Type /Page\n") == 1
@@ -76,16 +76,16 @@ def test_a_pdf_is_one_page_without_pixels(document, tmp_path, page):
 
 def test_only_a_part(document):
     names = list(document.graph.layers)[:2]
-    with drawn(document, Look()) as whole, drawn(document, Look(names=names)) as part:
+    with drawn(document, ImageOptions()) as whole, drawn(document, ImageOptions(names=names)) as part:
         assert part.area.width() < whole.area.width()
 
 
 @pytest.mark.parametrize(
     ("name", "look", "code"),
     [
-        ("a.png", Look(scale=2000.0), "picture-too-large"),
-        ("a.bmp", Look(), "unknown-format"),
-        ("no/a.png", Look(), "cannot-save"),
+        ("a.png", ImageOptions(scale=2000.0), "picture-too-large"),
+        ("a.bmp", ImageOptions(), "unknown-format"),
+        ("no/a.png", ImageOptions(), "cannot-save"),
     ],
 )
 def test_what_cannot_be_written_says_why_and_leaves_nothing(document, tmp_path, name, look, code):
@@ -98,7 +98,7 @@ def test_what_cannot_be_written_says_why_and_leaves_nothing(document, tmp_path, 
 
 def test_an_empty_network_has_no_picture(qapp, tmp_path):
     with pytest.raises(DiagnosticError, match="no layers"):
-        save(Document(Graph(), default_registry()), tmp_path / "a.png", Look())
+        save(Document(Graph(), default_registry()), tmp_path / "a.png", ImageOptions())
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_the_size_makes_no_items_and_waits_until_the_canvas_has_measured(qtbot, 
     canvas = Canvas(context)
     qtbot.addWidget(canvas)
     before = len(canvas.viewer.scene().items())
-    monkeypatch.setattr("app.ui.canvas.picture.LayerViewer", None)  # another canvas would be needed to draw
+    monkeypatch.setattr("app.ui.canvas.network_image.LayerViewer", None)  # another canvas would be needed to draw
     assert not canvas.projection.measured
     dialog = PictureDialog(context, canvas)
     qtbot.addWidget(dialog)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF
 from window_kit import press, show
 
 import samples
-from app.ui.canvas.saved_views import View
+from app.ui.canvas.saved_views import SavedView
 from app.ui.document.template_view import ScopeStep
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands
@@ -36,7 +36,7 @@ def test_a_view_goes_with_the_file(window):
     assert window.context.root.history.is_clean
     press(window, "Home", "3")
     assert viewer.zoom == pytest.approx(0.7, abs=1e-3)
-    assert (viewer.visible_centre() - QPointF(320, 96)).manhattanLength() < 8
+    assert (viewer.visible_center() - QPointF(320, 96)).manhattanLength() < 8
 
 
 def test_a_view_inside_of_a_template_goes_there(window):
@@ -74,5 +74,5 @@ def test_a_way_that_is_gone_is_told(qtbot, window):
 
 @pytest.mark.parametrize("text", ["", "1,2", "1,2,x", "1,2,0.00001", "99999999999,0,1", "1,2,3,4\x00"])
 def test_texts_that_are_no_views_are_none(text):
-    view = View.parse(text)
+    view = SavedView.parse(text)
     assert view is None or view.way

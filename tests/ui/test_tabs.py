@@ -157,7 +157,7 @@ def test_view_selection_and_undo_belong_to_the_document(window, files):
     viewer.go(QPointF(320, 40))
     window.context.select(("n1",))
     change(window.context.root)
-    zoom, centre = viewer.zoom, viewer.visible_centre()
+    zoom, centre = viewer.zoom, viewer.visible_center()
     window.tabs.step(1)
     assert window.context.selection == ()
     assert window.context.root.history.undo_title is None
@@ -167,7 +167,7 @@ def test_view_selection_and_undo_belong_to_the_document(window, files):
     assert window.context.selection == ("n1",)
     assert [i.layer for i in viewer.selected_layers()] == ["n1"]
     assert abs(viewer.zoom - zoom) < 0.01
-    assert (viewer.visible_centre() - centre).manhattanLength() < 4
+    assert (viewer.visible_center() - centre).manhattanLength() < 4
     assert window.context.root.history.undo_title is not None
     window.tabs.step(1)
     assert window.context.selection == ("in", "n2")

@@ -325,7 +325,7 @@ def test_keys_of_the_canvas(window):
     QApplication.processEvents()
     viewer = window.canvas.viewer
     press(window, "F")
-    assert window.canvas.projection["b"].sceneBoundingRect().contains(viewer.visible_centre())
+    assert window.canvas.projection["b"].sceneBoundingRect().contains(viewer.visible_center())
     press(window, "Home")
     shown = viewer.mapToScene(viewer.viewport().rect()).boundingRect()
     assert all(shown.contains(window.canvas.projection[name].box()) for name in ("a", "b"))

@@ -10,17 +10,17 @@ from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.finder import Finder
 from app.ui.canvas.saved_views import SavedViews
 from app.ui.canvas.structure import Structure
-from app.ui.canvas.walker import Walker, Way
+from app.ui.canvas.walker import Direction, Walker
 from app.ui.widgets.action import DOCUMENT, LAYERS, SELECTION, Action, ActionGroup, Need
 from designer.graph.arrangement import Side
 
 ZOOM_STEP = 1.25
 VIEWS = range(1, 10)
-NEIGHBOURS = {
-    Way.LEFT: "to the layer that feeds it",
-    Way.RIGHT: "to the layer that it feeds",
-    Way.UP: "to the layer above",
-    Way.DOWN: "to the layer below",
+NEIGHBORS = {
+    Direction.LEFT: "to the layer that feeds it",
+    Direction.RIGHT: "to the layer that it feeds",
+    Direction.UP: "to the layer above",
+    Direction.DOWN: "to the layer below",
 }
 
 ANYTHING = Need(lambda s: s.selected + s.selected_links + s.selected_frames > 0, "nothing is selected")
@@ -44,15 +44,15 @@ PORT = Need(
 )
 
 
-def _walking() -> Iterator[Action[Walker]]:
+def _walk_actions() -> Iterator[Action[Walker]]:
     """The arrow keys."""
-    for way, where in NEIGHBOURS.items():
-        name, key = way.name.lower(), way.name.title()
+    for direction, where in NEIGHBORS.items():
+        name, key = direction.name.lower(), direction.name.title()
         yield Action(
             f"select.{name}",
             f"Go {key}",
             f"Go {where}",
-            partial(Walker.step, way=way),
+            partial(Walker.step, direction=direction),
             ("Select/step",),
             (key,),
             (LAYERS,),
@@ -62,7 +62,7 @@ def _walking() -> Iterator[Action[Walker]]:
             f"select.extend_{name}",
             f"Extend {key}",
             f"Extend the selection {where}",
-            partial(Walker.step, way=way, extend=True),
+            partial(Walker.step, direction=direction, extend=True),
             ("Select/extend",),
             (f"Shift+{key}",),
             (LAYERS,),
@@ -72,7 +72,7 @@ def _walking() -> Iterator[Action[Walker]]:
             f"edit.nudge_{name}",
             f"Nudge {key}",
             "Move the selected layers by one grid step",
-            partial(Walker.nudge, way=way),
+            partial(Walker.nudge, direction=direction),
             ("Edit/nudge",),
             (f"Alt+{key}",),
             (SELECTION,),
@@ -80,7 +80,7 @@ def _walking() -> Iterator[Action[Walker]]:
         )
 
 
-def _views() -> Iterator[Action[SavedViews]]:
+def _view_actions() -> Iterator[Action[SavedViews]]:
     for number in VIEWS:
         yield Action(
             f"view.recall_{number}",
@@ -114,7 +114,7 @@ SIDES = {
 }
 
 
-def _aligning() -> Iterator[Action[Canvas]]:
+def _align_actions() -> Iterator[Action[Canvas]]:
     for side, title in SIDES.items():
         yield Action(
             f"edit.align_{side.name.lower()}",
@@ -140,7 +140,7 @@ def _aligning() -> Iterator[Action[Canvas]]:
 
 
 CANVAS: tuple[Action[Canvas], ...] = (
-    *_aligning(),
+    *_align_actions(),
     Action(
         "edit.add",
         "Add &Operator...",
@@ -504,7 +504,7 @@ WALKER: tuple[Action[Walker], ...] = (
         (SELECTION,),
         on_canvas=True,
     ),
-    *_walking(),
+    *_walk_actions(),
 )
 
 FINDER: tuple[Action[Finder], ...] = (
@@ -561,5 +561,5 @@ ACTIONS: tuple[ActionGroup[Any], ...] = (
     ActionGroup(Structure, STRUCTURE),
     ActionGroup(Walker, WALKER),
     ActionGroup(Finder, FINDER),
-    ActionGroup(SavedViews, tuple(_views())),
+    ActionGroup(SavedViews, tuple(_view_actions())),
 )

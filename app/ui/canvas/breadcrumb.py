@@ -61,11 +61,11 @@ class Breadcrumb(QFrame):
         row.setSpacing(8)
         row.addLayout(self._parts)
         row.addWidget(self._note, 1)
-        theme.changes().changed.connect(self._colour)
+        theme.changes().changed.connect(self._update_colors)
         context.document_changed.connect(self._watch)
         if context.has_document:
             self._watch(context.document)
-        self._colour()
+        self._update_colors()
 
     def _watch(self, document: Document) -> None:
         if self._document is not None:
@@ -125,7 +125,7 @@ class Breadcrumb(QFrame):
         self._parts.addWidget(mark)
         self._widgets.append(mark)
 
-    def _colour(self) -> None:
+    def _update_colors(self) -> None:
         palette = self._note.palette()
         palette.setColor(palette.ColorRole.WindowText, theme.color("muted"))
         self._note.setPalette(palette)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.ui.canvas import layer_clipboard, layout_boxes
-from app.ui.canvas.difference_marks import Marking
+from app.ui.canvas.difference_marks import DifferenceMarker
 from app.ui.canvas.link_editor import Accepts, Connect, LinkEditor, RouteEditor, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
@@ -20,7 +20,7 @@ from app.ui.canvas.placement import settle
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
 from app.ui.canvas.remembered_views import RememberedViews
-from app.ui.canvas.renaming import ask_name, ask_title
+from app.ui.canvas.rename_dialogs import ask_name, ask_title
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -76,16 +76,16 @@ class Canvas(QWidget):
         viewer.layers_moved.connect(self._on_moved)
         viewer.selection_changed.connect(self._on_selected)
         viewer.frame_dragged.connect(self._on_frame_dragged)
-        viewer.rename_wanted.connect(self.rename_selection)
-        viewer.inspect_wanted.connect(self._open)
-        viewer.quick_add_wanted.connect(self._on_quick_add)
+        viewer.rename_requested.connect(self.rename_selection)
+        viewer.inspect_requested.connect(self._open)
+        viewer.quick_add_requested.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
-        viewer.menu_wanted.connect(self.menu_requested)
+        viewer.menu_requested.connect(self.menu_requested)
         self.links = LinkEditor(context, viewer, self.projection, self.do, self.add, self.open_search)
         self.routes = RouteEditor(viewer, self.projection, self.do)
         viewer.link_refused.connect(lambda why: context.message.emit("error", tr("Not connected: {why}", why=why)))
         context.document_changed.connect(self._show)
-        self._marking = Marking(context, self.viewer, self.projection)
+        self._marking = DifferenceMarker(context, self.viewer, self.projection)
         context.document_changed.connect(self._marking.refresh)  # after it is shown
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
@@ -174,7 +174,7 @@ class Canvas(QWidget):
         self,
         request: Callable[[Document], Edit],
         names: Sequence[str] | None = None,
-        centre: QPointF | None = None,
+        center: QPointF | None = None,
         *,
         free: bool = True,
     ) -> Edit | None:
@@ -191,7 +191,7 @@ class Canvas(QWidget):
             done = document.do(edit)
             if done:
                 added = [n for n, (old, _) in edit.layers.items() if old is None] if names is None else names
-                self.do(lambda d: settle(d.graph, self.projection, added, centre, free=free))
+                self.do(lambda d: settle(d.graph, self.projection, added, center, free=free))
         return edit if done else None
 
     # --- selection -------------------------------------------------------------------------------------------
@@ -298,12 +298,12 @@ class Canvas(QWidget):
             self._add_copies([self._document.graph[n] for n in names], None, keep_links=keep_links)
 
     def _add_copies(
-        self, layers: list[Layer], centre: QPointF | None, *, keep_links: bool, templates: Iterable[Template] = ()
+        self, layers: list[Layer], center: QPointF | None, *, keep_links: bool, templates: Iterable[Template] = ()
     ) -> None:
         if not layers:
             return
         edit = self.add(
-            lambda d: paste_with_templates(d.graph, layers, templates, keep_links=keep_links), centre=centre
+            lambda d: paste_with_templates(d.graph, layers, templates, keep_links=keep_links), center=center
         )
         if edit is not None:
             self._context.select(tuple(n for n, (old, _) in edit.layers.items() if old is None))
@@ -337,7 +337,7 @@ class Canvas(QWidget):
             places = {n: self._document.graph[n].position for n in names}
             rect = around(places, {n: layout_boxes.box_of(self.projection.entry(n)) for n in names})
         else:
-            x, y = on_grid(*self.viewer.visible_centre().toTuple())
+            x, y = on_grid(*self.viewer.visible_center().toTuple())
             rect = (x - 10 * GRID, y - 5 * GRID, 20 * GRID, 10 * GRID)
         edit = self.do(lambda d: frames.add_frame(d.graph, rect))
         if edit is not None:
@@ -372,7 +372,7 @@ class Canvas(QWidget):
             self.viewer.bring(item)
             self.open_search(self._beside(item), self._reading(item))
         else:
-            self._on_quick_add(pointer or self.viewer.visible_centre(), None)
+            self._on_quick_add(pointer or self.viewer.visible_center(), None)
 
     def arrange(self, *, everything: bool = False) -> None:
         """Lay out the selected layers, or all layers."""
@@ -417,7 +417,7 @@ class Canvas(QWidget):
         """Add an operator from the palette (double-click or Enter): after the selected layer and connected to it, or in the middle."""
         item = self.projection.get(self._context.selection[-1]) if self._context.selection else None
         if item is None:
-            self._add(type_name, self.viewer.visible_centre(), None)
+            self._add(type_name, self.viewer.visible_center(), None)
         else:
             self._add(type_name, self._beside(item), self._reading(item))
 
@@ -466,16 +466,16 @@ class Canvas(QWidget):
         self._add(type_name, self._place, self._join)
         self.viewer.setFocus()
 
-    def _add(self, type_name: str, centre: QPointF, join: Connect | None, *, free: bool = True) -> None:
+    def _add(self, type_name: str, center: QPointF, join: Connect | None, *, free: bool = True) -> None:
         document = self._document
         if document is None:
             return
-        layer = default_layer(document.graph, document.registry, type_name, on_grid(*centre.toTuple()))
+        layer = default_layer(document.graph, document.registry, type_name, on_grid(*center.toTuple()))
         if layer is None:
             self._context.message.emit("error", tr("There is no operator '{name}'", name=type_name))
             return
         edit = self.add(
-            lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer), centre=centre, free=free
+            lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer), center=center, free=free
         )
         if edit is not None:
             self._context.select((layer.name,))

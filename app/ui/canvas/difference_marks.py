@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.ui.canvas.metrics import fonts
+from app.ui.canvas.node_layout import fonts
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from designer.graph.compare import NetworkComparison
@@ -101,7 +101,7 @@ class DifferenceMarks(QGraphicsItem):
         painter.restore()
 
 
-class Marking(QObject):
+class DifferenceMarker(QObject):
     """Keeps the marks in sync with the comparison."""
 
     def __init__(self, context: Context, viewer: LayerViewer, projection: Projection) -> None:

@@ -20,7 +20,7 @@ from app.ui.widgets import theme
 from designer.operators.api import Category
 
 if TYPE_CHECKING:
-    from app.ui.canvas.link_index import Edge, Key, LinkIndex
+    from app.ui.canvas.link_index import Key, LinkEntry, LinkIndex
     from app.ui.canvas.node import LayerItem
 
 CURVES = 300  # more links than this are painted as straight lines
@@ -101,7 +101,7 @@ class FarView:
         self.marked = {"link_path": QPainterPath(), "link_active": QPainterPath()}
         curves = len(edges) <= CURVES  # in the same style as all other links
         for edge in edges:
-            if edge.item is not None and edge.item.emphasised:
+            if edge.item is not None and edge.item.emphasized:
                 _add(self.marked["link_active"], edges, edge, curves=curves)
             elif edge.key in path:
                 _add(self.marked["link_path"], edges, edge, curves=curves)
@@ -147,7 +147,7 @@ def _stroke(painter: QPainter, role: theme.RoleName, width: float, path: QPainte
     painter.drawPath(path)
 
 
-def _add(path: QPainterPath, edges: LinkIndex, edge: Edge, *, curves: bool) -> None:
+def _add(path: QPainterPath, edges: LinkIndex, edge: LinkEntry, *, curves: bool) -> None:
     """Add a link to a path, as straight lines if it has no item or `curves` is False."""
     if edge.item is not None and edge.item.isVisible():
         if curves:

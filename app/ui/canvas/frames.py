@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.ui.canvas.metrics import PAD, fonts
+from app.ui.canvas.node_layout import PAD, fonts
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
 from designer.graph.model import Frame

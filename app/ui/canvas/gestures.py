@@ -40,7 +40,7 @@ class Pan:
         self.release(self._last)
 
 
-class Band:
+class RubberBand:
     """Select with a rubber band; with `extend`, add to the selection."""
 
     moves_items = False
@@ -72,7 +72,7 @@ class Band:
         self.release(self._start)
 
 
-class Move:
+class MoveLayers:
     """Drag the selected nodes, snapped to the grid; one request at the end."""
 
     moves_items = True
@@ -91,7 +91,7 @@ class Move:
             if link.points and link.source.node in self._origins and link.target.node in self._origins
         }
         self._moved = False
-        self._inserts = len(self._origins) == 1 and lead in self._origins and may_insert(lead)
+        self._inserts = len(self._origins) == 1 and lead in self._origins and can_insert(lead)
         self._onto: LinkItem | None = None  # the link that the node would be inserted into
 
     def move(self, point: QPoint) -> None:
@@ -224,7 +224,7 @@ class DragPoint:
         self._link.redraw()
 
 
-class Link:
+class DragLink:
     """Drag a link: a new one from a port, or the loose end of one that exists (`detached`)."""
 
     moves_items = True
@@ -243,10 +243,10 @@ class Link:
             self._begin()
         assert self.live is not None
         target = self._target(point)
-        greyed = target is not None and target.greyed
-        pointer = self._viewer.mapToScene(point) if target is None else target.centre()
-        self.live.follow(self.anchor, pointer, refused=greyed)
-        if target is not None and greyed:
+        grayed = target is not None and target.grayed
+        pointer = self._viewer.mapToScene(point) if target is None else target.center()
+        self.live.follow(self.anchor, pointer, refused=grayed)
+        if target is not None and grayed:
             QToolTip.showText(self._viewer.viewport().mapToGlobal(point), target.toolTip(), self._viewer.viewport())
         else:
             QToolTip.hideText()
@@ -314,7 +314,7 @@ def snap(point: QPointF) -> QPointF:
     return QPointF(round(point.x() / GRID) * GRID, round(point.y() / GRID) * GRID)
 
 
-def may_insert(item: LayerItem) -> bool:
+def can_insert(item: LayerItem) -> bool:
     """Whether a node can be inserted into a link: it has an input and an output, and no links yet."""
     return bool(item.inputs and item.outputs) and not item.links()
 
@@ -323,8 +323,8 @@ def link_under(viewer: CanvasView, item: LayerItem) -> LinkItem | None:
     """The link under a node that is nearest to its center."""
     box = item.box().adjusted(INSIDE, INSIDE, -INSIDE, -INSIDE)
     links = [i for i in viewer.scene().items(box) if isinstance(i, LinkItem) and i.path().intersects(box)]
-    centre = box.center()
-    return min(links, key=lambda i: abs(i.path().pointAtPercent(0.5).y() - centre.y()), default=None)
+    center = box.center()
+    return min(links, key=lambda i: abs(i.path().pointAtPercent(0.5).y() - center.y()), default=None)
 
 
 def gesture_at(viewer: CanvasView, point: QPoint, keys: Qt.KeyboardModifier) -> Gesture | None:
@@ -334,8 +334,8 @@ def gesture_at(viewer: CanvasView, point: QPoint, keys: Qt.KeyboardModifier) -> 
     if isinstance(hit, PortDot):
         if hit.is_input and hit.connected_pipes:
             link = hit.connected_pipes[0]
-            return Link(viewer, link.source, point, link)
-        return Link(viewer, hit, point)
+            return DragLink(viewer, link.source, point, link)
+        return DragLink(viewer, hit, point)
     if isinstance(hit, LayerItem):
         return _on_node(viewer, hit, point, toggle=toggle)
     if isinstance(hit, LinkItem):
@@ -343,15 +343,15 @@ def gesture_at(viewer: CanvasView, point: QPoint, keys: Qt.KeyboardModifier) -> 
         number = hit.point_at(place, viewer.zoom)
         if number is not None:
             return DragPoint(viewer, hit, number, point)
-        to_source = QLineF(place, hit.source.centre()).length()
-        near_source = to_source < QLineF(place, hit.target.centre()).length()
-        return Link(viewer, hit.target if near_source else hit.source, point, hit)
+        to_source = QLineF(place, hit.source.center()).length()
+        near_source = to_source < QLineF(place, hit.target.center()).length()
+        return DragLink(viewer, hit.target if near_source else hit.source, point, hit)
     if isinstance(hit, FrameItem):
         viewer.select_items([])
         hit.setSelected(True)
         viewer.selection_changed.emit()
         return DragFrame(viewer, hit, hit.grip(viewer.mapToScene(point), viewer.zoom), point)
-    return Band(viewer, point, extend=toggle)
+    return RubberBand(viewer, point, extend=toggle)
 
 
 def _on_node(viewer: CanvasView, item: LayerItem, point: QPoint, *, toggle: bool) -> Gesture | None:
@@ -364,4 +364,4 @@ def _on_node(viewer: CanvasView, item: LayerItem, point: QPoint, *, toggle: bool
     elif not was_selected:
         viewer.select_items([item])
         viewer.selection_changed.emit()
-    return Move(viewer, item, point, single_on_click=was_selected and not toggle)
+    return MoveLayers(viewer, item, point, single_on_click=was_selected and not toggle)

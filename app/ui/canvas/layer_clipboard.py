@@ -47,7 +47,7 @@ def can_paste() -> bool:
     return holds_layers(QGuiApplication.clipboard().text())
 
 
-class Held(QObject):
+class ClipboardWatch(QObject):
     """Caches whether the clipboard contains layers until it changes, because the window asks after every selection."""
 
     changed = Signal()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from PySide6.QtCore import QElapsedTimer, QObject, QPointF, QRectF, QTimer
 
 from app.ui.canvas.frames import FrameItem
-from app.ui.canvas.metrics import Layout, layout
+from app.ui.canvas.node_layout import Layout, layout
 from app.ui.canvas.node_look import NodeLook
 from app.ui.canvas.obstacles import Obstacles, Rect
 from app.ui.canvas.rect_index import RectIndex

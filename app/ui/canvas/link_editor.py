@@ -31,21 +31,21 @@ Connect = Callable[[Layer], Edit]  # how a new layer joins the network
 Accepts = Callable[[type[Operator]], bool]
 
 
-class Add(Protocol):
+class AddLayers(Protocol):
     """Commits an edit that adds layers, or puts a layer into a link, and gives them room; None when it was refused."""
 
     def __call__(
-        self, request: Callable[[Document], Edit], names: Sequence[str], centre: QPointF | None = None
+        self, request: Callable[[Document], Edit], names: Sequence[str], center: QPointF | None = None
     ) -> Edit | None: ...
 
 
-class Do(Protocol):
+class CommitEdit(Protocol):
     """Commits an edit of the document that is shown; None when it was refused."""
 
     def __call__(self, request: Callable[[Document], Edit]) -> Edit | None: ...
 
 
-class Search(Protocol):
+class OpenSearch(Protocol):
     """Opens the search for an operator that joins the network in a given way."""
 
     def __call__(self, place: QPointF, join: Connect | None, accepts: Accepts | None = None) -> None: ...
@@ -55,7 +55,13 @@ class LinkEditor:
     """Follows the viewer's link gestures."""
 
     def __init__(
-        self, context: Context, viewer: LayerViewer, projection: Projection, do: Do, add: Add, search: Search
+        self,
+        context: Context,
+        viewer: LayerViewer,
+        projection: Projection,
+        do: CommitEdit,
+        add: AddLayers,
+        search: OpenSearch,
     ) -> None:
         self._context = context
         self._viewer = viewer
@@ -63,7 +69,7 @@ class LinkEditor:
         self._do = do
         self._add = add
         self._search = search
-        self._drag: gestures.Link | None = None
+        self._drag: gestures.DragLink | None = None
         self._connect_search = ConnectSearch(viewer)
         self._connect_search.chosen.connect(self._on_offer_chosen)
         self._loop: set[str] = set()  # layers with which the dragged link would close a loop
@@ -98,7 +104,7 @@ class LinkEditor:
     def _on_offer_chosen(self, key: str) -> None:
         offer = self._connect_search.offer(key)
         if self._do(lambda d: commands.connect(d.graph, offer.source, offer.consumer, offer.at)) is not None:
-            self._tell_misfit(offer.consumer)
+            self._report_misfit(offer.consumer)
         self._viewer.setFocus()
 
     @property
@@ -107,9 +113,9 @@ class LinkEditor:
         return bool(self._waiting)
 
     def _on_started(self, drag: object) -> None:
-        """Grey out the ports in view that cannot take the link, each with its reason; others when they come into view."""
+        """Gray out the ports in view that cannot take the link, each with its reason; others when they come into view."""
         document = self._projection.document
-        if document is None or not isinstance(drag, gestures.Link):
+        if document is None or not isinstance(drag, gestures.DragLink):
             return
         own = drag.anchor.node.layer
         self._loop = document.graph.downstream([own]) if drag.anchor.is_input else document.graph.upstream([own])
@@ -138,7 +144,7 @@ class LinkEditor:
             self._later.stop()
 
     def _check(self, item: object) -> None:
-        """Grey out those ports of a node that cannot take the link, or that it would not fit."""
+        """Gray out those ports of a node that cannot take the link, or that it would not fit."""
         document, drag = self._projection.document, self._drag
         if document is None or drag is None or not isinstance(item, LayerItem) or item.layer in self._checked:
             return
@@ -153,7 +159,7 @@ class LinkEditor:
             if item.layer in self._loop:
                 refusal = tr("the link would create a loop")
             dot.refuse(refusal, "" if refusal else links.misfit(document.inference, source, consumer, index, loose))
-        if any(dot.greyed for dot in dots):
+        if any(dot.grayed for dot in dots):
             item.update()
 
     def _on_ended(self) -> None:
@@ -169,7 +175,7 @@ class LinkEditor:
         self._checked.clear()
 
     def _on_dropped(self, drag: object, target: object, place: QPointF) -> None:
-        if not isinstance(drag, gestures.Link):
+        if not isinstance(drag, gestures.DragLink):
             return
         anchor, detached = drag.anchor, drag.detached
         if not isinstance(target, PortDot):
@@ -191,9 +197,9 @@ class LinkEditor:
         else:
             return
         if done is not None:
-            self._tell_misfit(name)
+            self._report_misfit(name)
 
-    def _tell_misfit(self, name: str) -> None:
+    def _report_misfit(self, name: str) -> None:
         """Say what is wrong with a layer that was just connected, where something is."""
         document = self._projection.document
         state = document.inference.states.get(name) if document is not None else None
@@ -208,16 +214,16 @@ class LinkEditor:
         if not isinstance(link, LinkItem):
             return
         item, key = self._projection[name], link.key
-        centre = link.nearest(item.box().center())
+        center = link.nearest(item.box().center())
         spot = (round(place.x()), round(place.y()))
 
         def insert(document: Document) -> Edit:
             return commands.insert_on_link(document.graph, replace(document.graph[name], position=spot), *key)
 
-        if self._add(insert, [name], centre) is None:
+        if self._add(insert, [name], center) is None:
             self._projection.reset_positions([name])
         else:
-            self._tell_misfit(name)
+            self._report_misfit(name)
 
     def _search_for(self, anchor: PortDot, place: QPointF) -> None:
         """A new link was dropped on nothing: offer the operators that it can lead to."""
@@ -265,11 +271,11 @@ def source_of(dot: PortDot) -> Source:
 class RouteEditor:
     """Adds, moves and removes the points that links run through, by gestures and from the menu."""
 
-    def __init__(self, viewer: LayerViewer, projection: Projection, do: Do) -> None:
+    def __init__(self, viewer: LayerViewer, projection: Projection, do: CommitEdit) -> None:
         self._viewer = viewer
         self._projection = projection
         self._do = do
-        viewer.route_wanted.connect(self._on_wanted)
+        viewer.route_requested.connect(self._on_wanted)
         viewer.point_dropped.connect(self._on_dropped)
 
     def _on_wanted(self, link: object, place: QPointF) -> None:

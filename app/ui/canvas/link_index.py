@@ -19,7 +19,7 @@ SLACK = 64.0  # nodes grow a little without their links being looked at again
 End = tuple[float, float]
 
 
-class Edge:
+class LinkEntry:
     """One link, with its item where there is one."""
 
     __slots__ = ("item", "key", "source")
@@ -36,36 +36,36 @@ class LinkIndex:
     def __init__(self, layers: LayerIndex, points: Callable[[Key], Points] = lambda key: ()) -> None:
         self._layers = layers
         self.points = points  # that a user lets a link run through
-        self._edges: dict[Key, Edge] = {}
+        self._edges: dict[Key, LinkEntry] = {}
         self._out: dict[str, set[Key]] = {}
         self._in: dict[str, set[Key]] = {}
         self._index: RectIndex[Key] = RectIndex()
         self._long: set[LinkItem] = set()  # those that may have to run around nodes
 
-    def __iter__(self) -> Iterator[Edge]:
+    def __iter__(self) -> Iterator[LinkEntry]:
         return iter(self._edges.values())
 
     def __len__(self) -> int:
         return len(self._edges)
 
-    def get(self, key: Key) -> Edge | None:
+    def get(self, key: Key) -> LinkEntry | None:
         return self._edges.get(key)
 
-    def put(self, key: Key, source: Source) -> Edge:
-        edge = self._edges[key] = Edge(key, source)
+    def put(self, key: Key, source: Source) -> LinkEntry:
+        edge = self._edges[key] = LinkEntry(key, source)
         self._out.setdefault(source.layer, set()).add(key)
         self._in.setdefault(key[0], set()).add(key)
         self.fit(edge)
         return edge
 
-    def drop(self, edge: Edge) -> None:
+    def drop(self, edge: LinkEntry) -> None:
         """Forget a link, which has no item any more."""
         del self._edges[edge.key]
         self._out[edge.source.layer].discard(edge.key)
         self._in[edge.key[0]].discard(edge.key)
         self._index.drop(edge.key)
 
-    def of(self, name: str) -> list[Edge]:
+    def of(self, name: str) -> list[LinkEntry]:
         """The links into and out of a layer."""
         return [self._edges[key] for key in sorted(self.into(name) | self.leaving(name))]
 
@@ -77,7 +77,7 @@ class LinkIndex:
         """The links that start at a layer."""
         return self._out.get(name, set())
 
-    def fit(self, edge: Edge) -> None:
+    def fit(self, edge: LinkEntry) -> None:
         """Note where a link may run: at least all that it covers, as it can be told without its item."""
         if edge.source.layer not in self._layers or edge.key[0] not in self._layers:
             return
@@ -93,7 +93,7 @@ class LinkIndex:
             top, bottom = min(top, y), max(bottom, y)
         self._index.put(edge.key, left - SLACK, top - SLACK, right + SLACK, bottom + SLACK)
 
-    def near(self, area: QRectF) -> list[Edge]:
+    def near(self, area: QRectF) -> list[LinkEntry]:
         """The links that may run through an area."""
         keys = self._index.within(area.left(), area.top(), area.right(), area.bottom())
         return [self._edges[key] for key in keys]
@@ -102,13 +102,13 @@ class LinkIndex:
         """How many links may run through an area."""
         return self._index.count(area.left(), area.top(), area.right(), area.bottom())
 
-    def ends(self, edge: Edge) -> tuple[End, End] | None:
+    def ends(self, edge: LinkEntry) -> tuple[End, End] | None:
         """Where a link starts and ends, None when one of its ports does not exist."""
         start = self._layers[edge.source.layer].output_place(edge.source.port)
         end = self._layers[edge.key[0]].input_place(edge.key[1])
         return (start, end) if start is not None and end is not None else None
 
-    def inner(self, edge: Edge) -> bool:
+    def inner(self, edge: LinkEntry) -> bool:
         """Whether one collapsed frame stands for both ends of a link, so that it is not seen."""
         frame = self._layers[edge.source.layer].folded
         return frame is not None and frame is self._layers[edge.key[0]].folded
@@ -117,7 +117,7 @@ class LinkIndex:
 
     def route(self, link: LinkItem) -> float | None:
         """The height along which a link runs around the nodes between its ends; None: directly."""
-        start, end = link.source.centre(), link.target.centre()
+        start, end = link.source.center(), link.target.center()
         if end.x() - start.x() < LONG:
             self._long.discard(link)
             return None
@@ -146,5 +146,5 @@ class LinkIndex:
             return
         left, right = min(r.left for r in placed), max(r.right for r in placed)
         for link in list(self._long):
-            if link.source.centre().x() < right and link.target.centre().x() > left:
+            if link.source.center().x() < right and link.target.center().x() > left:
                 link.redraw()

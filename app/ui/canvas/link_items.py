@@ -1,4 +1,4 @@
-"""The items of links: made between the ports of two nodes, marked, labelled and taken away."""
+"""The items of links: made between the ports of two nodes, marked, labeled and taken away."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QGraphicsScene
 
-from app.ui.canvas.link_index import Edge, Key, LinkIndex
+from app.ui.canvas.link_index import Key, LinkEntry, LinkIndex
 from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.node import LayerItem
 from designer.graph.model import Source
@@ -21,7 +21,7 @@ class LinkItems:
         self._scene = scene
         self.path: set[Key] = set()  # links of the selected layer's path
 
-    def make(self, edge: Edge) -> None:
+    def make(self, edge: LinkEntry) -> None:
         """Make the item of a link, unless it is there or one of its ports is not."""
         if edge.item is not None:
             return
@@ -34,7 +34,7 @@ class LinkItems:
         link.setVisible(not self._edges.inner(edge))
         self.label(edge)
 
-    def unmake(self, edge: Edge) -> None:
+    def unmake(self, edge: LinkEntry) -> None:
         link, edge.item = edge.item, None
         if link is not None:
             self._edges.unroute(link)
@@ -42,14 +42,14 @@ class LinkItems:
                 dot.node.update()
             link.delete()
 
-    def holds(self, edge: Edge, source: Source | None) -> bool:
+    def holds(self, edge: LinkEntry, source: Source | None) -> bool:
         """Whether the item of a link still joins the right ports."""
         link = edge.item
         if link is None or source is None:
             return False
         return link.source is self._output(source) and link.target is self._input(edge.key)
 
-    def label(self, edge: Edge | None) -> None:
+    def label(self, edge: LinkEntry | None) -> None:
         """Write the shape on a link that has an item."""
         link = edge.item if edge is not None else None
         if link is not None:

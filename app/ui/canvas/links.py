@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGrap
 
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.link_paths import label_place, link_path
-from app.ui.canvas.metrics import PORT_RADIUS, Layout, fonts, text_width
+from app.ui.canvas.node_layout import PORT_RADIUS, Layout, fonts, text_width
 from app.ui.canvas.node_look import NodeLook, PortLook
 from app.ui.canvas.obstacles import ramp_of
 from app.ui.widgets import theme
@@ -28,7 +28,7 @@ GRASP = 7.0  # pixels around a point in which it is hit
 REACH = 11.0  # how far from its center a port is hit, in canvas units
 
 
-class Node(Protocol):
+class PaintedNode(Protocol):
     """A layer's item, as its ports, its links and its painting know it."""
 
     look: NodeLook
@@ -64,7 +64,7 @@ class PortDot(QGraphicsItem):
     time in which a network opens.
     """
 
-    def __init__(self, node: Node, look: PortLook, index: int, *, is_input: bool) -> None:
+    def __init__(self, node: PaintedNode, look: PortLook, index: int, *, is_input: bool) -> None:
         super().__init__(cast(QGraphicsItem, node))
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents, True)
         self.setAcceptHoverEvents(True)
@@ -84,7 +84,7 @@ class PortDot(QGraphicsItem):
     def boundingRect(self) -> QRectF:
         return QRectF(-REACH, -REACH, 2 * REACH, 2 * REACH)
 
-    def centre(self) -> QPointF:
+    def center(self) -> QPointF:
         """Where links end, in canvas units. Where a collapsed frame stands for the node, at the frame's edge."""
         if self.node.folded is not None:
             return self.node.folded.end(is_input=self.is_input)
@@ -95,12 +95,12 @@ class PortDot(QGraphicsItem):
         return list(self.connected_pipes)
 
     @property
-    def greyed(self) -> bool:
+    def grayed(self) -> bool:
         """Whether the link that is being dragged cannot end here, or would not fit."""
         return bool(self.refusal or self.misfit)
 
     def refuse(self, reason: str, misfit: str = "") -> None:
-        """Grey the port out with the reason in its tooltip, or (both empty) free it again."""
+        """Gray the port out with the reason in its tooltip, or (both empty) free it again."""
         if (reason, misfit) == (self.refusal, self.misfit):
             return
         self.refusal, self.misfit = reason, misfit
@@ -129,7 +129,7 @@ class PortDot(QGraphicsItem):
         return shape if named else f"{shape} {DataType.FLOAT32.value}"
 
     def hoverEnterEvent(self, event: object) -> None:
-        if not self.greyed:
+        if not self.grayed:
             carried = self.carried()
             told = tr("{port}, currently {type}", port=self.look.tip, type=carried) if carried else self.look.tip
             self.setToolTip(plain_tip(told))
@@ -187,7 +187,7 @@ class LinkItem(QGraphicsPathItem):
     def _draw(self) -> None:
         self._lane = self._router.route(self) if not self.points else None
         self.prepareGeometryChange()
-        self.setPath(link_path(self.source.centre(), self.target.centre(), self._lane, self.points))
+        self.setPath(link_path(self.source.center(), self.target.center(), self._lane, self.points))
         self._measure()
 
     def point_at(self, place: QPointF, zoom: float) -> int | None:
@@ -208,7 +208,7 @@ class LinkItem(QGraphicsPathItem):
 
     def add_lines(self, path: QPainterPath) -> None:
         """Add this link to a path, as straight lines."""
-        start, end = self.source.centre(), self.target.centre()
+        start, end = self.source.center(), self.target.center()
         path.moveTo(start)
         for point in self.points:
             path.lineTo(point)
@@ -262,22 +262,22 @@ class LinkItem(QGraphicsPathItem):
             return
         metrics = fonts().mono_metrics
         width, height = text_width("mono_metrics", self.label) + 8, metrics.height()
-        centre = label_place(self.source.centre(), self.target.centre(), self._lane, self.points)
-        self._label_box = QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
+        center = label_place(self.source.center(), self.target.center(), self._lane, self.points)
+        self._label_box = QRectF(center.x() - width / 2, center.y() - height / 2, width, height)
         kept = self._label_box.adjusted(-AIR, 0, AIR, 0)  # the ports stand out of their nodes
         ends = (self.source.node.box(), self.target.node.box())
         self.label_fits = not any(kept.intersects(box) for box in ends)
         self._bounds = self._bounds.united(self._label_box)
 
     @property
-    def emphasised(self) -> bool:
+    def emphasized(self) -> bool:
         return bool(
             self._hovered or self.isSelected() or self.source.node.isSelected() or self.target.node.isSelected()
         )
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         detail = option.levelOfDetailFromTransform(painter.worldTransform())
-        strong = self.emphasised
+        strong = self.emphasized
         width = 3.4 if self.isSelected() else 2.8 if strong else 2.2 if self.on_path else 1.6
         # A cosmetic pen counts in pixels of the device, so a screen with dense pixels needs a thicker one.
         pen = QPen(
@@ -314,7 +314,7 @@ class LiveLink(QGraphicsPathItem):
 
     def follow(self, port: PortDot, pointer: QPointF, *, refused: bool) -> None:
         """Draw from `port` to `pointer` (canvas units)."""
-        ends = (pointer, port.centre()) if port.is_input else (port.centre(), pointer)
+        ends = (pointer, port.center()) if port.is_input else (port.center(), pointer)
         self.setPath(link_path(*ends))
         ratio = port.scene().views()[0].devicePixelRatioF()
         pen = QPen(theme.color("error" if refused else "link_active"), 2.4 * ratio)

@@ -69,9 +69,9 @@ class Minimap(QWidget):
         scale = 1.0
         if not self._extent.isEmpty():
             scale = min((WIDTH - 12) / self._extent.width(), (HEIGHT - 12) / self._extent.height(), 0.25)
-        centre = self._extent.center()
+        center = self._extent.center()
         self._map = QTransform.fromTranslate(WIDTH / 2, HEIGHT / 2).scale(scale, scale)
-        self._map.translate(-centre.x(), -centre.y())
+        self._map.translate(-center.x(), -center.y())
         ratio = self.devicePixelRatioF()
         self._picture = QPixmap(round(WIDTH * ratio), round(HEIGHT * ratio))
         self._picture.setDevicePixelRatio(ratio)

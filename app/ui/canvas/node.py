@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 from app.ui.canvas import node_paint
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem, PortDot
-from app.ui.canvas.metrics import Layout
+from app.ui.canvas.node_layout import Layout
 from app.ui.canvas.node_look import NodeLook
 
 EMPTY = NodeLook("", "", None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import cast
 
-from app.ui.canvas import node_figures
+from app.ui.canvas import node_metrics
 from app.ui.document.document import Document
 from app.ui.widgets.message import SPOKEN
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -49,7 +49,7 @@ class NodeLook:
     inspected: bool = False
     training: bool = False
     tip: str = ""
-    figure: str = ""  # stands under the node in place of the shapes
+    metric: str = ""  # shown below the node in place of the shapes
     collapsed: bool = False
     bypassed: bool = False
 
@@ -66,7 +66,7 @@ class NodeLook:
     @property
     def under(self) -> str:
         """What is written under the node."""
-        return self.figure or ", ".join(self.shapes)
+        return self.metric or ", ".join(self.shapes)
 
     @property
     def named_outputs(self) -> bool:
@@ -94,8 +94,8 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
         problem=problem,
         inspected=inspected,
         training=name in document.training,
-        tip=_tip(document, layer, cls, state, node_figures.summary(layer, read, state)),
-        figure=node_figures.figure(layer, read, state, node_figures.shown()),
+        tip=_tip(document, layer, cls, state, node_metrics.summary(layer, read, state)),
+        metric=node_metrics.metric(layer, read, state, node_metrics.shown()),
         collapsed=layer.collapsed,
         bypassed=layer.bypassed,
     )
@@ -177,7 +177,7 @@ def _problem(state: LayerState) -> str:
     return "warning" if Severity.WARNING in severities else ""
 
 
-def _tip(document: Document, layer: Layer, cls: type[Operator] | None, state: LayerState, figures: str) -> str:
+def _tip(document: Document, layer: Layer, cls: type[Operator] | None, state: LayerState, metrics: str) -> str:
     lines = [f"<b>{escape(layer.name)}</b> - {escape(tr_data(cls.title) if cls is not None else layer.type)}"]
     if cls is not None and _first_line(cls):
         lines.append(escape(_first_line(cls)))
@@ -192,8 +192,8 @@ def _tip(document: Document, layer: Layer, cls: type[Operator] | None, state: La
         lines.append(tr("part of the training branch: left out of inference"))
     if state.outputs:
         lines.append(tr("output {types}", types=escape(", ".join(typed(t) for t in state.outputs))))
-        if figures:
-            lines.append(escape(figures))
+        if metrics:
+            lines.append(escape(metrics))
     elif state.because_of is not None:
         lines.append(tr("output unknown because of '{layer}'", layer=escape(state.because_of)))
     lines += [_finding(d) for d in state.diagnostics]

@@ -8,8 +8,8 @@ from math import ceil
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
 
-from app.ui.canvas.links import Node, PortDot
-from app.ui.canvas.metrics import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts
+from app.ui.canvas.links import PaintedNode, PortDot
+from app.ui.canvas.node_layout import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts
 from app.ui.widgets import theme
 from designer.operators.api import Category
 
@@ -22,7 +22,7 @@ GHOST = 0.4  # opacity of a bypassed layer
 _PROBLEM: dict[str, theme.RoleName] = {"error": "error", "warning": "warning", "unknown": "muted"}
 
 
-def paint(painter: QPainter, item: Node, detail: float) -> None:
+def paint(painter: QPainter, item: PaintedNode, detail: float) -> None:
     """Paint `item` for a scale of `detail` device pixels a canvas unit."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= READABLE)
     painter.setOpacity(GHOST if item.look.bypassed else 1.0)
@@ -32,11 +32,11 @@ def paint(painter: QPainter, item: Node, detail: float) -> None:
         _paint_box(painter, item, detail)
 
 
-def _category(item: Node) -> QColor:
+def _category(item: PaintedNode) -> QColor:
     return theme.category(item.look.category or Category.DEVELOPMENT)
 
 
-def _paint_block(painter: QPainter, item: Node, detail: float) -> None:
+def _paint_block(painter: QPainter, item: PaintedNode, detail: float) -> None:
     place = item.layout
     ground = _category(item)
     painter.fillRect(place.box, ground)
@@ -61,9 +61,9 @@ def _paint_block(painter: QPainter, item: Node, detail: float) -> None:
 def paint_block_mark(painter: QPainter, box: QRectF, problem: str, detail: float) -> None:
     """The sign of an error or a warning, large enough to be seen from afar."""
     side = min(box.height(), max(MARK, 10.0 / detail))
-    centre = box.topRight()  # clear of the name
+    center = box.topRight()  # clear of the name
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    _paint_mark(painter, QRectF(centre.x() - side / 2, centre.y() - side / 2, side, side), problem)
+    _paint_mark(painter, QRectF(center.x() - side / 2, center.y() - side / 2, side, side), problem)
 
 
 def paint_name(painter: QPainter, room: QRectF, name: str, detail: float) -> None:
@@ -92,7 +92,7 @@ def _sized(f: Fonts, size: int) -> tuple[QFont, QFontMetricsF]:
     return font, QFontMetricsF(font)
 
 
-def _paint_box(painter: QPainter, item: Node, detail: float) -> None:
+def _paint_box(painter: QPainter, item: PaintedNode, detail: float) -> None:
     look, place, f = item.look, item.layout, fonts()
     box = place.box
     if not place.tab.isEmpty():
@@ -130,7 +130,7 @@ def _paint_box(painter: QPainter, item: Node, detail: float) -> None:
         _paint_port(painter, dot)
 
 
-def _paint_texts(painter: QPainter, item: Node, f: Fonts, detail: float) -> None:
+def _paint_texts(painter: QPainter, item: PaintedNode, f: Fonts, detail: float) -> None:
     look, place = item.look, item.layout
     box = place.box
     font, metrics = name_font(detail)
@@ -179,13 +179,13 @@ def _paint_tab(painter: QPainter, place: Layout, text: str, f: Fonts) -> None:
 
 
 def _paint_port(painter: QPainter, dot: PortDot) -> None:
-    centre = dot.pos()
-    if dot.greyed:
+    center = dot.pos()
+    if dot.grayed:
         painter.setPen(_pen(theme.color("disabled"), 1.4))
         painter.setBrush(theme.color("sunken"))
-        painter.drawEllipse(centre, PORT_RADIUS, PORT_RADIUS)
+        painter.drawEllipse(center, PORT_RADIUS, PORT_RADIUS)
         reach = PORT_RADIUS * 0.6
-        painter.drawLine(centre + QPointF(-reach, -reach), centre + QPointF(reach, reach))
+        painter.drawLine(center + QPointF(-reach, -reach), center + QPointF(reach, reach))
         return
     ink = theme.color("link_active" if dot.hovered else "link")
     radius = PORT_RADIUS + (1.5 if dot.hovered else 0.0)
@@ -194,7 +194,7 @@ def _paint_port(painter: QPainter, dot: PortDot) -> None:
         pen.setStyle(Qt.PenStyle.DotLine)
     painter.setPen(pen)
     painter.setBrush(QBrush(ink if dot.connected_pipes else theme.color("sunken")))
-    painter.drawEllipse(centre, radius, radius)
+    painter.drawEllipse(center, radius, radius)
 
 
 def _paint_mark(painter: QPainter, place: QRectF, problem: str) -> None:

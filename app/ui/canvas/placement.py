@@ -18,7 +18,7 @@ TRIES = 100  # places that are looked at for a free one
 
 
 def settle(
-    graph: Graph, projection: Projection, names: Sequence[str], centre: QPointF | None = None, *, free: bool = True
+    graph: Graph, projection: Projection, names: Sequence[str], center: QPointF | None = None, *, free: bool = True
 ) -> Edit:
     """Move layers that were just added, as far as they need.
 
@@ -28,8 +28,8 @@ def settle(
     added = set(names)
     rect = _union(projection, names)
     start = rect.topLeft()
-    if centre is not None:
-        rect.moveCenter(centre)
+    if center is not None:
+        rect.moveCenter(center)
     if len(names) == 1:
         before = [n for n in graph[names[0]].producers() if n in graph]
         rect.moveLeft(max([rect.left(), *(projection.entry(n).box().right() + GAP for n in before)]))

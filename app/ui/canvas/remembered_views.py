@@ -25,7 +25,7 @@ class RememberedViews:
         """Keep where the view is in what was shown; `root` and `scope` are shown from now on."""
         if self._present is not None:
             file, old = self._present
-            self._kept.setdefault(file, {})[old] = (self._viewer.visible_centre(), self._viewer.zoom)
+            self._kept.setdefault(file, {})[old] = (self._viewer.visible_center(), self._viewer.zoom)
         self._present = (root, scope)
 
     def come(self) -> bool:
@@ -36,7 +36,7 @@ class RememberedViews:
         place = self._kept.get(file, {}).get(scope)
         if place is None:
             return False
-        centre, zoom = place
+        center, zoom = place
         self._viewer.zoom_by(zoom / self._viewer.zoom)
-        self._viewer.go(centre)
+        self._viewer.go(center)
         return True

@@ -22,7 +22,7 @@ from designer.texts import tr
 _TEXT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,3}(?:\.\d{1,6})?)(?:,(.+))?\Z", re.DOTALL)
 
 
-class View(NamedTuple):
+class SavedView(NamedTuple):
     """A place, a scale, and the way there: names of instances, the first perhaps `:<template>`."""
 
     x: int
@@ -31,7 +31,7 @@ class View(NamedTuple):
     way: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> View | None:
+    def parse(cls, text: str) -> SavedView | None:
         """The view of a text as `str` writes it; None for any other."""
         match = _TEXT.match(text)
         if match is None:
@@ -60,9 +60,9 @@ class SavedViews:
 
     def store(self, number: int) -> None:
         viewer = self._canvas.viewer
-        x, y = viewer.visible_centre().toTuple()
+        x, y = viewer.visible_center().toTuple()
         way = tuple(step.instance or f":{step.template}" for step in self._context.scope)
-        self._context.root.keep(key(number), str(View(round(x), round(y), viewer.zoom, way)))
+        self._context.root.keep(key(number), str(SavedView(round(x), round(y), viewer.zoom, way)))
         self._context.message.emit(
             "info", tr("Stored view {number} in the document. Press {number} to go back to it.", number=number)
         )
@@ -75,7 +75,7 @@ class SavedViews:
                 tr("No view is stored under {number}. Press Ctrl+{number} to store the current view.", number=number),
             )
             return
-        view = View.parse(text)
+        view = SavedView.parse(text)
         scope = _scope(self._context.root.graph, view.way) if view is not None else None
         if view is None or scope is None or not self._context.set_scope(scope):
             self._context.message.emit(

@@ -31,7 +31,7 @@ class Structure:
         box = canvas.layout()
         assert isinstance(box, QBoxLayout)
         box.insertWidget(0, self.breadcrumb)
-        canvas.viewer.unfold_wanted.connect(self.unfold)
+        canvas.viewer.unfold_requested.connect(self.unfold)
 
     # --- what is selected ------------------------------------------------------------------------------------
 

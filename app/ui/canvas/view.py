@@ -42,7 +42,7 @@ class Gesture(Protocol):
     def cancel(self) -> None: ...
 
 
-class Supply(Protocol):
+class ItemSource(Protocol):
     """Who makes the items that the view shows."""
 
     far: FarView
@@ -66,19 +66,19 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     dropped_on_link = Signal(str, QPointF, object)  # layer, where it is now, LinkItem
     selection_changed = Signal()  # by a gesture
     frame_dragged = Signal(str, QRectF, object)  # frame, its rect, dict of layer to (x, y) of those that went with it
-    inspect_wanted = Signal(str)  # layer
-    unfold_wanted = Signal(str)  # a collapsed frame
-    rename_wanted = Signal()  # of what is selected
-    quick_add_wanted = Signal(QPointF, object)  # place on the canvas, LinkItem or None
+    inspect_requested = Signal(str)  # layer
+    unfold_requested = Signal(str)  # a collapsed frame
+    rename_requested = Signal()  # of what is selected
+    quick_add_requested = Signal(QPointF, object)  # place on the canvas, LinkItem or None
     operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
-    menu_wanted = Signal(QPoint)  # global place
-    route_wanted = Signal(object, QPointF)  # LinkItem, place: a point more there, or one less
+    menu_requested = Signal(QPoint)  # global place
+    route_requested = Signal(object, QPointF)  # LinkItem, place: a point more there, or one less
     point_dropped = Signal(object, int, QPointF)  # LinkItem, the number of its point, where it is now
-    link_started = Signal(object)  # gestures.Link: gray out the ports that cannot take it
+    link_started = Signal(object)  # gestures.DragLink: gray out the ports that cannot take it
     link_near = Signal(object)  # LayerItem that the dragged link is over
     link_ended = Signal()
     link_refused = Signal(str)  # the reason
-    link_dropped = Signal(object, object, QPointF)  # gestures.Link, PortDot or None, place on the canvas
+    link_dropped = Signal(object, object, QPointF)  # gestures.DragLink, PortDot or None, place on the canvas
 
     far_stale = Signal()  # the network looks different from afar
 
@@ -86,7 +86,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         super().__init__(parent)
         self._gesture: Gesture | None = None
         self._fitted, self._least = False, ZOOM_MIN  # whether everything stays in view, and at which scale at least
-        self.supply: Supply | None = None
+        self.supply: ItemSource | None = None
         self.overlays: list[QGraphicsItem] = []  # items that are painted from afar too
         self.far_below = NAMED  # the scale below which the network is painted in one go
         self._from_afar = False  # whether it was painted in one go last
@@ -299,7 +299,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         self._fitted = False
         self.centerOn(place)
 
-    def visible_centre(self) -> QPointF:
+    def visible_center(self) -> QPointF:
         return QPointF(self.mapToScene(self.viewport().rect().center()))
 
     def show_band(self, rect: QRect | None) -> None:
@@ -339,7 +339,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
                 overlay.paint(painter, option)
         painter.end()
 
-    def _names(self, supply: Supply, area: QRectF) -> Iterable[tuple[QRectF, str]]:
+    def _names(self, supply: ItemSource, area: QRectF) -> Iterable[tuple[QRectF, str]]:
         """The blocks in an area with what is written on them."""
         for name in supply.within(area):
             entry = supply.entry(name)

@@ -111,15 +111,15 @@ class LayerViewer(CanvasView):
         point = event.position().toPoint()
         hit = self.hit(point)
         if isinstance(hit, LinkItem) and event.modifiers() == Qt.KeyboardModifier.AltModifier:
-            self.route_wanted.emit(hit, self.mapToScene(point))
+            self.route_requested.emit(hit, self.mapToScene(point))
         elif isinstance(hit, LayerItem):
-            self.inspect_wanted.emit(hit.layer)
+            self.inspect_requested.emit(hit.layer)
         elif isinstance(hit, FrameItem) and hit.frame.collapsed:
-            self.unfold_wanted.emit(hit.frame.id)
+            self.unfold_requested.emit(hit.frame.id)
         elif isinstance(hit, FrameItem):
-            self.rename_wanted.emit()
+            self.rename_requested.emit()
         elif not isinstance(hit, PortDot):
-            self.quick_add_wanted.emit(self.mapToScene(point), hit)
+            self.quick_add_requested.emit(self.mapToScene(point), hit)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         delta = event.angleDelta().y() or event.angleDelta().x()
@@ -130,7 +130,7 @@ class LayerViewer(CanvasView):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         by_mouse = event.reason() == QContextMenuEvent.Reason.Mouse
         self.menu_place = self.mapToScene(event.pos()) if by_mouse else None
-        self.menu_wanted.emit(event.globalPos())
+        self.menu_requested.emit(event.globalPos())
         event.accept()
 
     # The scene calls these for every event that reaches it; only hovering does.

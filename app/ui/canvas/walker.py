@@ -11,7 +11,7 @@ from designer.graph import commands
 from designer.graph.model import GRID
 
 
-class Way(Enum):
+class Direction(Enum):
     LEFT = (-1, 0)
     RIGHT = (1, 0)
     UP = (0, -1)
@@ -25,10 +25,10 @@ class Walker:
         self._context = context
         self._canvas = canvas
 
-    def step(self, way: Way, *, extend: bool = False) -> None:
-        """Select the next layer that way, besides what is selected with `extend`; the first one from nothing."""
+    def step(self, direction: Direction, *, extend: bool = False) -> None:
+        """Select the next layer that direction, besides what is selected with `extend`; the first one from nothing."""
         selection = self._context.selection
-        name = self._next(selection[-1], way) if selection else self._first()
+        name = self._next(selection[-1], direction) if selection else self._first()
         if name is None:
             return
         kept = tuple(n for n in selection if n != name) if extend else ()
@@ -40,17 +40,17 @@ class Walker:
         places = {layer.name: layer.position for layer in self._context.document.graph}
         return min(places, key=lambda n: (places[n], n), default=None)
 
-    def _next(self, name: str, way: Way) -> str | None:
+    def _next(self, name: str, direction: Direction) -> str | None:
         graph, items = self._context.document.graph, self._canvas.projection
         here = items.entry(name).box().center()
-        if way in (Way.LEFT, Way.RIGHT):
-            joined = graph.consumers(name) if way is Way.RIGHT else tuple(sorted(graph[name].producers()))
+        if direction in (Direction.LEFT, Direction.RIGHT):
+            joined = graph.consumers(name) if direction is Direction.RIGHT else tuple(sorted(graph[name].producers()))
             found = [n for n in joined if n in graph and n != name]
             return min(found, key=lambda n: (abs(items.entry(n).box().center().y() - here.y()), n), default=None)
         best: tuple[float, str] | None = None
         for other in items.layers:
             run = items.entry(other).box().center() - here
-            ahead, aside = run.y() * way.value[1], abs(run.x())
+            ahead, aside = run.y() * direction.value[1], abs(run.x())
             if ahead > GRID / 2 and (best is None or (ahead + 2 * aside, other) < best):
                 best = (ahead + 2 * aside, other)
         return best[1] if best is not None else None
@@ -67,10 +67,10 @@ class Walker:
         before = self._context.selection
         self._context.select((*sorted(n for n in names if n not in before), *before))
 
-    def nudge(self, way: Way) -> None:
+    def nudge(self, direction: Direction) -> None:
         """Move the selected layers by one step of the grid; steps in a row are undone together."""
         document = self._context.document
-        dx, dy = way.value
+        dx, dy = direction.value
         positions = {n: document.graph[n].position for n in self._context.selection}
         places = {n: (x + dx * GRID, y + dy * GRID) for n, (x, y) in positions.items()}
         edit = commands.move_layers(document.graph, places)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from app.ui.canvas.link_paths import ANGLED, CURVED
-from app.ui.canvas.node_figures import FLOPS, MEMORY, PARAMETERS, SHAPES
+from app.ui.canvas.node_metrics import FLOPS, MEMORY, PARAMETERS, SHAPES
 from app.ui.shell.docks import Docks
 from app.ui.shell.export.exports import Exports
 from app.ui.shell.files import Files

@@ -126,7 +126,7 @@ class Tabs(QObject):
 
     def _leave(self) -> None:
         if self._shown is not None:
-            self._shown.view = (self._canvas.viewer.visible_centre(), self._canvas.viewer.zoom)
+            self._shown.view = (self._canvas.viewer.visible_center(), self._canvas.viewer.zoom)
             self._shown.selection = self._context.selection
 
     def _bring(self, opened: Opened) -> None:

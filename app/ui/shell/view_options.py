@@ -7,7 +7,7 @@ from functools import lru_cache
 from PySide6.QtCore import QObject, QSettings, Signal
 from PySide6.QtWidgets import QApplication
 
-from app.ui.canvas import link_paths, node_figures
+from app.ui.canvas import link_paths, node_metrics
 from app.ui.canvas.canvas import Canvas
 from app.ui.widgets import theme
 
@@ -34,7 +34,7 @@ class ViewOptions(QObject):
         self._settings = settings
         self._canvas = canvas
         link_paths.set_style(str(settings.value(LINKS, link_paths.CURVED)))
-        node_figures.show(str(settings.value(FIGURE, node_figures.SHAPES)))
+        node_metrics.show(str(settings.value(FIGURE, node_metrics.SHAPES)))
         canvas.minimap.want(settings.value(MINIMAP, True, type=bool) is not False)
         _notifier().drawn.connect(self._redraw)
         _notifier().themed.connect(self.changed)
@@ -51,11 +51,11 @@ class ViewOptions(QObject):
 
     @property
     def figure(self) -> str:
-        return node_figures.shown()
+        return node_metrics.shown()
 
     def show_figure(self, name: str) -> None:
         """Show shapes, parameters, FLOPs or memory under the nodes."""
-        node_figures.show(name)
+        node_metrics.show(name)
         self._settings.setValue(FIGURE, self.figure)
         _notifier().drawn.emit()
 

@@ -179,7 +179,7 @@ class MainWindow(QMainWindow):
         self.status.problems_clicked.connect(lambda: self.docks.show("type_checking"))
         self.status.stop_clicked.connect(self.stop)
         self.status.busy_shown.connect(self._refresh_soon)
-        self._held = layer_clipboard.Held(self)
+        self._held = layer_clipboard.ClipboardWatch(self)
         self._held.changed.connect(self._refresh_soon)
 
     def begin(self, paths: Sequence[Path] | None = None) -> None:

@@ -8,7 +8,15 @@ from PySide6.QtCore import QRectF, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QDoubleSpinBox, QLabel, QWidget
 
 from app.ui.canvas.canvas import Canvas
-from app.ui.canvas.picture import PICTURES, Look, Page, PictureFormat, drawn_area, pixels, save
+from app.ui.canvas.network_image import (
+    IMAGE_FORMATS,
+    ImageOptions,
+    NetworkImageFormat,
+    PageSize,
+    drawn_area,
+    pixels,
+    save,
+)
 from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.widgets import theme
@@ -57,11 +65,11 @@ class PictureDialog(ExportDialog):
         self.scale.valueChanged.connect(self.check)
         self.check()
 
-    def look(self) -> Look:
+    def look(self) -> ImageOptions:
         """The chosen options."""
         part = str(self.part.currentData())
         page: Page = self.page.currentData()
-        return Look(
+        return ImageOptions(
             dark=bool(self.theme.currentData()),
             transparent=self.transparent.isChecked(),
             scale=self.scale.value(),
@@ -71,19 +79,19 @@ class PictureDialog(ExportDialog):
         )
 
     def browse(self) -> None:
-        path = ask_save_path(self, self.windowTitle(), self.target.text(), PICTURES)
+        path = ask_save_path(self, self.windowTitle(), self.target.text(), IMAGE_FORMATS)
         if path is not None:
             self.target.setText(str(path))
 
     def problem(self) -> str:
-        if PICTURES.find(self.path) is not None:
+        if IMAGE_FORMATS.find(self.path) is not None:
             return super().problem()
-        return tr("The file name must end with one of {suffixes}.", suffixes=", ".join(PICTURES.write_suffixes))
+        return tr("The file name must end with one of {suffixes}.", suffixes=", ".join(IMAGE_FORMATS.write_suffixes))
 
     def check(self) -> None:
         super().check()
-        format = PICTURES.find(self.path)
-        options = format.options if isinstance(format, PictureFormat) else ()
+        format = IMAGE_FORMATS.find(self.path)
+        options = format.options if isinstance(format, NetworkImageFormat) else ()
         for option, field in (("scale", self.scale), ("page", self.page), ("transparent", self.transparent)):
             self.form.setRowVisible(field, option in options)
         self.pixels.setText(self._size() if "scale" in options else tr("Vector graphics: sharp at any size."))

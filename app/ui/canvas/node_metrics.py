@@ -1,4 +1,4 @@
-"""What stands under a node: its shapes, or one of its figures."""
+"""The text below a node: its shapes, or one of its metrics."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from designer.texts import tr, trn
 from designer.units import MODELLED_SIGN, binary, short_count, si
 
 SHAPES, PARAMETERS, FLOPS, MEMORY = "shapes", "parameters", "flops", "memory"
-FIGURES = (SHAPES, PARAMETERS, FLOPS, MEMORY)
-NONE = "-"  # for a layer that is not known, or has none
-_present = [SHAPES]  # on the program's canvases, as the user chose it
+METRICS = (SHAPES, PARAMETERS, FLOPS, MEMORY)
+NONE = "-"  # for an unknown layer, or one without a value
+_current = [SHAPES]  # for all canvases of the program, as the user chose it
 
 
 def shown() -> str:
-    return _present[0]
+    return _current[0]
 
 
 def show(name: str) -> None:
-    """Have this figure under the nodes from now on; they have to be looked at again."""
-    _present[0] = name if name in FIGURES else SHAPES
+    """Show this metric below the nodes from now on. The caller refreshes the nodes."""
+    _current[0] = name if name in METRICS else SHAPES
 
 
-def figure(layer: Layer, read: Read, state: LayerState, name: str) -> str:
-    """The text of a figure of one layer; empty for its shapes, which are known anyway."""
+def metric(layer: Layer, read: Read, state: LayerState, name: str) -> str:
+    """The text of one metric of a layer; empty for its shapes, which the node has already."""
     if name == SHAPES:
         return ""
     work = layer_work(layer, read, state)
@@ -39,7 +39,7 @@ def figure(layer: Layer, read: Read, state: LayerState, name: str) -> str:
 
 
 def summary(layer: Layer, read: Read, state: LayerState) -> str:
-    """All figures of one layer in a line; empty while they are unknown."""
+    """All metrics of a layer in one line; empty if they are unknown."""
     work = layer_work(layer, read, state)
     if work is None:
         return ""

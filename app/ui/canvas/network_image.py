@@ -13,8 +13,8 @@ from PySide6.QtGui import QColor, QImage, QPageLayout, QPageSize, QPainter, QPdf
 from PySide6.QtWidgets import QGraphicsItem
 
 from app.ui.canvas.frames import FrameItem
-from app.ui.canvas.metrics import layout
 from app.ui.canvas.node import LayerItem
+from app.ui.canvas.node_layout import layout
 from app.ui.canvas.node_look import node_look
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.viewer import LayerViewer
@@ -25,7 +25,7 @@ from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.texts import tr
 
-Page = Literal["drawing", "A4", "A3", "Letter"]
+PageSize = Literal["drawing", "A4", "A3", "Letter"]
 MARGIN = 32.0  # canvas units round the network
 PAPER_MARGIN = 12.0  # mm
 MAX_PIXELS = 200_000_000
@@ -35,24 +35,24 @@ _PAPER = {"A4": QPageSize.PageSizeId.A4, "A3": QPageSize.PageSizeId.A3, "Letter"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ImageOptions:
     """How the image looks. `names`: only these layers; `area`: only this part of the canvas; `scale`: pixels a unit (PNG)."""
 
     dark: bool = False
     transparent: bool = False
     scale: float = 2.0
-    page: Page = "A4"
+    page: PageSize = "A4"
     names: Collection[str] = ()
     area: QRectF | None = None
 
 
-def drawn_area(projection: Projection, look: Look) -> QRectF:
+def drawn_area(projection: Projection, options: ImageOptions) -> QRectF:
     """What is painted, in units, known without making items. `projection` may be the canvas's own."""
     document = projection.document
-    if look.area is not None or document is None:
-        return look.area or QRectF()
-    rects = [_unmarked(projection, document, name) for name in look.names or projection.layers]
-    if not look.names:
+    if options.area is not None or document is None:
+        return options.area or QRectF()
+    rects = [_unmarked(projection, document, name) for name in options.names or projection.layers]
+    if not options.names:
         frames = (projection.frame(frame_id) for frame_id in document.graph.frames)
         rects += [frame.sceneBoundingRect() for frame in frames if frame is not None]
     whole = QRectF()
@@ -69,32 +69,32 @@ def _unmarked(projection: Projection, document: Document, name: str) -> QRectF:
     return QRectF(layout(node_look(document, name)).bounds.translated(entry.pos()))
 
 
-def pixels(area: QRectF, look: Look) -> QSize:
+def pixels(area: QRectF, options: ImageOptions) -> QSize:
     """The size of the PNG of an area."""
-    return QSize(max(1, round(area.width() * look.scale)), max(1, round(area.height() * look.scale)))
+    return QSize(max(1, round(area.width() * options.scale)), max(1, round(area.height() * options.scale)))
 
 
-class Picture:
+class NetworkImage:
     """A document drawn on a canvas of its own, without selection, marks and grid. `area` is what is painted, in units."""
 
-    def __init__(self, viewer: LayerViewer, projection: Projection, look: Look) -> None:
-        self._viewer, self._projection, self.look = viewer, projection, look
+    def __init__(self, viewer: LayerViewer, projection: Projection, options: ImageOptions) -> None:
+        self._viewer, self._projection, self.options = viewer, projection, options
         projection.need(projection.extent())
         for item in viewer.scene().items():
             item.setCacheMode(QGraphicsItem.CacheMode.NoCache)  # the library keeps pixels, which would be in the PDF
-        if look.names:
+        if options.names:
             for item in viewer.scene().items():
                 if isinstance(item, LayerItem):
-                    item.setVisible(item.layer in look.names)
+                    item.setVisible(item.layer in options.names)
                 elif isinstance(item, FrameItem):
                     item.hide()
-            for name in look.names:
+            for name in options.names:
                 projection[name].setVisible(True)
-        self.area = drawn_area(projection, look)
+        self.area = drawn_area(projection, options)
 
     def pixels(self) -> QSize:
         """The size of the PNG."""
-        return pixels(self.area, self.look)
+        return pixels(self.area, self.options)
 
     def png(self) -> bytes:
         size = self.pixels()
@@ -115,12 +115,12 @@ class Picture:
             )
         image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
         image.fill(QColor(Qt.GlobalColor.transparent))
-        ratio = max(1.0, self.look.scale)  # lines grow with the image; below natural size they stay visible
+        ratio = max(1.0, self.options.scale)  # lines grow with the image; below natural size they stay visible
         image.setDevicePixelRatio(ratio)
         painter = QPainter(image)
         self._paint(painter, QRectF(0, 0, size.width() / ratio, size.height() / ratio))
         painter.end()
-        if not self.look.transparent:  # written in half the time
+        if not self.options.transparent:  # written in half the time
             image.convertTo(QImage.Format.Format_RGB32)
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
@@ -150,13 +150,13 @@ class Picture:
         writer.setTitle(self._title())
         writer.setCreator("Layerwright")
         area = self.area.size()
-        if self.look.page == "drawing":
+        if self.options.page == "drawing":
             inches = area / UNITS_PER_INCH
             writer.setPageSize(QPageSize(inches, QPageSize.Unit.Inch, "", QPageSize.SizeMatchPolicy.ExactMatch))
             writer.setPageMargins(QMarginsF())
             room = inches
         else:
-            writer.setPageSize(QPageSize(_PAPER[self.look.page]))
+            writer.setPageSize(QPageSize(_PAPER[self.options.page]))
             lying = area.width() > area.height()
             writer.setPageOrientation(QPageLayout.Orientation.Landscape if lying else QPageLayout.Orientation.Portrait)
             margin = PAPER_MARGIN
@@ -170,7 +170,7 @@ class Picture:
         scale = min(page.width() / area.width(), page.height() / area.height(), writer.resolution() / UNITS_PER_INCH)
         target = QRectF(0, 0, area.width() * scale, area.height() * scale)
         target.moveCenter(page.center())
-        if self.look.dark and not self.look.transparent:
+        if self.options.dark and not self.options.transparent:
             painter.fillRect(page, theme.color("sunken"))  # paper is white enough for the light colors
         self._render(painter, target)
         painter.end()
@@ -181,7 +181,7 @@ class Picture:
         return document.graph.name if document is not None else ""
 
     def _paint(self, painter: QPainter, target: QRectF) -> None:
-        if not self.look.transparent:
+        if not self.options.transparent:
             painter.fillRect(target, theme.color("sunken"))
         self._render(painter, target)
 
@@ -193,7 +193,7 @@ class Picture:
 
 
 @contextmanager
-def drawn(document: Document, look: Look) -> Iterator[Picture]:
+def drawn(document: Document, options: ImageOptions) -> Iterator[NetworkImage]:
     """The image of what `document` holds. Raises DiagnosticError ("nothing-to-draw") when that is nothing."""
     if not len(document.graph):
         raise DiagnosticError(
@@ -203,35 +203,35 @@ def drawn(document: Document, look: Look) -> Iterator[Picture]:
         )
     viewer = LayerViewer()
     try:
-        with theme.as_if(dark=look.dark):
+        with theme.as_if(dark=options.dark):
             projection = Projection(viewer)
             projection.show(document)
-            yield Picture(viewer, projection, look)
+            yield NetworkImage(viewer, projection, options)
             projection.show(None)
     finally:
         viewer.deleteLater()
 
 
-def save(document: Document, path: Path, look: Look) -> None:
+def save(document: Document, path: Path, options: ImageOptions) -> None:
     """Write an image in the format of the suffix. DiagnosticError: why it was not written."""
-    encode = PICTURES.writer(path)
-    with drawn(document, look) as picture:
-        data = encode(picture)
+    encode = IMAGE_FORMATS.writer(path)
+    with drawn(document, options) as image:
+        data = encode(image)
     write_atomic(path, data)
 
 
 @dataclass(frozen=True, slots=True)
-class PictureFormat(Format[None, Callable[[Picture], bytes]]):
-    """A format of images of the network; `options` are the fields of `Look` that only some formats have."""
+class NetworkImageFormat(Format[None, Callable[[NetworkImage], bytes]]):
+    """A format of images of the network; `options` are the fields of `ImageOptions` that only some formats have."""
 
     options: tuple[str, ...] = ()
 
 
-PICTURES: FormatTable[None, Callable[[Picture], bytes]] = FormatTable(
-    "pictures of networks",
+IMAGE_FORMATS: FormatTable[None, Callable[[NetworkImage], bytes]] = FormatTable(
+    "images of networks",
     (
-        PictureFormat("PNG picture", (".png",), write=Picture.png, options=("scale", "transparent")),
-        PictureFormat("SVG picture", (".svg",), write=Picture.svg, options=("transparent",)),
-        PictureFormat("PDF page", (".pdf",), write=Picture.pdf, options=("page",)),
+        NetworkImageFormat("PNG image", (".png",), write=NetworkImage.png, options=("scale", "transparent")),
+        NetworkImageFormat("SVG image", (".svg",), write=NetworkImage.svg, options=("transparent",)),
+        NetworkImageFormat("PDF page", (".pdf",), write=NetworkImage.pdf, options=("page",)),
     ),
 )
