@@ -109,7 +109,7 @@ class Canvas(QWidget):
         document.states_changed.connect(self._on_states)
         self._update_hint()
         self.viewer.setFocus()
-        if not self._remembered.come():
+        if not self._remembered.restore():
             near = (
                 self.viewer.far_below < OPENING_ZOOM
             )  # a large document is painted in one go there, again after each edit

@@ -1,4 +1,4 @@
-"""Editing links by gestures: which ports take a dragged link, what a dropped one does, and the points a link runs through."""
+"""Link editing by gestures: which ports accept a dragged link, what a drop does, and the reroute points of links."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from designer.operators import links
 from designer.operators.api import Operator
 from designer.texts import tr
 
-SLICE_MS = 6  # for which ports are checked at a time
-Connect = Callable[[Layer], Edit]  # how a new layer joins the network
+SLICE_MS = 6  # of checking ports per event loop turn
+Connect = Callable[[Layer], Edit]  # returns the edit that connects a new layer to the network
 Accepts = Callable[[type[Operator]], bool]
 
 
 class AddLayers(Protocol):
-    """Commits an edit that adds layers, or puts a layer into a link, and gives them room; None when it was refused."""
+    """Commits an edit that adds layers or inserts one into a link, and makes room for them. Returns None if it was refused."""
 
     def __call__(
         self, request: Callable[[Document], Edit], names: Sequence[str], center: QPointF | None = None
@@ -40,19 +40,19 @@ class AddLayers(Protocol):
 
 
 class CommitEdit(Protocol):
-    """Commits an edit of the document that is shown; None when it was refused."""
+    """Commits an edit of the current document. Returns None if it was refused."""
 
     def __call__(self, request: Callable[[Document], Edit]) -> Edit | None: ...
 
 
 class OpenSearch(Protocol):
-    """Opens the search for an operator that joins the network in a given way."""
+    """Opens the search for an operator to add and connect."""
 
     def __call__(self, place: QPointF, join: Connect | None, accepts: Accepts | None = None) -> None: ...
 
 
 class LinkEditor:
-    """Follows the viewer's link gestures."""
+    """Handles the link gestures of the viewer."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class LinkEditor:
         self._drag: gestures.DragLink | None = None
         self._connect_search = ConnectSearch(viewer)
         self._connect_search.chosen.connect(self._on_offer_chosen)
-        self._loop: set[str] = set()  # layers with which the dragged link would close a loop
+        self._loop: set[str] = set()  # layers to which the dragged link would close a loop
         self._checked: set[str] = set()
-        self._waiting: list[str] = []  # layers in view
+        self._waiting: list[str] = []  # visible layers to check
         self._later = QTimer(viewer, interval=0, timeout=self._check_some)
         viewer.dropped_on_link.connect(self._on_node_dropped)
         viewer.link_started.connect(self._on_started)
@@ -85,11 +85,11 @@ class LinkEditor:
         viewer.verticalScrollBar().valueChanged.connect(self._look_around)
 
     def connect_to(self) -> None:
-        """Ask which input the selected layer leads to."""
+        """Search for an input to connect the selected layer to."""
         self._ask(outgoing=True)
 
     def connect_from(self) -> None:
-        """Ask what the selected layer reads."""
+        """Search for an output that the selected layer reads."""
         self._ask(outgoing=False)
 
     def _ask(self, *, outgoing: bool) -> None:
@@ -109,11 +109,11 @@ class LinkEditor:
 
     @property
     def waiting(self) -> bool:
-        """Whether ports in view were not checked yet."""
+        """Whether visible ports remain to be checked."""
         return bool(self._waiting)
 
     def _on_started(self, drag: object) -> None:
-        """Gray out the ports in view that cannot take the link, each with its reason; others when they come into view."""
+        """Gray out the visible ports that cannot accept the link, each with its reason; check others when they become visible."""
         document = self._projection.document
         if document is None or not isinstance(drag, gestures.DragLink):
             return
@@ -125,7 +125,7 @@ class LinkEditor:
         self._check_some()
 
     def _look_around(self) -> None:
-        """Note the nodes in view that were not checked yet. Ports that are too small to be seen are checked when one is pointed at."""
+        """Queue the visible nodes that are not checked yet. Ports too small to be visible are checked under the pointer only."""
         viewer = self._viewer
         if self._drag is None or viewer.zoom < READABLE:
             return
@@ -135,7 +135,7 @@ class LinkEditor:
             self._later.start()
 
     def _check_some(self) -> None:
-        """Check ports for a moment, and the rest at the next turn: the pointer never waits for them."""
+        """Check ports for one time slice and the rest in the next turn, so that the pointer never waits."""
         clock = QElapsedTimer()
         clock.start()
         while self._waiting and clock.elapsed() < SLICE_MS:
@@ -144,7 +144,7 @@ class LinkEditor:
             self._later.stop()
 
     def _check(self, item: object) -> None:
-        """Gray out those ports of a node that cannot take the link, or that it would not fit."""
+        """Gray out the ports of a node that cannot accept the link or have another type."""
         document, drag = self._projection.document, self._drag
         if document is None or drag is None or not isinstance(item, LayerItem) or item.layer in self._checked:
             return
@@ -200,17 +200,17 @@ class LinkEditor:
             self._report_misfit(name)
 
     def _report_misfit(self, name: str) -> None:
-        """Say what is wrong with a layer that was just connected, where something is."""
+        """Report a type error of a layer that was just connected."""
         document = self._projection.document
         state = document.inference.states.get(name) if document is not None else None
         found = errors(state.diagnostics) if state is not None else ()
-        wrong = [d for d in found if d.code != "missing-input"]  # another port is open: that is not about this link
+        wrong = [d for d in found if d.code != "missing-input"]  # an open port is not the fault of this link
         if wrong:
             text = tr("Connected, but the types do not match: {rule}. See Type Checking.", rule=wrong[0].message)
             self._context.message.emit("warning", text)
 
     def _on_node_dropped(self, name: str, place: QPointF, link: object) -> None:
-        """A node that nothing was connected to was dropped on a link."""
+        """Insert an unconnected node that was dropped on a link."""
         if not isinstance(link, LinkItem):
             return
         item, key = self._projection[name], link.key
@@ -226,7 +226,7 @@ class LinkEditor:
             self._report_misfit(name)
 
     def _search_for(self, anchor: PortDot, place: QPointF) -> None:
-        """A new link was dropped on nothing: offer the operators that it can lead to."""
+        """Offer the operators that a link dropped on empty canvas can connect to."""
         document = self._projection.document
         if document is None:
             return
@@ -247,7 +247,7 @@ class LinkEditor:
 
 
 def _sized(document: Document, layer: Layer, consumer: tuple[str, int] | None) -> Layer:
-    """A new input layer gets the size of the image at another input of what reads it, such as a loss's prediction."""
+    """Give a new input layer the image size of another input of its consumer, such as the prediction of a loss."""
     if consumer is None or "dims" not in layer.params:
         return layer
     for source in document.graph[consumer[0]].inputs:
@@ -264,22 +264,22 @@ def _variadic(document: Document, link: LinkItem) -> bool:
 
 
 def source_of(dot: PortDot) -> Source:
-    """The producer that an output dot stands for; the first output has no port name."""
+    """The source for an output port; the first output has no port name."""
     return Source(dot.node.layer, dot.look.name if dot.index else "")
 
 
 class RouteEditor:
-    """Adds, moves and removes the points that links run through, by gestures and from the menu."""
+    """Adds, moves and removes reroute points by gestures and from the menu."""
 
     def __init__(self, viewer: LayerViewer, projection: Projection, do: CommitEdit) -> None:
         self._viewer = viewer
         self._projection = projection
         self._do = do
-        viewer.route_requested.connect(self._on_wanted)
+        viewer.route_requested.connect(self._on_requested)
         viewer.point_dropped.connect(self._on_dropped)
 
-    def _on_wanted(self, link: object, place: QPointF) -> None:
-        """Alt and a double click: a point more, or one less."""
+    def _on_requested(self, link: object, place: QPointF) -> None:
+        """Alt+double-click: add a point, or remove the one under the pointer."""
         if isinstance(link, LinkItem):
             number = link.point_at(place, self._viewer.zoom)
             if number is None:
@@ -295,7 +295,7 @@ class RouteEditor:
                 self._set(link, points, tr("Move reroute point"))
 
     def add(self) -> None:
-        """Add a point to the selected link where the pointer is, or in its middle."""
+        """Add a point to the selected link at the pointer, or in its middle."""
         link = self._selected()
         if link is not None:
             place = self._viewer.menu_place
@@ -303,7 +303,7 @@ class RouteEditor:
             self._add(link, place if near and place is not None else link.path().pointAtPercent(0.5))
 
     def remove(self) -> None:
-        """Remove the selected link's point that is nearest to the pointer, or its last one."""
+        """Remove the point of the selected link nearest to the pointer, or its last one."""
         link = self._selected()
         if link is None or not link.points:
             return

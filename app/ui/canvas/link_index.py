@@ -1,4 +1,4 @@
-"""What the canvas knows of links without items for them: from where to where, and whether they cross an area."""
+"""Ends and bounds of all links, without creating items for them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from designer.graph.model import Source
 from designer.graph.routes import Points
 
 Key = tuple[str, int]  # the consumer and the index of its input
-BOW = 220.0  # how far a link that runs backwards reaches beyond its ends
-SLACK = 64.0  # nodes grow a little without their links being looked at again
+BOW = 220.0  # how far a backward link extends beyond its ends
+SLACK = 64.0  # nodes can grow by this much before the bounds of their links are updated
 End = tuple[float, float]
 
 
 class LinkEntry:
-    """One link, with its item where there is one."""
+    """One link, with its item if it has one."""
 
     __slots__ = ("item", "key", "source")
 
@@ -35,12 +35,12 @@ class LinkIndex:
 
     def __init__(self, layers: LayerIndex, points: Callable[[Key], Points] = lambda key: ()) -> None:
         self._layers = layers
-        self.points = points  # that a user lets a link run through
+        self.points = points  # the reroute points of a link
         self._edges: dict[Key, LinkEntry] = {}
         self._out: dict[str, set[Key]] = {}
         self._in: dict[str, set[Key]] = {}
         self._index: RectIndex[Key] = RectIndex()
-        self._long: set[LinkItem] = set()  # those that may have to run around nodes
+        self._long: set[LinkItem] = set()  # items that may have to be routed around nodes
 
     def __iter__(self) -> Iterator[LinkEntry]:
         return iter(self._edges.values())
@@ -59,7 +59,7 @@ class LinkIndex:
         return edge
 
     def drop(self, edge: LinkEntry) -> None:
-        """Forget a link, which has no item any more."""
+        """Remove a link, whose item must be removed already."""
         del self._edges[edge.key]
         self._out[edge.source.layer].discard(edge.key)
         self._in[edge.key[0]].discard(edge.key)
@@ -78,7 +78,7 @@ class LinkIndex:
         return self._out.get(name, set())
 
     def fit(self, edge: LinkEntry) -> None:
-        """Note where a link may run: at least all that it covers, as it can be told without its item."""
+        """Update the bounds of a link: an area that certainly contains it, computed without its item."""
         if edge.source.layer not in self._layers or edge.key[0] not in self._layers:
             return
         source, target = self._layers[edge.source.layer].bounds(), self._layers[edge.key[0]].bounds()
@@ -86,7 +86,7 @@ class LinkIndex:
         top, bottom = min(source[1], target[1]), max(source[3], target[3])
         if target[0] < source[2]:  # backwards
             left, right = left - BOW, right + BOW
-        elif target[0] - source[2] + 16 >= LONG:  # around nodes that stand between
+        elif target[0] - source[2] + 16 >= LONG:  # around nodes in between
             top, bottom = top - DETOUR, bottom + DETOUR
         for x, y in self.points(edge.key):
             left, right = min(left, x), max(right, x)
@@ -94,29 +94,29 @@ class LinkIndex:
         self._index.put(edge.key, left - SLACK, top - SLACK, right + SLACK, bottom + SLACK)
 
     def near(self, area: QRectF) -> list[LinkEntry]:
-        """The links that may run through an area."""
+        """The links that may cross an area."""
         keys = self._index.within(area.left(), area.top(), area.right(), area.bottom())
         return [self._edges[key] for key in keys]
 
     def count_near(self, area: QRectF) -> int:
-        """How many links may run through an area."""
+        """The number of links that may cross an area."""
         return self._index.count(area.left(), area.top(), area.right(), area.bottom())
 
     def ends(self, edge: LinkEntry) -> tuple[End, End] | None:
-        """Where a link starts and ends, None when one of its ports does not exist."""
+        """The start and end points of a link, or None if one of its ports does not exist."""
         start = self._layers[edge.source.layer].output_place(edge.source.port)
         end = self._layers[edge.key[0]].input_place(edge.key[1])
         return (start, end) if start is not None and end is not None else None
 
     def inner(self, edge: LinkEntry) -> bool:
-        """Whether one collapsed frame stands for both ends of a link, so that it is not seen."""
+        """Whether both ends of a link are in the same collapsed frame, which hides it."""
         frame = self._layers[edge.source.layer].folded
         return frame is not None and frame is self._layers[edge.key[0]].folded
 
-    # --- where the items of links run ------------------------------------------------------------------------
+    # --- routing of items ------------------------------------------------------------------------------------
 
     def route(self, link: LinkItem) -> float | None:
-        """The height along which a link runs around the nodes between its ends; None: directly."""
+        """The y of the lane that leads a link around the nodes between its ends, or None for a direct link."""
         start, end = link.source.center(), link.target.center()
         if end.x() - start.x() < LONG:
             self._long.discard(link)
@@ -130,17 +130,17 @@ class LinkIndex:
         return self._layers.obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)
 
     def redraw(self) -> None:
-        """Draw all items anew."""
+        """Redraw all items."""
         for edge in self:
             if edge.item is not None:
                 edge.item.redraw()
 
     def unroute(self, link: LinkItem) -> None:
-        """The item of a link goes."""
+        """Forget the item of a link."""
         self._long.discard(link)
 
     def reroute(self) -> None:
-        """Draw the items again of links that pass where nodes came, went or moved."""
+        """Redraw the links that pass where nodes were added, removed or moved."""
         placed, self._layers.placed = self._layers.placed, []
         if not placed:
             return

@@ -1,4 +1,4 @@
-"""The items of links: made between the ports of two nodes, marked, labeled and taken away."""
+"""Creates, marks, labels and removes the items of links."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from designer.graph.model import Source
 
 
 class LinkItems:
-    """`node` gives the item of a layer; where there is none it makes one."""
+    """`node` returns the item of a layer and creates it if needed."""
 
     def __init__(self, edges: LinkIndex, node: Callable[[str], LayerItem], scene: QGraphicsScene) -> None:
         self._edges = edges
         self._node = node
         self._scene = scene
-        self.path: set[Key] = set()  # links of the selected layer's path
+        self.path: set[Key] = set()  # links upstream or downstream of the selected layer
 
     def make(self, edge: LinkEntry) -> None:
-        """Make the item of a link, unless it is there or one of its ports is not."""
+        """Create the item of a link, unless it exists or one of its ports does not."""
         if edge.item is not None:
             return
         output, target = self._output(edge.source), self._input(edge.key)
@@ -43,14 +43,14 @@ class LinkItems:
             link.delete()
 
     def holds(self, edge: LinkEntry, source: Source | None) -> bool:
-        """Whether the item of a link still joins the right ports."""
+        """Whether the item of a link still connects the right ports."""
         link = edge.item
         if link is None or source is None:
             return False
         return link.source is self._output(source) and link.target is self._input(edge.key)
 
     def label(self, edge: LinkEntry | None) -> None:
-        """Write the shape on a link that has an item."""
+        """Update the shape label of a link that has an item."""
         link = edge.item if edge is not None else None
         if link is not None:
             shapes, number = link.source.node.look.shapes, link.source.index
@@ -58,7 +58,7 @@ class LinkItems:
             link.source.node.update()
 
     def show_path(self, before: set[str], after: set[str]) -> bool:
-        """Mark the links into the layers of `before` and out of those of `after`, and no others; whether that is new."""
+        """Highlight exactly the links into the layers of `before` and out of those of `after`. Returns whether that changed."""
         path = {k for n in before for k in self._edges.into(n)} | {k for n in after for k in self._edges.leaving(n)}
         changed, self.path = path ^ self.path, path
         for key in changed:

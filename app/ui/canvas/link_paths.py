@@ -1,4 +1,4 @@
-"""The lines that links follow: curved or at right angles, directly, along a lane, or through points that a user set."""
+"""Paths of links: curved or at right angles; direct, along a lane, or through reroute points."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from app.ui.canvas.obstacles import ramp_of, reach
 
 CURVED, ANGLED = "curved", "angled"
 STYLES = (CURVED, ANGLED)
-STUB = 24.0  # how far a line at right angles leaves its ends
+STUB = 24.0  # length of the first and last piece of an angled line
 CORNER = 8.0  # radius
-_present = [CURVED]  # of the program's canvases, as the user chose it
+_current = [CURVED]  # for all canvases of the program, as the user chose it
 
 
 def style() -> str:
-    return _present[0]
+    return _current[0]
 
 
 def set_style(name: str) -> None:
-    """Draw links curved or angled from now on; items have to be redrawn."""
-    _present[0] = name if name in STYLES else CURVED
+    """Draw links curved or angled from now on. The caller redraws the items."""
+    _current[0] = name if name in STYLES else CURVED
 
 
 def link_path(
     start: QPointF, end: QPointF, lane: float | None = None, points: Sequence[QPointF] = (), shape: str = ""
 ) -> QPainterPath:
-    """The line of a link in the present style, or in that of `shape`. Points win over a lane."""
+    """The path of a link in the current style, or in style `shape`. Points take precedence over a lane."""
     if (shape or style()) == ANGLED:
         return rounded(angled(start, end, lane, points))
     return through([start, *points, end]) if points else curve(start, end, lane)
 
 
 def curve(start: QPointF, end: QPointF, lane: float | None = None) -> QPainterPath:
-    """A path that leaves `start` to the right and reaches `end` from the left, along a height if one is given."""
+    """A path that leaves `start` to the right and reaches `end` from the left, along the y of a lane if given."""
     path = QPainterPath(start)
     dx, dy = end.x() - start.x(), end.y() - start.y()
     if lane is None:
@@ -56,7 +56,7 @@ def curve(start: QPointF, end: QPointF, lane: float | None = None) -> QPainterPa
 
 
 def through(places: Sequence[QPointF]) -> QPainterPath:
-    """A smooth path through places that leaves the first to the right and reaches the last from the left."""
+    """A smooth path through points that leaves the first to the right and reaches the last from the left."""
     path = QPainterPath(places[0])
     runs = [QPointF(1, 0)]
     for before, after in zip(places, places[2:], strict=False):
@@ -72,7 +72,7 @@ def through(places: Sequence[QPointF]) -> QPainterPath:
 
 
 def angled(start: QPointF, end: QPointF, lane: float | None = None, points: Sequence[QPointF] = ()) -> list[QPointF]:
-    """The corners of a line of horizontal and vertical pieces, which leaves and arrives to the right."""
+    """The corners of a line of horizontal and vertical pieces that leaves and arrives to the right."""
     if points:
         first, last = points[0], points[-1]
         out = max(start.x() + STUB, (start.x() + first.x()) / 2)
@@ -95,7 +95,7 @@ def angled(start: QPointF, end: QPointF, lane: float | None = None, points: Sequ
 
 
 def label_place(start: QPointF, end: QPointF, lane: float | None, points: Sequence[QPointF]) -> QPointF:
-    """Where a link's text stands: in the middle of its longest piece."""
+    """The position of a link's label: the middle of its longest piece."""
     if style() == ANGLED:
         pieces = angled(start, end, lane, points)
     elif points:
@@ -108,7 +108,7 @@ def label_place(start: QPointF, end: QPointF, lane: float | None, points: Sequen
 
 
 def rounded(places: Sequence[QPointF]) -> QPainterPath:
-    """A path along corners, each of them rounded as far as there is room."""
+    """A path along corners, each rounded as far as there is room."""
     path = QPainterPath(places[0])
     for before, corner, after in zip(places, places[1:], places[2:], strict=False):
         first, second = before - corner, after - corner

@@ -1,4 +1,4 @@
-"""Ports, and the links between them: a curve from an output to an input, with the shape that flows through it."""
+"""Items of ports and links. A link is a curve from an output to an input, labeled with the shape of its tensor."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from app.ui.widgets.plain import plain_tip
 from designer.graph.types import DataType
 from designer.texts import tr
 
-READABLE = 0.6  # below this scale no shapes are written on links
-HIT = 6.0  # half the width in which a link is hit, in canvas units
-POINT = 3.5  # radius of a point that a user set
-SHARES = 64  # places along a link that are looked at for the nearest one
-AIR = PORT_RADIUS + 4  # free room between a shape on a link and the nodes beside it, in canvas units
-GRASP = 7.0  # pixels around a point in which it is hit
-REACH = 11.0  # how far from its center a port is hit, in canvas units
+READABLE = 0.6  # below this scale links have no shape labels
+HIT = 6.0  # half the width of a link's hit area, in canvas units
+POINT = 3.5  # radius of a reroute point
+SHARES = 64  # samples along a link to find its nearest point
+AIR = PORT_RADIUS + 4  # space between a link's label and the nodes next to it, in canvas units
+GRASP = 7.0  # pixels around a reroute point that count as a hit
+REACH = 11.0  # hit radius of a port, in canvas units
 
 
 class PaintedNode(Protocol):
-    """A layer's item, as its ports, its links and its painting know it."""
+    """The part of a layer's item that its ports, links and painting use."""
 
     look: NodeLook
     layout: Layout
@@ -48,20 +48,20 @@ class PaintedNode(Protocol):
 
 
 class Router(Protocol):
-    """Who knows where links run."""
+    """Finds the routes of links."""
 
     def route(self, link: LinkItem) -> float | None:
-        """The height along which a link runs around nodes; None: directly."""
+        """The y of the lane that leads a link around nodes, or None for a direct link."""
 
     def points(self, key: tuple[str, int]) -> Sequence[tuple[int, int]]:
-        """The points that a user lets it run through."""
+        """The reroute points of a link."""
 
 
 class PortDot(QGraphicsItem):
-    """A port. It takes hits, hovering and tooltips; its node paints it, which keeps panning fast.
+    """A port. It handles hits, hovering and tooltips; its node paints it, which keeps panning fast.
 
-    It has what the library asks of a port, without its base class: that one is told of every change, at a quarter of the
-    time in which a network opens.
+    It has the interface that NodeGraphQt expects of a port, without its base class, which is notified of every change and
+    takes a quarter of the time to open a network.
     """
 
     def __init__(self, node: PaintedNode, look: PortLook, index: int, *, is_input: bool) -> None:
@@ -73,19 +73,19 @@ class PortDot(QGraphicsItem):
         self.index = index
         self.is_input = is_input
         self.hovered = False
-        self.refusal = ""  # why the link that is being dragged cannot end here
-        self.misfit = ""  # the rule that it would break here; it may end here all the same, to be mended then
+        self.refusal = ""  # why the dragged link cannot end here
+        self.misfit = ""  # the type rule that the dragged link would break here; it can still be connected
         self.connected_pipes: list[LinkItem] = []
         self.setToolTip(plain_tip(look.tip))
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """Nothing: see the node."""
+        """Paint nothing: the node paints its ports."""
 
     def boundingRect(self) -> QRectF:
         return QRectF(-REACH, -REACH, 2 * REACH, 2 * REACH)
 
     def center(self) -> QPointF:
-        """Where links end, in canvas units. Where a collapsed frame stands for the node, at the frame's edge."""
+        """The end point of links, in canvas units. For a node in a collapsed frame, it is on the frame's edge."""
         if self.node.folded is not None:
             return self.node.folded.end(is_input=self.is_input)
         return QPointF(self.node.pos() + self.pos())
@@ -96,30 +96,30 @@ class PortDot(QGraphicsItem):
 
     @property
     def grayed(self) -> bool:
-        """Whether the link that is being dragged cannot end here, or would not fit."""
+        """Whether the dragged link cannot end here or has another type."""
         return bool(self.refusal or self.misfit)
 
     def refuse(self, reason: str, misfit: str = "") -> None:
-        """Gray the port out with the reason in its tooltip, or (both empty) free it again."""
+        """Gray the port out with the reason in its tooltip, or (both empty) restore it."""
         if (reason, misfit) == (self.refusal, self.misfit):
             return
         self.refusal, self.misfit = reason, misfit
         if reason:
             self.setToolTip(plain_tip(tr("Cannot connect here: {reason}", reason=reason)))
         elif misfit:
-            told = tr("Type mismatch: {reason}. The link can still be connected here.", reason=misfit)
-            self.setToolTip(plain_tip(told))
+            tip = tr("Type mismatch: {reason}. The link can still be connected here.", reason=misfit)
+            self.setToolTip(plain_tip(tip))
         else:
             self.setToolTip(plain_tip(self.look.tip))
 
     def show_look(self, look: PortLook) -> None:
-        """Be another port of the same node."""
+        """Show another port of the same node."""
         if look != self.look:
             self.look = look
             self.setToolTip(plain_tip(look.tip))
 
     def carried(self) -> str:
-        """Shape and element type of what flows through, as far as it is known: `3 x 48 x 64 float32`."""
+        """Shape and element type of the tensor, as far as known: `3 x 48 x 64 float32`."""
         shapes = self.node.look.shapes
         if self.is_input:
             shape = self.connected_pipes[0].label if self.connected_pipes else ""
@@ -131,8 +131,8 @@ class PortDot(QGraphicsItem):
     def hoverEnterEvent(self, event: object) -> None:
         if not self.grayed:
             carried = self.carried()
-            told = tr("{port}, currently {type}", port=self.look.tip, type=carried) if carried else self.look.tip
-            self.setToolTip(plain_tip(told))
+            tip = tr("{port}, currently {type}", port=self.look.tip, type=carried) if carried else self.look.tip
+            self.setToolTip(plain_tip(tip))
         self.hovered = True
         self.node.update()
 
@@ -142,7 +142,7 @@ class PortDot(QGraphicsItem):
 
 
 class LinkItem(QGraphicsPathItem):
-    """A link. `key` is the consumer's name and input index. Its line is equally thick at every scale."""
+    """A link. `key` is the consumer's name and input index. The line width does not depend on the scale."""
 
     def __init__(self, source: PortDot, target: PortDot, key: tuple[str, int], router: Router) -> None:
         super().__init__()
@@ -151,13 +151,13 @@ class LinkItem(QGraphicsPathItem):
         self._hovered = False
         self._label_box = QRectF()
         self._bounds = QRectF()
-        self.label_fits = False  # whether there is room for the shape between the two nodes
+        self.label_fits = False  # whether the label fits between the two nodes
         self.setZValue(-1)
         self.setAcceptHoverEvents(True)
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable, True)
         self.key = key
         self.label = ""
-        self.on_path = False  # leads to the selected layer, or away from it
+        self.on_path = False  # is upstream or downstream of the selected layer
         self._router = router
         self._lane: float | None = None
         self.points: list[QPointF] = []
@@ -167,7 +167,7 @@ class LinkItem(QGraphicsPathItem):
         self.redraw()
 
     def set_label(self, text: str) -> None:
-        """The shape that is written on the link."""
+        """Set the shape label."""
         if text != self.label:
             self.prepareGeometryChange()
             self.label = text
@@ -175,12 +175,12 @@ class LinkItem(QGraphicsPathItem):
             self.update()
 
     def redraw(self) -> None:
-        """Follow the ports."""
+        """Update the path from the ports."""
         self.points = [QPointF(*point) + self.shift for point in self._router.points(self.key)]
         self._draw()
 
     def show_point(self, number: int, place: QPointF) -> None:
-        """Let the link run through another place, while a point is dragged."""
+        """Show a reroute point at another position while it is dragged."""
         self.points[number] = place
         self._draw()
 
@@ -191,19 +191,19 @@ class LinkItem(QGraphicsPathItem):
         self._measure()
 
     def point_at(self, place: QPointF, zoom: float) -> int | None:
-        """The number of the point at a place of the canvas."""
+        """The index of the reroute point at a position of the canvas."""
         reach = max(POINT + 2, GRASP / zoom)
         runs = [point - place for point in self.points]
         return next((n for n, run in enumerate(runs) if max(abs(run.x()), abs(run.y())) <= reach), None)
 
     def slot_at(self, place: QPointF) -> int:
-        """Between which points a new one at a place belongs: before the point of this number."""
+        """The index at which to insert a new reroute point at a position."""
         path = self.path()
         share = _share(path, place)
         return sum(1 for point in self.points if _share(path, point) < share)
 
     def nearest(self, place: QPointF) -> QPointF:
-        """The place on the link that is nearest to another."""
+        """The point on the link nearest to a position."""
         return self.path().pointAtPercent(_share(self.path(), place))
 
     def add_lines(self, path: QPainterPath) -> None:
@@ -219,12 +219,12 @@ class LinkItem(QGraphicsPathItem):
         path.lineTo(end)
 
     def show_target(self, on: bool) -> None:
-        """Stand out: what is being dragged would go into the link."""
+        """Highlight the link as the target of the dragged node or operator."""
         self._hovered = on
         self.update()
 
     def show_on_path(self, on_path: bool) -> None:
-        """Mark the link as part of the selected layer's paths."""
+        """Highlight the link as upstream or downstream of the selected layer."""
         if on_path != self.on_path:
             self.on_path = on_path
             self.update()
@@ -255,7 +255,7 @@ class LinkItem(QGraphicsPathItem):
         return stroker.createStroke(self.path())
 
     def _measure(self) -> None:
-        """Work out where the label stands, whether it fits, and what is painted at most."""
+        """Compute the position of the label, whether it fits, and the bounds of everything painted."""
         self._bounds = self.path().boundingRect().adjusted(-HIT, -HIT, HIT, HIT)
         self.label_fits = False
         if not self.label:
@@ -264,7 +264,7 @@ class LinkItem(QGraphicsPathItem):
         width, height = text_width("mono_metrics", self.label) + 8, metrics.height()
         center = label_place(self.source.center(), self.target.center(), self._lane, self.points)
         self._label_box = QRectF(center.x() - width / 2, center.y() - height / 2, width, height)
-        kept = self._label_box.adjusted(-AIR, 0, AIR, 0)  # the ports stand out of their nodes
+        kept = self._label_box.adjusted(-AIR, 0, AIR, 0)  # ports extend beyond their nodes
         ends = (self.source.node.box(), self.target.node.box())
         self.label_fits = not any(kept.intersects(box) for box in ends)
         self._bounds = self._bounds.united(self._label_box)
@@ -279,7 +279,7 @@ class LinkItem(QGraphicsPathItem):
         detail = option.levelOfDetailFromTransform(painter.worldTransform())
         strong = self.emphasized
         width = 3.4 if self.isSelected() else 2.8 if strong else 2.2 if self.on_path else 1.6
-        # A cosmetic pen counts in pixels of the device, so a screen with dense pixels needs a thicker one.
+        # The width of a cosmetic pen is in device pixels, so a high-DPI screen needs a thicker one.
         pen = QPen(
             theme.color("link_active" if strong else "link_path" if self.on_path else "link"),
             width * painter.device().devicePixelRatio(),
@@ -304,7 +304,7 @@ class LinkItem(QGraphicsPathItem):
 
 
 class LiveLink(QGraphicsPathItem):
-    """The link that is being dragged: from a port to the pointer. Dashed; crossed out by its color where refused."""
+    """The link being dragged, from a port to the pointer. It is dashed, and its color shows where it is refused."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -325,7 +325,7 @@ class LiveLink(QGraphicsPathItem):
 
 
 def _share(path: QPainterPath, place: QPointF) -> float:
-    """How far along a path the place is that is nearest to another, from 0 to 1."""
+    """The position along a path, from 0 to 1, of its point nearest to a position."""
 
     def apart(share: float) -> float:
         run = path.pointAtPercent(share) - place

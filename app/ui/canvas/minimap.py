@@ -1,6 +1,6 @@
-"""The whole network in a corner of the canvas, with what is seen now; a click or a drag goes there.
+"""Minimap: the whole network in a corner of the canvas, with the visible area. Click or drag to move the view.
 
-The network is painted only after it changed. While the view moves, an image and one rectangle are painted.
+The network is painted only after it changed. While the view moves, only a cached image and one rectangle are painted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from app.ui.widgets import theme
 from designer.texts import tr
 
 WIDTH, HEIGHT = 200, 128
-EDGE = 12  # from the corner of the canvas
-ROOM = 520  # a canvas that is narrower shows no map
+EDGE = 12  # distance from the corner of the canvas
+ROOM = 520  # minimum width of a canvas that shows the minimap
 DELAY = 150  # milliseconds after the last change
 
 
 class Minimap(QWidget):
-    """Shown while a part of the network is out of sight, unless it is switched off."""
+    """Visible while a part of the network is out of view, unless it is switched off."""
 
     def __init__(self, viewer: LayerViewer, collect: Callable[[], FarView]) -> None:
         super().__init__(viewer)
@@ -32,7 +32,7 @@ class Minimap(QWidget):
         self.setToolTip(tr("Minimap of the network. Click to go to a place."))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.resize(WIDTH, HEIGHT)
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # the canvas under it is not painted for its sake
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # avoids repainting the canvas below
         self._viewer = viewer
         self._collect = collect
         self._picture = QPixmap()
@@ -55,12 +55,12 @@ class Minimap(QWidget):
         return self._wanted
 
     def want(self, wanted: bool) -> None:
-        """Switch the map on or off."""
+        """Switch the minimap on or off."""
         self._wanted = wanted
         self._follow()
 
     def redraw(self) -> None:
-        """Paint the network anew."""
+        """Repaint the network."""
         self._timer.stop()
         far = self._collect()
         self._extent = self._viewer.supply.extent() if self._viewer.supply is not None else QRectF()
@@ -83,7 +83,7 @@ class Minimap(QWidget):
         self._follow()
 
     def _follow(self) -> None:
-        """The view moved: stand in the corner and show where it is."""
+        """Update position and visible area after the view moved."""
         viewer = self._viewer.rect()
         self.move(viewer.right() - WIDTH - EDGE, viewer.bottom() - HEIGHT - EDGE)
         seen = self._seen()

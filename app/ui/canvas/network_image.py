@@ -1,4 +1,4 @@
-"""The network as an image: PNG at any size, SVG, or a PDF for printing. It is painted by the same items as the canvas."""
+"""Export of the network as an image: PNG at any size, SVG, or PDF for printing. The same items paint it as on the canvas."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.texts import tr
 
 PageSize = Literal["drawing", "A4", "A3", "Letter"]
-MARGIN = 32.0  # canvas units round the network
+MARGIN = 32.0  # canvas units around the network
 PAPER_MARGIN = 12.0  # mm
 MAX_PIXELS = 200_000_000
 MAX_SIDE = 32_000
-UNITS_PER_INCH = 96.0  # of a page that is as large as the drawing
+UNITS_PER_INCH = 96.0  # on a page that is as large as the drawing
 _PAPER = {"A4": QPageSize.PageSizeId.A4, "A3": QPageSize.PageSizeId.A3, "Letter": QPageSize.PageSizeId.Letter}
 
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How the image looks. `names`: only these layers; `area`: only this part of the canvas; `scale`: pixels a unit (PNG)."""
+    """Options of an image. `names`: only these layers; `area`: only this part of the canvas; `scale`: pixels per canvas unit (PNG)."""
 
     dark: bool = False
     transparent: bool = False
@@ -47,7 +47,7 @@ class ImageOptions:
 
 
 def drawn_area(projection: Projection, options: ImageOptions) -> QRectF:
-    """What is painted, in units, known without making items. `projection` may be the canvas's own."""
+    """The area to be painted, in canvas units, computed without creating items. `projection` can be that of the window's canvas."""
     document = projection.document
     if options.area is not None or document is None:
         return options.area or QRectF()
@@ -62,7 +62,7 @@ def drawn_area(projection: Projection, options: ImageOptions) -> QRectF:
 
 
 def _unmarked(projection: Projection, document: Document, name: str) -> QRectF:
-    """All that is painted of a layer without the mark of the inspected one, which needs room."""
+    """The bounds of a layer without the mark of the inspected layer, which takes room."""
     entry = projection.entry(name)
     if name != projection.inspected or entry.folded is not None:
         return entry.area()
@@ -70,18 +70,20 @@ def _unmarked(projection: Projection, document: Document, name: str) -> QRectF:
 
 
 def pixels(area: QRectF, options: ImageOptions) -> QSize:
-    """The size of the PNG of an area."""
+    """The size in pixels of an area's PNG."""
     return QSize(max(1, round(area.width() * options.scale)), max(1, round(area.height() * options.scale)))
 
 
 class NetworkImage:
-    """A document drawn on a canvas of its own, without selection, marks and grid. `area` is what is painted, in units."""
+    """A document on a separate canvas without selection, marks and grid. `area` is the painted area, in canvas units."""
 
     def __init__(self, viewer: LayerViewer, projection: Projection, options: ImageOptions) -> None:
         self._viewer, self._projection, self.options = viewer, projection, options
         projection.need(projection.extent())
         for item in viewer.scene().items():
-            item.setCacheMode(QGraphicsItem.CacheMode.NoCache)  # the library keeps pixels, which would be in the PDF
+            item.setCacheMode(
+                QGraphicsItem.CacheMode.NoCache
+            )  # NodeGraphQt caches pixmaps, which would end up in the PDF
         if options.names:
             for item in viewer.scene().items():
                 if isinstance(item, LayerItem):
@@ -115,16 +117,16 @@ class NetworkImage:
             )
         image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
         image.fill(QColor(Qt.GlobalColor.transparent))
-        ratio = max(1.0, self.options.scale)  # lines grow with the image; below natural size they stay visible
+        ratio = max(1.0, self.options.scale)  # lines scale with the image, but stay visible below 100%
         image.setDevicePixelRatio(ratio)
         painter = QPainter(image)
         self._paint(painter, QRectF(0, 0, size.width() / ratio, size.height() / ratio))
         painter.end()
-        if not self.options.transparent:  # written in half the time
+        if not self.options.transparent:  # halves the time to save
             image.convertTo(QImage.Format.Format_RGB32)
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-        image.save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs want bytes, the call a text
+        image.save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs declare bytes, the call expects str
         return bytes(buffer.data().data())
 
     def svg(self) -> bytes:
@@ -143,7 +145,7 @@ class NetworkImage:
         return bytes(buffer.data().data())
 
     def pdf(self) -> bytes:
-        """One page: as large as the drawing, or paper on its better side that the drawing is fitted to."""
+        """One page: as large as the drawing, or a paper size in the better orientation with the drawing scaled to fit."""
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         writer = QPdfWriter(buffer)
@@ -162,7 +164,7 @@ class NetworkImage:
             margin = PAPER_MARGIN
             writer.setPageMargins(QMarginsF(margin, margin, margin, margin), QPageLayout.Unit.Millimeter)
             room = writer.pageLayout().paintRect(QPageLayout.Unit.Inch).size()
-        # One dot a canvas unit, so that lines of a constant width are as thick as on the canvas at natural size.
+        # One dot per canvas unit, so that cosmetic lines are as thick as on the canvas at 100%.
         dots = max(area.width() / room.width(), area.height() / room.height(), UNITS_PER_INCH)
         writer.setResolution(round(dots))
         painter = QPainter(writer)
@@ -171,7 +173,7 @@ class NetworkImage:
         target = QRectF(0, 0, area.width() * scale, area.height() * scale)
         target.moveCenter(page.center())
         if self.options.dark and not self.options.transparent:
-            painter.fillRect(page, theme.color("sunken"))  # paper is white enough for the light colors
+            painter.fillRect(page, theme.color("sunken"))  # the light theme is close enough to white paper
         self._render(painter, target)
         painter.end()
         return bytes(buffer.data().data())
@@ -188,13 +190,13 @@ class NetworkImage:
     def _render(self, painter: QPainter, target: QRectF) -> None:
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
         scene = self._viewer.scene()
-        scene.drawBackground = lambda *_: None  # the library would paint its own grid
+        scene.drawBackground = lambda *_: None  # NodeGraphQt would paint its grid
         scene.render(painter, target, self.area, Qt.AspectRatioMode.IgnoreAspectRatio)
 
 
 @contextmanager
 def drawn(document: Document, options: ImageOptions) -> Iterator[NetworkImage]:
-    """The image of what `document` holds. Raises DiagnosticError ("nothing-to-draw") when that is nothing."""
+    """Yield the image of a document. Raises DiagnosticError ("nothing-to-draw") if it has no layers."""
     if not len(document.graph):
         raise DiagnosticError(
             Diagnostic(
@@ -213,7 +215,7 @@ def drawn(document: Document, options: ImageOptions) -> Iterator[NetworkImage]:
 
 
 def save(document: Document, path: Path, options: ImageOptions) -> None:
-    """Write an image in the format of the suffix. DiagnosticError: why it was not written."""
+    """Write an image in the format of the suffix. Raises DiagnosticError if it cannot be written."""
     encode = IMAGE_FORMATS.writer(path)
     with drawn(document, options) as image:
         data = encode(image)

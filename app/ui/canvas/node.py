@@ -1,4 +1,4 @@
-"""One layer on the canvas: its item, and the object by which NodeGraphQt knows it."""
+"""One layer on the canvas: its item, and its node object in NodeGraphQt."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         self.setAcceptHoverEvents(True)
         self.look: NodeLook = EMPTY
         self.layout: Layout = NOTHING
-        self.folded: FrameItem | None = None  # the collapsed frame that stands for it
+        self.folded: FrameItem | None = None  # the collapsed frame that contains it
         self._inputs: list[PortDot] = []
         self._outputs: list[PortDot] = []
 
-    # --- what NodeGraphQt's viewer and graph ask of a node ---------------------------------------------------
+    # --- interface required by NodeGraphQt's viewer and graph ------------------------------------------------
 
     @property
     def inputs(self) -> list[PortDot]:
@@ -51,7 +51,7 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
 
     @name.setter
     def name(self, name: str) -> None:
-        self._properties["name"] = name  # the library's own setter would put the name into the tooltip's place
+        self._properties["name"] = name  # the base class would replace the tooltip by the name
 
     def post_init(self, viewer: object, pos: tuple[float, float] | None = None) -> None:
         if pos is not None:
@@ -60,7 +60,7 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
     # --- projection ------------------------------------------------------------------------------------------
 
     def show_look(self, look: NodeLook, new: Layout) -> bool:
-        """Take another look, laid out as `new`; True when ports moved or changed, so that links must be drawn again."""
+        """Show a look with layout `new`. Returns True if ports moved or changed, so that links must be redrawn."""
         old = self.layout
         if look is self.look or (look == self.look and new == old):
             return False
@@ -80,7 +80,7 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         return ports_changed or (new.inputs, new.outputs) != (old.inputs, old.outputs)
 
     def _make_ports(self) -> None:
-        """Bring the dots in line with the look; those that stay keep their links."""
+        """Update the ports from the look; ports that remain keep their links."""
         for dots, looks, is_input in (
             (self._inputs, self.look.inputs, True),
             (self._outputs, self.look.outputs, False),
@@ -103,18 +103,18 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         return [link for dot in (*self._inputs, *self._outputs) for link in dot.links]
 
     def move_to(self, position: QPointF) -> None:
-        """Put the item somewhere and draw its links again."""
+        """Move the item and redraw its links."""
         self.setPos(position)
         for link in self.links():
             link.redraw()
 
     def fold(self, frame: FrameItem | None) -> None:
-        """Let a collapsed frame stand for the node, or (None) show it again."""
+        """Fold the node into a collapsed frame, or (None) show it again."""
         self.folded = frame
         self.setVisible(frame is None)
 
     def setSelected(self, selected: bool) -> None:
-        """Only this way is an item selected: a handler of Qt's would be asked about every change of every item."""
+        """Select the item and update its links here, because `itemChange` would be called for every change of every item."""
         if bool(selected) == self.isSelected():
             return
         super().setSelected(selected)

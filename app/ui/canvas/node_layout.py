@@ -1,4 +1,4 @@
-"""Sizes of nodes in canvas units, worked out from the text they hold, so that no text is cut."""
+"""Layout of nodes in canvas units, computed from their texts so that no text is cut off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_WIDTH = 144.0
 
 @dataclass(frozen=True, eq=False)
 class Fonts:
-    """The canvas's fonts, derived from the application's, with their measures."""
+    """The fonts of the canvas, derived from the application font, with their metrics."""
 
     name: QFont
     small: QFont
@@ -38,32 +38,32 @@ class Fonts:
 
 
 def fonts() -> Fonts:
-    """The fonts for the application's present font."""
+    """The fonts for the current application font."""
     base = QGuiApplication.font()
-    if not _last or _last[0] != base:  # comparing is much faster than writing the font as a key
+    if not _last or _last[0] != base:  # comparing is much faster than converting the font to a key
         _last[:] = [QFont(base), _fonts(base.toString())]
     found: Fonts = _last[1]
     return found
 
 
-_last: list[Any] = []  # the application's font and what was made of it
+_last: list[Any] = []  # the application font and the fonts derived from it
 
 
 def text_width(name: str, text: str) -> float:
-    """The width of a text in the present font of that name."""
+    """The width of a text in the current font of that name."""
     return _wide(fonts(), name, text)
 
 
 @lru_cache(maxsize=4096)
 def _wide(metrics: Fonts, name: str, text: str) -> float:
-    """The width of a text in one of the fonts; the same few texts stand in most nodes."""
+    """The width of a text in one of the fonts. It is cached, because most nodes share a few texts."""
     width: float = getattr(metrics, name).horizontalAdvance(text)
     return width
 
 
 @lru_cache(maxsize=4)
 def _fonts(key: str) -> Fonts:
-    """In pixels, that is canvas units: points would be other sizes in a PDF or SVG than on the screen."""
+    """Sizes in pixels (canvas units), because sizes in points would differ between the screen and a PDF or SVG."""
     base = QFont()
     base.fromString(key)
     screen = QGuiApplication.primaryScreen()
@@ -80,9 +80,9 @@ def _fonts(key: str) -> Fonts:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the parts of a node stand; the origin is the box's top left corner.
+    """Positions of the parts of a node, relative to the top left corner of its box.
 
-    `tab` is empty without an attached activation; `bounds` holds everything that is painted.
+    `tab` is empty without an attached activation; `bounds` contains everything that is painted.
     """
 
     box: QRectF
@@ -96,7 +96,7 @@ class Layout:
 
 
 def layout(look: NodeLook) -> Layout:
-    """The layout of `look`; width and height of the box are multiples of half the grid."""
+    """The layout of `look`. Width and height of the box are multiples of half the grid."""
     f = fonts()
     header = ceil(f.name_metrics.height()) + 8.0
     if look.collapsed:
@@ -137,7 +137,7 @@ def layout(look: NodeLook) -> Layout:
 
 
 def _title_alone(look: NodeLook, header: float, f: Fonts) -> Layout:
-    """The layout of a collapsed node: all ports are at the middle of its title bar's ends."""
+    """The layout of a collapsed node: all ports are in the middle of the sides of its title bar."""
     width = _snap(2 * PAD + f.name_metrics.horizontalAdvance(look.name) + look.marks * (MARK + MARK_GAP))
     height, edge = _snap(header), PORT_RADIUS + 3
     return Layout(

@@ -1,4 +1,4 @@
-"""What a node shows, as plain data: worked out from the document, drawn by `node.py`."""
+"""The look of nodes as plain data, computed from the document and painted by `node_paint.py`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from designer.texts import tr, tr_data, trn
 
 @dataclass(frozen=True, slots=True)
 class PortLook:
-    """One port. `free` is the empty place that a variadic port offers beyond its connections."""
+    """One port. `free` marks the extra empty input of a variadic port."""
 
     name: str
     tip: str = ""
@@ -33,8 +33,8 @@ class PortLook:
 class NodeLook:
     """One node. `problem` is "error", "warning", "unknown" (because of another layer) or empty.
 
-    `training`: part of the training branch, which inference leaves out. `collapsed`: the title alone is shown. `bypassed`:
-    drawn ghosted, because an input is handed on in its place.
+    `training`: part of the training branch, which inference leaves out. `collapsed`: only the title is shown. `bypassed`:
+    drawn ghosted, because an input is passed through instead.
     """
 
     name: str
@@ -55,17 +55,17 @@ class NodeLook:
 
     @property
     def marks(self) -> int:
-        """How many marks stand in the title bar."""
+        """The number of marks in the title bar."""
         return bool(self.problem) + self.inspected + self.training
 
     @property
     def named_inputs(self) -> bool:
-        """Whether input names are written: when more than one port could be meant."""
+        """Whether input names are shown, which they are if there is more than one."""
         return len({p.name for p in self.inputs}) > 1
 
     @property
     def under(self) -> str:
-        """What is written under the node."""
+        """The text below the node."""
         return self.metric or ", ".join(self.shapes)
 
     @property
@@ -74,7 +74,7 @@ class NodeLook:
 
 
 def node_look(document: Document, name: str, *, inspected: bool = False) -> NodeLook:
-    """The look of one layer as the document knows it now; `inspected`: the Channel Inspector shows it."""
+    """The look of a layer in the current document; `inspected` means that the Channel Inspector shows it."""
     layer = document.graph[name]
     state = document.inference.states.get(name, LayerState())
     read = cast(Read, document.inference.read(name))
@@ -114,7 +114,7 @@ def typed(tensor: TensorType) -> str:
 
 
 def input_ports(layer: Layer, operator: Operator | None, cls: type[Operator] | None) -> list[PortLook]:
-    """One look an input index of `layer`; a variadic port shows its connections and one free place."""
+    """One look per input of `layer`; a variadic port has its connections and one free input."""
     declared: Sequence[Port] = operator.input_ports() if operator is not None else cls.inputs if cls is not None else ()
     if not declared:
         surplus = len(layer.inputs)
@@ -127,13 +127,13 @@ def input_ports(layer: Layer, operator: Operator | None, cls: type[Operator] | N
         connected = max(0, len(layer.inputs) - len(looks))
         looks += [PortLook(port.name, _port_tip(port, i)) for i in range(connected)]
         looks.append(PortLook(port.name, _port_tip(port, connected), free=True))
-    while len(looks) < len(layer.inputs):  # more connections than ports: shown, so that they can be removed
+    while len(looks) < len(layer.inputs):  # excess connections are shown so that they can be removed
         looks.append(PortLook(tr("input {number}", number=len(looks)), tr("excess connection: remove it")))
     return looks
 
 
 def output_ports(operator: Operator | None, cls: type[Operator] | None) -> list[PortLook]:
-    """One look an output. An unknown layer has one, so that its links stay visible."""
+    """One look per output. A layer of unknown type has one, so that its links stay visible."""
     if operator is not None:
         return [PortLook(p.name, _port_tip(p)) for p in operator.output_ports()]
     return [PortLook(p.name, _port_tip(p)) for p in cls.outputs] if cls is not None else [PortLook("y")]
@@ -163,7 +163,7 @@ def _summary(layer: Layer, operator: Operator | None) -> str:
 
 
 def _times(document: Document, layer: Layer) -> str:
-    """How many instances share the template of this one, where it is not the only one."""
+    """The number of instances of this layer's template as ` ×N`, or an empty string if there is only one."""
     count = document.instances[layer.params.get(PARAMETER, "")] if layer.type == INSTANCE else 0
     return f" ×{count}" if count > 1 else ""
 

@@ -1,4 +1,4 @@
-"""How a node is painted: near as a box with its texts, far out as a filled block of its category's color."""
+"""Paints nodes: a box with texts, or a filled block in the color of its category when zoomed out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from app.ui.canvas.node_layout import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, L
 from app.ui.widgets import theme
 from designer.operators.api import Category
 
-READABLE = 0.45  # below this scale texts cannot be read
-NAMED = 0.18  # below this scale not even a name that fills its block
+READABLE = 0.45  # below this scale texts are not readable
+NAMED = 0.18  # below this scale not even names are readable
 RADIUS = 5.0
-LEAST = 9.0  # pixels of a name's font, at any scale at which names are shown
-CONDENSED = 82  # percent of the usual width of names that are larger than the box around them was made for
+LEAST = 9.0  # minimum font size of names in pixels
+CONDENSED = 82  # percent of the normal width, for names that are larger than their box was made for
 GHOST = 0.4  # opacity of a bypassed layer
 _PROBLEM: dict[str, theme.RoleName] = {"error": "error", "warning": "warning", "unknown": "muted"}
 
 
 def paint(painter: QPainter, item: PaintedNode, detail: float) -> None:
-    """Paint `item` for a scale of `detail` device pixels a canvas unit."""
+    """Paint `item` at a scale of `detail` device pixels per canvas unit."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= READABLE)
     painter.setOpacity(GHOST if item.look.bypassed else 1.0)
     if detail < READABLE:
@@ -59,7 +59,7 @@ def _paint_block(painter: QPainter, item: PaintedNode, detail: float) -> None:
 
 
 def paint_block_mark(painter: QPainter, box: QRectF, problem: str, detail: float) -> None:
-    """The sign of an error or a warning, large enough to be seen from afar."""
+    """Paint the mark of an error or a warning, large enough to be visible when zoomed out."""
     side = min(box.height(), max(MARK, 10.0 / detail))
     center = box.topRight()  # clear of the name
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -67,7 +67,7 @@ def paint_block_mark(painter: QPainter, box: QRectF, problem: str, detail: float
 
 
 def paint_name(painter: QPainter, room: QRectF, name: str, detail: float) -> None:
-    """A name at one size for the scale, at least `LEAST` pixels high; shortened in its middle where there is no room."""
+    """Paint a name at the size for the scale, at least `LEAST` pixels high, elided in the middle if it does not fit."""
     font, metrics = name_font(detail)
     painter.setFont(font)
     painter.setPen(theme.color("on_category"))
@@ -77,7 +77,7 @@ def paint_name(painter: QPainter, room: QRectF, name: str, detail: float) -> Non
 
 
 def name_font(detail: float) -> tuple[QFont, QFontMetricsF]:
-    """The font of names for a scale of `detail` pixels a canvas unit."""
+    """The font of names at a scale of `detail` pixels per canvas unit."""
     f = fonts()
     size = ceil(LEAST / detail)
     return (f.name, f.name_metrics) if size <= f.name.pixelSize() else _sized(f, size)
@@ -169,7 +169,7 @@ def _paint_texts(painter: QPainter, item: PaintedNode, f: Fonts, detail: float) 
 
 
 def _paint_tab(painter: QPainter, place: Layout, text: str, f: Fonts) -> None:
-    tab = place.tab.adjusted(-RADIUS, 0, 0, 0)  # under the box, so that both look joined
+    tab = place.tab.adjusted(-RADIUS, 0, 0, 0)  # overlaps the box, so that both look joined
     path = QPainterPath()
     path.addRoundedRect(tab, RADIUS, RADIUS)
     painter.fillPath(path, theme.category(Category.ACTIVATION))
@@ -198,7 +198,7 @@ def _paint_port(painter: QPainter, dot: PortDot) -> None:
 
 
 def _paint_mark(painter: QPainter, place: QRectF, problem: str) -> None:
-    """Error: a disc with a cross; warning: a triangle with a bang; unknown: a disc with a question mark."""
+    """Error: a disc with a cross; warning: a triangle with an exclamation mark; unknown: a disc with a question mark."""
     ground = theme.color("sunken")
     ink = theme.color(_PROBLEM[problem])
     painter.setPen(_pen(ink, place.width() / 12))
@@ -226,7 +226,7 @@ def _paint_mark(painter: QPainter, place: QRectF, problem: str) -> None:
 
 
 def training_pen(*, cosmetic: bool = False) -> QPen:
-    """The outline of what inference leaves out."""
+    """The pen for the outline of layers of the training branch."""
     pen = _pen(theme.color("muted"), 2.0)
     pen.setDashPattern([5.0, 3.0])
     pen.setCosmetic(cosmetic)

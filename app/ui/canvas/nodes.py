@@ -16,7 +16,7 @@ from designer.graph.model import Frame
 
 
 class LayerGraph(NodeGraph):  # type: ignore[misc]
-    """NodeGraphQt's graph without its search for free names, which is linear a node: names are the document's."""
+    """NodeGraphQt's graph without its search for unique names, which takes linear time per node. The document has unique names."""
 
     def get_unique_name(self, name: str) -> str:
         return name
@@ -24,7 +24,7 @@ class LayerGraph(NodeGraph):  # type: ignore[misc]
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Nothing becomes garbage while items are made, and looking for it again and again takes a fifth of the time."""
+    """Disable garbage collection while items are created: there is no garbage, and collections would take a fifth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -35,11 +35,11 @@ def no_collection() -> Iterator[None]:
 
 
 class Nodes:
-    """Makes the items of layers and takes them away; their links are others' business."""
+    """Creates and removes the items of layers, without their links."""
 
     def __init__(self, viewer: LayerViewer) -> None:
         self._graph = LayerGraph(viewer=viewer)
-        self._graph.set_acyclic(False)  # the library's check is quadratic; the document refuses cycles itself
+        self._graph.set_acyclic(False)  # NodeGraphQt's check is quadratic; the document refuses cycles
         self._nodes: dict[str, LayerNode] = {}
         self._items: dict[str, LayerItem] = {}
 
@@ -63,7 +63,7 @@ class Nodes:
         return self._items
 
     def make(self, entry: LayerEntry) -> LayerItem:
-        """An item for a layer that was measured."""
+        """Create the item of a measured layer."""
         node = self._nodes[entry.name] = LayerNode()
         node.NODE_NAME = entry.name
         item = self._items[entry.name] = node.item
@@ -72,12 +72,12 @@ class Nodes:
         return item
 
     def remove(self, name: str) -> None:
-        """Take an item away that has no links any more."""
+        """Remove an item whose links are removed already."""
         del self._items[name]
         self._graph.delete_node(self._nodes.pop(name), push_undo=False)
 
     def rename(self, old: str, new: str) -> None:
-        """The layer of an item, if it has one, has another name."""
+        """Rename the layer of an item, if it has one."""
         if old in self._items:
             node = self._nodes[new] = self._nodes.pop(old)
             self._items[new] = self._items.pop(old)
@@ -85,7 +85,7 @@ class Nodes:
 
 
 class Frames:
-    """The items of comment frames. There are few, so all have one."""
+    """The items of comment frames. There are few frames, so all have items."""
 
     def __init__(self, viewer: LayerViewer) -> None:
         self._viewer = viewer
@@ -102,7 +102,7 @@ class Frames:
         return self._frames.get(frame_id)
 
     def show(self, ids: Iterable[str], frames: Mapping[str, Frame]) -> None:
-        """Make the items of these frames anew; those that are not among `frames` go."""
+        """Create the items of these frames again; remove those not in `frames`."""
         for frame_id in ids:
             old = self._frames.pop(frame_id, None)
             if old is not None:

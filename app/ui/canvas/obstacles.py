@@ -1,4 +1,4 @@
-"""Where links run: straight to their end where nothing stands in the way, else along a free lane above or below."""
+"""Routing of links around nodes: direct if nothing is in between, else along a free lane above or below."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from app.ui.canvas.rect_index import RectIndex
 
-DETOUR = 960.0  # how far above or below its ends a link may run
-LONG = 200.0  # links that span less never pass a node
-ABOVE, BELOW = 14.0, 10.0  # between a lane and the node under or over it
-RAMP = 56.0  # length in which a link leaves its lane
+DETOUR = 960.0  # maximum distance of a lane above or below the ends of its link
+LONG = 200.0  # shorter links never pass a node
+ABOVE, BELOW = 14.0, 10.0  # space between a lane and the nodes below or above it
+RAMP = 56.0  # horizontal length of the curve from a lane to an end
 CANDIDATES = 24
-CROWD = 400  # past more nodes than these no lane is looked for
+CROWD = 400  # links that pass more nodes than this are drawn directly
 SAMPLES = 12
 
 
 class Rect(NamedTuple):
-    """The box of a node in canvas units, with the shape that is written under it."""
+    """The box of a node in canvas units, with the shape text below it."""
 
     left: float
     top: float
@@ -27,14 +27,14 @@ class Rect(NamedTuple):
 
 
 class Obstacles:
-    """The boxes of all nodes, found by place."""
+    """A spatial index of the boxes of all nodes."""
 
     def __init__(self) -> None:
         self._rects: dict[Hashable, Rect] = {}
         self._index: RectIndex[Hashable] = RectIndex()
 
     def put(self, key: Hashable, rect: Rect) -> Rect | None:
-        """Set the box of a node; returns the one that it had."""
+        """Set the box of a node. Returns its previous box."""
         old = self._rects.get(key)
         if old != rect:
             self._rects[key] = rect
@@ -42,18 +42,18 @@ class Obstacles:
         return old
 
     def drop(self, key: Hashable) -> Rect | None:
-        """Forget a node; returns its box."""
+        """Remove a node. Returns its box."""
         self._index.drop(key)
         return self._rects.pop(key, None)
 
     def within(self, area: Rect, *others: Hashable) -> list[Rect]:
-        """The boxes that reach into an area, but for those of `others`."""
+        """The boxes that intersect an area, except those of `others`."""
         left, top, right, bottom = area
         found = [self._rects[key] for key in self._index.within(*area) if key not in others]
         return [r for r in found if r[2] > left and r[0] < right and r[3] > top and r[1] < bottom]
 
     def lane(self, start: tuple[float, float], end: tuple[float, float], *ends: Hashable) -> float | None:
-        """The y along which a link from `start` to `end` runs; None: directly. `ends` are its two nodes."""
+        """The y of the lane for a link from `start` to `end`, or None for a direct link. `ends` are the keys of its two nodes."""
         if end[0] - start[0] < LONG:
             return None
         top, bottom = min(start[1], end[1]), max(start[1], end[1])
@@ -65,7 +65,7 @@ class Obstacles:
         if len(near) > CROWD:
             return None
         wishes = {start[1], end[1], *(r.top - ABOVE for r in near), *(r.bottom + BELOW for r in near)}
-        # Deeper layers stand further down, so that a lane below meets more of their links than one above.
+        # Deeper layers are further down, so a lane below crosses more of their links than one above.
         best = sorted(
             (abs(y - start[1]) + abs(y - end[1]) + max(0.0, 2 * (y - low)), y) for y in wishes if top < y < bottom
         )
@@ -76,7 +76,7 @@ Line = list[tuple[float, float]]
 
 
 def reach(dx: float) -> float:
-    """How far a direct link leaves its ends horizontally, where it runs to the right."""
+    """The length of the control arms of a direct link that runs to the right."""
     return max(24.0, min(abs(dx) * 0.5, 160.0))
 
 
@@ -92,12 +92,12 @@ def _along(start: tuple[float, float], end: tuple[float, float], lane: float) ->
 
 
 def ramp_of(dx: float) -> float:
-    """How far from its ends a link that spans `dx` reaches its lane."""
+    """The horizontal distance from its ends at which a link that spans `dx` reaches its lane."""
     return min(RAMP, dx / 2)
 
 
 def _bow(start: tuple[float, float], end: tuple[float, float], arm: float) -> Line:
-    """Points of a curve that begins and ends horizontally."""
+    """Points of a curve that starts and ends horizontally."""
     points = []
     for step in range(SAMPLES + 1):
         t = step / SAMPLES
@@ -108,7 +108,7 @@ def _bow(start: tuple[float, float], end: tuple[float, float], arm: float) -> Li
 
 
 def _free(line: Line, rects: list[Rect]) -> bool:
-    """Whether no part of a line that runs to the right meets a box."""
+    """Whether a line that runs to the right misses all boxes."""
     top = min(y for _, y in line)
     bottom = max(y for _, y in line)
     return not any(r.bottom > top - 2 and r.top < bottom + 2 and _meets(line, r) for r in rects)

@@ -1,4 +1,4 @@
-"""Where added layers go: clear of others, behind what they read, with room made for what reads them."""
+"""Placement of added layers: clear of others, after their producers, with room made for their consumers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import GRID
 
-AIR = 1.0 * GRID  # between layers that nothing connects
-TRIES = 100  # places that are looked at for a free one
+AIR = 1.0 * GRID  # space between unconnected layers
+TRIES = 100  # positions tried to find a free one
 
 
 def settle(
     graph: Graph, projection: Projection, names: Sequence[str], center: QPointF | None = None, *, free: bool = True
 ) -> Edit:
-    """Move layers that were just added, as far as they need.
+    """Move layers that were just added to a free place.
 
-    Their middle comes to `center`, if one is given. One layer comes behind what it reads. With `free` they go down until they
-    cover no other layer; layers that depend on them move to the right instead.
+    They are centered on `center` if given. A single layer is placed after its producers. With `free`, they move down until they
+    cover no other layer; layers that depend on them move right instead.
     """
     added = set(names)
     rect = _union(projection, names)
@@ -51,7 +51,7 @@ def _union(projection: Projection, names: Sequence[str]) -> QRectF:
 
 
 def _snap(rect: QRectF, start: QPointF, *, up: bool = False) -> None:
-    """Let the way from `start` be one on the grid."""
+    """Round the distance from `start` to whole grid steps."""
     x, y = on_grid(*(rect.topLeft() - start).toTuple())
     if up and start.y() + y < rect.top():
         y += GRID
@@ -68,7 +68,7 @@ def _move_down(projection: Projection, rect: QRectF, ignored: Collection[str]) -
 
 
 def _room(graph: Graph, projection: Projection, rect: QRectF, added: set[str], behind: set[str]) -> Edit:
-    """Move what is behind `rect` to the right, where some of it is in the way."""
+    """Move the layers of `behind` to the right if one of them overlaps `rect`."""
     readers = {c for n in added for c in graph.consumers(n)} - added
     area = rect.adjusted(0, -AIR, GAP, AIR)
     blocking = {*readers, *(n for n in projection.within(area) if n in behind)}

@@ -1,4 +1,4 @@
-"""Keeps the items equal to the document: ChangeSets in, items made, changed and removed."""
+"""Keeps the items in sync with the document: creates, updates and removes them from ChangeSets."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from designer.graph.graph import Graph
 from designer.graph.routes import Points, points_into
 from designer.graph.template import INSTANCE
 
-EAGER = 300  # a document with no more layers than that, and four times as many links, has all its items at once
-FRAME_MS = 60  # of making items before a frame
-CROWD = 3000  # with more links than that in the view it is painted as from afar
-HUB = 300  # links of one layer beyond which they are not all made with its item
-BUDGET = 1500  # items beyond which those far from the view are taken away
+EAGER = 300  # documents up to this many layers, and four times as many links, have all their items from the start
+FRAME_MS = 60  # of creating items before a frame
+CROWD = 3000  # with more links than this in the view, the far view is painted
+HUB = 300  # a layer with more links than this has items only for those near the view
+BUDGET = 1500  # above this many items, those far from the view are removed
 TRIM_MS = 1000
-FEW = 200  # selected layers whose items are made at once
+FEW = 200  # up to this many selected layers get their items immediately
 
 
 class Projection:
-    """The items of one document. Those of a large one are made when they come near the view, or when one is asked for.
+    """The items of one document. In a large document, items are created when they come near the view or are requested.
 
-    A node that is `whole` has all its links, unless it is a hub, which has those near the view; one that is only the far
+    A node that is `whole` has items for all its links, or, if it is a hub, for those near the view. A node that is only the far
     end of a link need not have the others.
     """
 
@@ -80,16 +80,16 @@ class Projection:
         return self._layers.names
 
     def entry(self, layer: str) -> LayerEntry:
-        """What is known of a layer, measured, without making its item."""
+        """The measured index entry of a layer, without creating its item."""
         return self._layers.measured(layer)
 
     def within(self, area: QRectF) -> list[str]:
-        """The layers whose boxes reach into an area, without making their items."""
+        """The layers whose boxes intersect an area, without creating their items."""
         return self._layers.within(area)
 
     @property
     def busy(self) -> bool:
-        """Whether layers are still to be measured in quiet moments."""
+        """Whether layers remain to be measured in idle time."""
         return self._measuring.active
 
     @property
@@ -97,19 +97,19 @@ class Projection:
         """Whether the sizes of all layers are known."""
         return not self._layers.stale
 
-    # --- what the view asks for ------------------------------------------------------------------------------
+    # --- requests of the view --------------------------------------------------------------------------------
 
     def need(self, area: QRectF) -> None:
-        """Make what is seen in an area of the canvas."""
+        """Create the items in an area of the canvas."""
         self._make_near(area, QDeadlineTimer(QDeadlineTimer.ForeverConstant.Forever))
 
     def need_soon(self, area: QRectF) -> None:
-        """Make what is seen in an area as far as a frame's time allows; the next frames make the rest."""
+        """Create as many items in an area as one frame's time allows; the next frames create the rest."""
         if not self._make_near(area, QDeadlineTimer(FRAME_MS)):
             self._resuming.start()
 
     def _make_near(self, area: QRectF, deadline: QDeadlineTimer) -> bool:
-        """Whether everything in the area was made before the deadline."""
+        """Create the items in an area. Returns whether all were created before the deadline."""
         if self._eager:
             return True
         with no_collection():
@@ -128,18 +128,18 @@ class Projection:
         return True
 
     def crowded(self, area: QRectF) -> bool:
-        """Whether so many links run through an area that no item could be told from another."""
+        """Whether an area has so many links that single items cannot be distinguished."""
         return not self._eager and self._edges.count_near(area) > CROWD
 
     def extent(self) -> QRectF:
-        """What holds all layers, and the frames that stand for some."""
+        """The bounds of all layers and collapsed frames."""
         extent = self._layers.extent()
         for item in self._collapsed.shut:
             extent = extent.united(item.seen)
         return extent
 
     def select(self, names: Iterable[str]) -> list[LayerItem]:
-        """The items to select for these layers. Where many have none, these are only marked as selected."""
+        """The items to select for these layers. If many have no items, these are only marked as selected."""
         known = [n for n in names if n in self._layers]
         self.marked = {n for n in known if n not in self._whole}
         if len(self.marked) <= FEW:
@@ -147,13 +147,13 @@ class Projection:
         return [self._complete(n) for n in known if n not in self.marked]
 
     def make_marked(self) -> None:
-        """Make the items of all selected layers."""
+        """Create the items of all selected layers."""
         with no_collection():
             for name in list(self.marked):
                 self._complete(name)
 
     def collect_far(self) -> FarView:
-        """What is painted from afar, up to date."""
+        """The up-to-date far view."""
         self.far.collect(self._layers, self._nodes.items, self._edges, self._frames)
         self.far.collect_marks(self._layers, self._nodes.items, self._edges, self._links.path, self.marked)
         return self.far
@@ -161,7 +161,7 @@ class Projection:
     # --- following the document ------------------------------------------------------------------------------
 
     def show(self, document: Document | None) -> None:
-        """Forget what was shown and show `document`."""
+        """Remove everything and show `document`."""
         self.viewer.far_changed()
         for name in list(self._nodes):
             self._remove_item(name)
@@ -190,7 +190,7 @@ class Projection:
         self._measuring.start(self._layers)
 
     def apply(self, change: ChangeSet) -> None:
-        """Follow one change."""
+        """Apply one change."""
         document = self._document()
         for old, new in change.renamed.items():
             self._rename(old, new)
@@ -220,7 +220,7 @@ class Projection:
         self._measuring.start(self._layers)
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Show another inferred state of these layers."""
+        """Update these layers from their inferred state."""
         for name in names:
             if name not in self._layers:
                 continue
@@ -233,7 +233,7 @@ class Projection:
         self._measuring.start(self._layers)
 
     def reset_positions(self, names: Iterable[str]) -> None:
-        """Put items back where the document has their layers."""
+        """Move items back to their positions in the document."""
         for name in names:
             if name in self._nodes:
                 self._nodes[name].move_to(QPointF(*self._document().graph[name].position))
@@ -260,7 +260,7 @@ class Projection:
     # --- items -----------------------------------------------------------------------------------------------
 
     def _make(self, name: str) -> LayerItem:
-        """The item of a layer, perhaps without links."""
+        """The item of a layer, possibly without its links."""
         item = self._nodes.get(name)
         if item is None:
             entry = self._layers.measured(name)
@@ -291,7 +291,7 @@ class Projection:
         self.marked.discard(name)
 
     def _remove_item(self, name: str) -> None:
-        """Take a node off the canvas. What is known of the layer stays."""
+        """Remove a node from the canvas. Its index entry remains."""
         self._whole.discard(name)
         if name in self._nodes:
             for edge in self._edges.of(name):
@@ -319,7 +319,7 @@ class Projection:
         self._layers.announce(new)
 
     def _refresh(self, name: str) -> set[str]:
-        """Show the layer as it is now; returns the layers whose links must be made again."""
+        """Update the item of a layer. Returns the layers whose links must be created again."""
         self._layers.forget(name)
         item = self._nodes.get(name)
         if item is None or not item.show_look(*self._layers.measured(name).seen):
@@ -331,7 +331,7 @@ class Projection:
         return {name, *(n for n in self._document().graph.consumers(name) if n in self._layers)}
 
     def _follow(self, names: Iterable[str]) -> None:
-        """Put items and links where the document has their layers now."""
+        """Move items and links to the positions in the document."""
         for name in names:
             entry = self._layers.move(name, self._document().graph[name].position)
             if name in self._nodes:
@@ -342,7 +342,7 @@ class Projection:
                 edge.item.redraw()
 
     def _trim(self) -> None:
-        """Take away nodes that are far from the view, once there are many."""
+        """Remove nodes far from the view if there are many."""
         if self.viewer.busy:
             self._trimming.start()
             return
@@ -362,7 +362,7 @@ class Projection:
             self._remove_item(name)
 
     def members(self, frame_id: str) -> tuple[list[str], list[str]]:
-        """The layers and the other frames that a frame holds: those that stand in it, or that it stands for."""
+        """The layers and frames inside a frame, by position or, if it is collapsed, by membership."""
         return self._collapsed.members(frame_id, self._document().graph)
 
     def frame(self, frame_id: str) -> FrameItem | None:
@@ -372,7 +372,7 @@ class Projection:
     # --- links -----------------------------------------------------------------------------------------------
 
     def _connect(self, name: str) -> None:
-        """Make the links into a layer what its inputs say."""
+        """Update the links into a layer from its inputs."""
         sources = self._document().graph[name].inputs
         wanted = {(name, i): s for i, s in enumerate(sources) if s is not None and s.layer in self._layers}
         for key in sorted(self._edges.into(name) | wanted.keys()):
@@ -399,12 +399,12 @@ class Projection:
         return points_into(self._document().graph, *key)
 
     def redraw_links(self) -> None:
-        """Draw all links anew, for instance in another style."""
+        """Redraw all links, for example in another style."""
         self._edges.redraw()
         self.viewer.far_changed()
 
     def show_path(self, before: set[str], after: set[str]) -> None:
-        """Mark the links into the layers of `before` and out of those of `after`, and no others."""
+        """Highlight exactly the links into the layers of `before` and out of those of `after`."""
         if self._links.show_path(before, after):
             self.viewer.far_marked()
 

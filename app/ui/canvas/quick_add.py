@@ -1,4 +1,4 @@
-"""The search that adds an operator: type a few letters, Enter. Recent ones come first."""
+"""The search that adds an operator: type a few letters and press Enter. Recent operators come first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECENT = 8
 
 
 class QuickAdd(SearchPopup):
-    """`chosen` gives the operator's type."""
+    """`chosen` emits the operator type."""
 
     def __init__(self, registry: Registry, parent: QWidget) -> None:
         self._registry = registry
@@ -37,11 +37,11 @@ class QuickAdd(SearchPopup):
         self.chosen.connect(self._remember)
 
     def offer_templates(self, templates: Callable[[], Iterable[tuple[str, str]]]) -> None:
-        """Offer these templates too: names, each with the reason why it cannot stand here or nothing."""
+        """Offer templates too: names, each with the reason why it cannot be added here, or an empty string."""
         self._templates = templates
 
     def open_for(self, place: QPoint, accepts: Callable[[type[Operator]], bool] | None = None) -> None:
-        """Show the search at a global place, for the operators that `accepts` allows."""
+        """Show the search at a global position, limited to the operators that `accepts` allows."""
         self._accepts = accepts if accepts is not None else lambda cls: True
         self.open_at(place)
 

@@ -1,4 +1,4 @@
-"""Rects by key, found by place. What a search costs depends on how many there are, never on how far apart they are."""
+"""Spatial index of rectangles by key. The cost of a search depends on their number, not on their distances."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class RectIndex(Generic[Key]):
-    """A search compares all rects at once, which takes 50 microseconds for 10,000."""
+    """A search compares all rectangles in one NumPy call, which takes 50 microseconds for 10,000."""
 
     def __init__(self) -> None:
         self._rows: dict[Key, int] = {}
         self._keys: list[Key | None] = []
         self._free: list[int] = []
-        self._rects = np.full((64, 4), np.nan)  # nan compares as outside of everything
+        self._rects = np.full((64, 4), np.nan)  # NaN compares as outside every area
 
     def put(self, key: Key, left: float, top: float, right: float, bottom: float) -> None:
         row = self._rows.get(key)
@@ -42,12 +42,12 @@ class RectIndex(Generic[Key]):
             self._free.append(row)
 
     def within(self, left: float, top: float, right: float, bottom: float) -> list[Key]:
-        """The keys whose rects reach into an area, in no order."""
+        """The keys whose rectangles intersect an area, in no particular order."""
         hit = np.flatnonzero(self._hit(left, top, right, bottom)).tolist()
         return [key for row in hit if (key := self._keys[row]) is not None]
 
     def count(self, left: float, top: float, right: float, bottom: float) -> int:
-        """How many rects reach into an area."""
+        """The number of rectangles that intersect an area."""
         return int(np.count_nonzero(self._hit(left, top, right, bottom)))
 
     def _hit(self, left: float, top: float, right: float, bottom: float) -> NDArray[np.bool_]:
@@ -58,7 +58,7 @@ class RectIndex(Generic[Key]):
         return hit
 
     def extent(self) -> tuple[float, float, float, float]:
-        """What holds all rects: left, top, width and height."""
+        """The bounds of all rectangles: left, top, width and height."""
         rects = self._rects[: len(self._keys)]
         rects = rects[~np.isnan(rects[:, 0])]
         if not len(rects):

@@ -1,4 +1,4 @@
-"""Where the canvas was in each file and template, so that going back finds it there."""
+"""The last view of each file and template, restored when the user goes back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Scope = tuple[ScopeStep, ...]
 
 
 class RememberedViews:
-    """Remembers center and scale by file and scope as long as the file is open."""
+    """Remembers center and scale by file and scope while the file is open."""
 
     def __init__(self, viewer: LayerViewer) -> None:
         self._viewer = viewer
@@ -22,14 +22,14 @@ class RememberedViews:
         self._present: tuple[Document, Scope] | None = None
 
     def leave(self, root: Document, scope: Scope) -> None:
-        """Keep where the view is in what was shown; `root` and `scope` are shown from now on."""
+        """Store the view of the previous scope; `root` and `scope` are shown from now on."""
         if self._present is not None:
             file, old = self._present
             self._kept.setdefault(file, {})[old] = (self._viewer.visible_center(), self._viewer.zoom)
         self._present = (root, scope)
 
-    def come(self) -> bool:
-        """Go where the view was in what is shown now; False where it never was."""
+    def restore(self) -> bool:
+        """Restore the view of the current scope. Returns False if there is none."""
         if self._present is None:
             return False
         file, scope = self._present

@@ -1,4 +1,4 @@
-"""The small dialogs that ask for the name of a layer and the title of a comment frame."""
+"""Dialogs for the name of a layer and the title of a comment frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from designer.texts import tr
 
 
 def ask_name(parent: QWidget, layer: str, given: Callable[[str], None]) -> None:
-    """Ask for another name of a layer."""
+    """Ask for a new name of a layer."""
     text = tr("Name of the layer. Weights are stored under this name.")
     _ask(parent, "canvas.rename", tr("Rename Layer"), text, layer, given)
 

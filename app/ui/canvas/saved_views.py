@@ -1,7 +1,7 @@
-"""Views of the canvas that a user keeps under the keys 1 to 9. They are saved with the document, as its properties.
+"""Views of the canvas that the user stores under the keys 1 to 9. They are saved with the document, as properties.
 
-A view remembers in which template it was taken, and goes there. Keeping one is no step of the history: undo passes it by. But
-the document then differs from the file and asks to be saved.
+A view includes the template that was open, and recalling it opens that template. Storing a view is not an undo step, but it
+marks the document as modified.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TEXT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,3}(?:\.\d{1,6})?)(?:,(.+))?
 
 
 class SavedView(NamedTuple):
-    """A place, a scale, and the way there: names of instances, the first perhaps `:<template>`."""
+    """A position, a scale, and the path to the scope: names of instances, the first possibly `:<template>`."""
 
     x: int
     y: int
@@ -32,7 +32,7 @@ class SavedView(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> SavedView | None:
-        """The view of a text as `str` writes it; None for any other."""
+        """Parse a text written by `str`. Returns None for any other text."""
         match = _TEXT.match(text)
         if match is None:
             return None
@@ -47,12 +47,12 @@ class SavedView(NamedTuple):
 
 
 def key(number: int) -> str:
-    """The document's property that holds a view."""
+    """The document property in which a view is stored."""
     return f"view.{number}"
 
 
 class SavedViews:
-    """Ctrl and a number keeps a view, the number brings it back."""
+    """Ctrl+number stores a view; the number recalls it."""
 
     def __init__(self, context: Context, canvas: Canvas) -> None:
         self._context = context
@@ -87,7 +87,7 @@ class SavedViews:
 
 
 def _scope(graph: Graph, way: tuple[str, ...]) -> tuple[ScopeStep, ...] | None:
-    """The steps along a way of names; None where one is missing."""
+    """The steps of a path of names, or None if one does not exist."""
     steps: list[ScopeStep] = []
     around = graph
     for name in way:

@@ -1,4 +1,4 @@
-"""Templates and folding on the canvas: making, entering, leaving, dissolving, naming; collapsing nodes and frames."""
+"""Commands for templates (make, enter, leave, dissolve, rename) and for collapsing nodes and frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from designer.texts import tr
 
 
 class Structure:
-    """What a user asks of the canvas's structure. One for each window."""
+    """The commands of one window."""
 
     def __init__(self, context: Context, canvas: Canvas) -> None:
         self._context = context
@@ -33,10 +33,10 @@ class Structure:
         box.insertWidget(0, self.breadcrumb)
         canvas.viewer.unfold_requested.connect(self.unfold)
 
-    # --- what is selected ------------------------------------------------------------------------------------
+    # --- selection -------------------------------------------------------------------------------------------
 
     def instances(self) -> list[Layer]:
-        """The selected instances of templates that exist."""
+        """The selected instances of existing templates."""
         if not self._context.has_document:
             return []
         graph = self._context.document.graph
@@ -44,31 +44,31 @@ class Structure:
         return [x for x in layers if x.type == INSTANCE and x.params.get(PARAMETER) in graph.templates]
 
     def template(self) -> str:
-        """The template that is meant: of the selected instance, else the one that is shown; empty for none."""
+        """The template of the selected instance, else the open template, else an empty string."""
         found = {layer.params[PARAMETER] for layer in self.instances()}
         if len(found) == 1:
             return found.pop()
         scope = self._context.scope
         return scope[-1].template if scope and not found else ""
 
-    # --- going about -----------------------------------------------------------------------------------------
+    # --- navigation ------------------------------------------------------------------------------------------
 
     def enter(self) -> None:
-        """Show the inside of the selected instance."""
+        """Open the template of the selected instance."""
         found = self.instances()
         if len(found) == 1:
             self._context.enter(found[0].name)
             self._canvas.setFocus()
 
     def leave(self) -> None:
-        """Show what is around the template."""
+        """Go back to the level above."""
         if self._context.leave():
             self._canvas.setFocus()
 
     # --- templates -------------------------------------------------------------------------------------------
 
     def ask_template(self) -> None:
-        """Ask for a name and make a template of the selection. A selection that cannot become one is refused first."""
+        """Ask for a name and make a template from the selection. An invalid selection is refused before the dialog opens."""
         from app.ui.canvas.template_name import TemplateNameDialog
 
         document, names = self._context.document, self._context.selection
@@ -112,7 +112,7 @@ class Structure:
         return template_commands.make_template(document.graph, names, name, whole=whole, placed=placed)
 
     def dissolve(self) -> None:
-        """Put copies of the template's layers in the place of each selected instance."""
+        """Replace each selected instance with copies of its template's layers."""
         names = [layer.name for layer in self.instances()]
         made: list[str] = []
 
@@ -125,7 +125,7 @@ class Structure:
             self._context.select(tuple(made))
 
     def ask_name(self) -> None:
-        """Ask for another name of the template at hand."""
+        """Ask for a new name of the current template."""
         from app.ui.canvas.template_name import TemplateNameDialog
 
         template = self.template()
@@ -149,18 +149,18 @@ class Structure:
         ).open()
 
     def remove_template(self, template: str) -> None:
-        """Take a template that nothing uses out of the document."""
+        """Remove an unused template from the document."""
         root = self._context.root
         root.do(lambda g: template_commands.remove_template(g, template))
 
     def move_port(self, step: int) -> None:
-        """Give the selected port of the template another place among the ports."""
+        """Move the selected port of the template in the order of ports."""
         names = self.ports()
         if len(names) == 1:
             self._canvas.do(lambda d: template_commands.move_port(d.graph, names[0], step))
 
     def ports(self) -> list[str]:
-        """The selected ports of the template that is shown."""
+        """The selected ports of the open template."""
         if not self._context.scope:
             return []
         graph = self._context.document.graph
@@ -169,7 +169,7 @@ class Structure:
     # --- folding ---------------------------------------------------------------------------------------------
 
     def collapse(self) -> None:
-        """Show of the selected layers and frames the titles alone; all again when every one is collapsed."""
+        """Collapse the selected layers and frames to their titles, or expand them if all are collapsed."""
         names = list(self._context.selection)
         ids = [item.frame.id for item in self._canvas.viewer.selected_frames()]
         if names or ids:
@@ -183,13 +183,13 @@ class Structure:
                         item.setSelected(True)
 
     def unfold(self, frame: str) -> None:
-        """Open a collapsed frame."""
+        """Expand a collapsed frame."""
         members = self._canvas.projection.members
         self._canvas.do(lambda d: frames.collapse(d.graph, [], [frame], members))
 
 
 def _free(document: Document, base: str) -> str:
-    """A name that no template has, to begin with."""
+    """An unused template name to suggest."""
     name, number = base, 2
     while name in document.graph.templates or check_template_name(name) is not None:
         name, number = f"{base}_{number}", number + 1

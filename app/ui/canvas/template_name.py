@@ -1,4 +1,4 @@
-"""Asks for the name of a template, with the rule that a name breaks under the field."""
+"""The dialog for the name of a template. It shows the rule that a name breaks below the field."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The view of the canvas: the items in it, what is selected, which part is seen, and how it is painted.
+"""The view of the canvas: its items, selection, visible area and painting.
 
-Near, Qt asks every item to paint itself; from afar the whole network is painted in one go. `viewer.py` adds mouse and keys.
+Zoomed in, Qt asks every item to paint itself; zoomed out, `FarView` paints the whole network in one go. `viewer.py` adds
+mouse and keys.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from app.ui.canvas.node_paint import NAMED
 from app.ui.widgets import theme
 from designer.graph.model import GRID
 
-EXTENT = 4_000_000.0  # the canvas reaches this far in each direction
-MARGIN = 2.0 * GRID  # around what is framed
+EXTENT = 4_000_000.0  # the canvas extends this far in each direction
+MARGIN = 2.0 * GRID  # around the area of a zoom to fit
 ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
-PORT_ZOOM = 0.25  # below this scale a press never means a port: it is too small to be aimed at
+PORT_ZOOM = 0.25  # below this scale ports are too small to be hit
 
 Hit = PortDot | LayerItem | LinkItem | FrameItem
 
 
 class Gesture(Protocol):
-    """What a pressed mouse button does until it is released. Points are in viewport pixels."""
+    """A mouse gesture, from press to release. Points are in viewport pixels."""
 
     @property
     def moves_items(self) -> bool:
-        """Whether items are not where the document has them until it ends."""
+        """Whether items differ from their positions in the document until it ends."""
 
     def move(self, point: QPoint) -> None: ...
     def release(self, point: QPoint) -> None: ...
@@ -43,7 +44,7 @@ class Gesture(Protocol):
 
 
 class ItemSource(Protocol):
-    """Who makes the items that the view shows."""
+    """Creates the items that the view shows."""
 
     far: FarView
     marked: set[str]  # selected layers without items
@@ -60,72 +61,75 @@ class ItemSource(Protocol):
 
 
 class CanvasView(NodeViewer):  # type: ignore[misc]
-    """NodeGraphQt's viewer with our items and painting."""
+    """NodeGraphQt's viewer with the items and painting of this package."""
 
     layers_moved = Signal(object)  # dict of layer to (x, y)
-    dropped_on_link = Signal(str, QPointF, object)  # layer, where it is now, LinkItem
+    dropped_on_link = Signal(str, QPointF, object)  # layer, its new position, LinkItem
     selection_changed = Signal()  # by a gesture
-    frame_dragged = Signal(str, QRectF, object)  # frame, its rect, dict of layer to (x, y) of those that went with it
+    frame_dragged = Signal(str, QRectF, object)  # frame, its rect, dict of layer to (x, y) of the layers moved with it
     inspect_requested = Signal(str)  # layer
     unfold_requested = Signal(str)  # a collapsed frame
-    rename_requested = Signal()  # of what is selected
-    quick_add_requested = Signal(QPointF, object)  # place on the canvas, LinkItem or None
-    operator_dropped = Signal(str, QPointF)  # operator type, place on the canvas
-    menu_requested = Signal(QPoint)  # global place
-    route_requested = Signal(object, QPointF)  # LinkItem, place: a point more there, or one less
-    point_dropped = Signal(object, int, QPointF)  # LinkItem, the number of its point, where it is now
-    link_started = Signal(object)  # gestures.DragLink: gray out the ports that cannot take it
+    rename_requested = Signal()  # for the selection
+    quick_add_requested = Signal(QPointF, object)  # position on the canvas, LinkItem or None
+    operator_dropped = Signal(str, QPointF)  # operator type, position on the canvas
+    menu_requested = Signal(QPoint)  # global position
+    route_requested = Signal(object, QPointF)  # LinkItem, position at which to add or remove a reroute point
+    point_dropped = Signal(object, int, QPointF)  # LinkItem, index of the reroute point, its new position
+    link_started = Signal(object)  # gestures.DragLink: gray out the ports that cannot accept it
     link_near = Signal(object)  # LayerItem that the dragged link is over
     link_ended = Signal()
     link_refused = Signal(str)  # the reason
-    link_dropped = Signal(object, object, QPointF)  # gestures.DragLink, PortDot or None, place on the canvas
+    link_dropped = Signal(object, object, QPointF)  # gestures.DragLink, PortDot or None, position on the canvas
 
-    far_stale = Signal()  # the network looks different from afar
+    far_stale = Signal()  # the far view has changed
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._gesture: Gesture | None = None
-        self._fitted, self._least = False, ZOOM_MIN  # whether everything stays in view, and at which scale at least
+        self._fitted, self._least = (
+            False,
+            ZOOM_MIN,
+        )  # whether everything is kept in view, and the minimum scale for that
         self.supply: ItemSource | None = None
-        self.overlays: list[QGraphicsItem] = []  # items that are painted from afar too
-        self.far_below = NAMED  # the scale below which the network is painted in one go
-        self._from_afar = False  # whether it was painted in one go last
+        self.overlays: list[QGraphicsItem] = []  # items that the far view includes
+        self.far_below = NAMED  # the scale below which the far view is painted
+        self._from_afar = False  # whether the far view was painted last
         self.scene().selectionChanged.connect(self.far_marked)
 
     @property
     def zoom(self) -> float:
-        """Pixels a canvas unit."""
+        """Pixels per canvas unit."""
         return float(self.transform().m11())
 
     def repaint_all(self) -> None:
-        """Paint everything anew, for instance in another theme's colors."""
+        """Repaint everything, for example in the colors of another theme."""
         self.resetCachedContent()
         for item in self.scene().items():
             item.update()
 
     @property
     def busy(self) -> bool:
-        """Whether a gesture is going on."""
+        """Whether a gesture is active."""
         return self._gesture is not None
 
     def seen(self) -> QRectF:
-        """What is seen of the canvas."""
+        """The visible area of the canvas."""
         return QRectF(self.mapToScene(self.viewport().rect()).boundingRect())
 
     def need(self, area: QRectF) -> None:
-        """Have the items in an area of the canvas."""
+        """Create the items in an area of the canvas."""
         if self.supply is not None:
             self.supply.need(area)
 
     def need_at(self, point: QPoint) -> QRect:
-        """Have the items at a point of the viewport; the pixels in which they are hit."""
+        """Create the items at a viewport point. Returns the pixels in which they are hit."""
         reach = QRect(point - QPoint(2, 2), point + QPoint(2, 2))
         if self.supply is not None:
             self.supply.need_soon(QRectF(self.mapToScene(reach).boundingRect()))
         return reach
 
     def far_changed(self) -> None:
-        """What is painted from afar is different now."""
+        """Discard the far view."""
         self.far_stale.emit()
         if self.supply is not None:
             self.supply.far.forget()
@@ -133,7 +137,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             self.viewport().update()
 
     def far_marked(self) -> None:
-        """As `far_changed`, when only what is selected or stands out is different, or is being dragged."""
+        """Like `far_changed`, if only selected, highlighted or dragged parts changed."""
         if self.supply is not None:
             if self._gesture is not None and self._gesture.moves_items:
                 self.supply.far.forget()
@@ -145,7 +149,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     # --- items -----------------------------------------------------------------------------------------------
 
     def hit(self, point: QPoint) -> Hit | None:
-        """What is at a viewport point: a port before a node before a link before the title or the edge of a frame."""
+        """The item at a viewport point, in this order: port, node, link, title or edge of a frame."""
         node: LayerItem | None = None
         link: LinkItem | None = None
         frame: FrameItem | None = None
@@ -163,24 +167,24 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         return node or link or frame
 
     def layer_items(self, area: QRectF | None = None) -> list[LayerItem]:
-        """The nodes near an area of the canvas, or all that have items."""
+        """The nodes near an area of the canvas, or all nodes that have items."""
         if area is not None:
             self.need(area)
         found = self.scene().items() if area is None else self.scene().items(area)
         return [item for item in found if isinstance(item, LayerItem)]
 
     def layers_within(self, area: QRectF) -> list[str]:
-        """The layers whose boxes reach into an area of the canvas."""
+        """The layers whose boxes intersect an area of the canvas."""
         return self.supply.within(area) if self.supply is not None else []
 
     def selected_layers(self) -> list[LayerItem]:
-        """The items of all selected layers, made where they were not there."""
+        """The items of all selected layers, created if needed."""
         if self.supply is not None:
             self.supply.make_marked()
         return self.selected_items()
 
     def selected_items(self) -> list[LayerItem]:
-        """The selected nodes, without those selected layers that have no items."""
+        """The selected nodes, without selected layers that have no items."""
         return [item for item in self.scene().selectedItems() if isinstance(item, LayerItem)]
 
     def selected_names(self) -> list[str]:
@@ -195,7 +199,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         return [item for item in self.scene().selectedItems() if isinstance(item, FrameItem)]
 
     def select_items(self, items: Iterable[LayerItem]) -> None:
-        """Select exactly these nodes, and no link."""
+        """Select exactly these nodes and no links."""
         if self.supply is not None and self.supply.marked:
             self.supply.marked = set()
             self.far_marked()
@@ -207,7 +211,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             item.setSelected(True)
 
     def select_names(self, names: Iterable[str]) -> None:
-        """Select exactly these layers, and no link."""
+        """Select exactly these layers and no links."""
         if self.supply is None:
             return
         items = self.supply.select(names)
@@ -218,18 +222,18 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             self.far_marked()
 
     def select_link(self, link: LinkItem) -> None:
-        """Select a link alone."""
+        """Select only this link."""
         self.select_items([])
         link.setSelected(True)
         self.selection_changed.emit()
 
-    # --- looking ---------------------------------------------------------------------------------------------
+    # --- viewport ---------------------------------------------------------------------------------------------
 
     def get_zoom(self) -> float:
         return round(self.zoom - 1.0, 2)
 
     def zoom_by(self, factor: float, point: QPoint | None = None) -> None:
-        """Scale around a viewport point (default: the middle)."""
+        """Zoom around a viewport point (default: the center)."""
         self._fitted = False
         point = point if point is not None else self.viewport().rect().center()
         wanted = min(ZOOM_MAX, max(ZOOM_MIN, self.zoom * factor))
@@ -239,7 +243,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         self._scroll(point - after)
 
     def pan(self, run: QPoint) -> None:
-        """Move what is seen by pixels."""
+        """Scroll by a distance in pixels."""
         self._fitted = False
         self._scroll(run)
 
@@ -248,16 +252,16 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             bar.setValue(bar.value() - step)
 
     def frame(self, items: Sequence[LayerItem], *, least: float = ZOOM_MIN) -> None:
-        """Show these nodes as large as they fit, at most at natural size."""
+        """Zoom to fit these nodes, to 100% at most."""
         rect = QRectF()
         for item in items:
             rect = rect.united(item.sceneBoundingRect())
         self.frame_rect(rect, least=least)
 
     def frame_rect(self, rect: QRectF, *, least: float = ZOOM_MIN) -> None:
-        """Show a part of the canvas as large as it fits, at most at natural size. Much faster than the library's own way.
+        """Zoom to fit an area of the canvas, to 100% at most. Much faster than NodeGraphQt's method.
 
-        Where it would be smaller than `least`, that scale is kept and its top left corner is shown.
+        If that needs a smaller scale than `least`, use `least` and show the top left corner.
         """
         if rect.isEmpty():
             self.resetTransform()
@@ -276,17 +280,17 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         self.centerOn(x, y)
 
     def frame_all(self, *, least: float = ZOOM_MIN) -> None:
-        """Show everything, also after the window gets another size, until the user pans or zooms."""
+        """Zoom to fit everything, and keep it fitted when the window is resized, until the user pans or zooms."""
         self.frame_rect(self.supply.extent() if self.supply is not None else QRectF(), least=least)
         self._fitted, self._least = True, least
 
     def bring(self, item: LayerItem) -> None:
-        """Scroll as little as needed to see a node."""
+        """Scroll by the minimum distance that makes a node visible."""
         self._fitted = False
         self.ensureVisible(item, 2 * GRID, 2 * GRID)
 
     def reveal(self, item: LayerItem) -> None:
-        """Bring a node into view, without zooming where it can be read."""
+        """Make a node visible, and zoom only if it is not readable."""
         if self.zoom < 0.5:
             self.zoom_by(0.8 / self.zoom)
         self._fitted = False
@@ -295,7 +299,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             self.centerOn(item.sceneBoundingRect().center())
 
     def go(self, place: QPointF) -> None:
-        """Show a place in the middle."""
+        """Center the view on a point of the canvas."""
         self._fitted = False
         self.centerOn(place)
 
@@ -340,14 +344,14 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         painter.end()
 
     def _names(self, supply: ItemSource, area: QRectF) -> Iterable[tuple[QRectF, str]]:
-        """The blocks in an area with what is written on them."""
+        """The blocks in an area with their names."""
         for name in supply.within(area):
             entry = supply.entry(name)
             if entry.layout is not None:
                 yield entry.layout.box.translated(entry.x, entry.y), name
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
-        rect = rect.intersected(self.seen())  # after a jump Qt asks for all that lies between
+        rect = rect.intersected(self.seen())  # after a jump Qt requests everything in between
         painter.fillRect(rect, theme.color("sunken"))
         step = float(GRID)
         while step * self.zoom < 24:

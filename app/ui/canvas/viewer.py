@@ -1,7 +1,7 @@
-"""Mouse, keys and drops on the canvas. They ask for changes by signals and never make them.
+"""Mouse, keys and drops on the canvas. They request changes by signals and never make them.
 
 Every handler of NodeGraphQt's viewer that reacts to mouse or keys is replaced here; `tests/ui/test_canvas_gestures.py`
-drives each of them with real events and so guards against another version of the library.
+drives each of them with real events, which detects incompatible versions of NodeGraphQt.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from app.ui.widgets import theme
 from designer.texts import tr
 
 OPERATOR_MIME = "application/x-layerwright-operator"
-CACHE_KILOBYTES = 128 * 1024  # painted nodes are kept as pixmaps; Qt's default of 10 MiB holds about 100 nodes
+CACHE_KILOBYTES = (
+    128 * 1024
+)  # painted nodes are cached as pixmaps; Qt's default of 10 MiB is enough for about 100 nodes
 
 
 class LayerViewer(CanvasView):
@@ -39,12 +41,12 @@ class LayerViewer(CanvasView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._search_widget.setParent(self)  # a window of its own otherwise
+        self._search_widget.setParent(self)  # otherwise it would be a separate window
         self._search_widget.hide()
         for shadow in (self._cursor_text, self._LIVE_PIPE, self._SLICER_PIPE):
             self.scene().removeItem(shadow)
         self._ctx_menu_bar.clear()
-        self.menu_place: QPointF | None = None  # where the menu was asked for by the mouse
+        self.menu_place: QPointF | None = None  # where the context menu was opened by the mouse
         self._edge = EdgeScroll(self, self.pan, self._drag_on)
         self.setObjectName("canvas")
         self.setAccessibleName(tr("Network canvas"))
@@ -133,7 +135,7 @@ class LayerViewer(CanvasView):
         self.menu_requested.emit(event.globalPos())
         event.accept()
 
-    # The scene calls these for every event that reaches it; only hovering does.
+    # The scene calls these for every event that it receives, which is only hovering.
     def sceneMousePressEvent(self, event: object) -> None:
         return
 
@@ -155,7 +157,7 @@ class LayerViewer(CanvasView):
             QGraphicsView.keyPressEvent(self, event)
 
     def pointer(self) -> QPointF | None:
-        """The place under the pointer; None while it is not over the canvas."""
+        """The canvas position of the pointer, or None if it is outside the canvas."""
         point = self.viewport().mapFromGlobal(self.cursor().pos())
         return self.mapToScene(point) if self.viewport().rect().contains(point) else None
 
@@ -176,7 +178,7 @@ class LayerViewer(CanvasView):
             self.frame_all(least=self._least)
 
     def _update_scene(self) -> None:
-        """The library's own framing would undo ours."""
+        """Do nothing: NodeGraphQt's scene rectangle would override ours."""
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         self._accept(event)
@@ -185,7 +187,7 @@ class LayerViewer(CanvasView):
         self._accept(event)
 
     def _accept(self, event: QDragMoveEvent) -> None:
-        """Operators are ours; files go up to the window."""
+        """Accept operators; leave files to the window."""
         if event.mimeData().hasFormat(OPERATOR_MIME):
             event.acceptProposedAction()
         else:

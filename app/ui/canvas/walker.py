@@ -1,4 +1,4 @@
-"""Going about the network by keys: along links, to what is above and below, upstream and downstream; nudging."""
+"""Keyboard navigation along links and to neighboring layers, selection upstream and downstream, and nudging."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Direction(Enum):
 
 
 class Walker:
-    """What the arrow keys do. The last selected layer is the one that a step starts from."""
+    """The commands of the arrow keys. A step starts at the layer selected last."""
 
     def __init__(self, context: Context, canvas: Canvas) -> None:
         self._context = context
@@ -56,11 +56,11 @@ class Walker:
         return best[1] if best is not None else None
 
     def upstream(self) -> None:
-        """Select what the selected layers depend on, with them."""
+        """Extend the selection to all layers that it depends on."""
         self._reach(self._context.document.graph.upstream(self._context.selection))
 
     def downstream(self) -> None:
-        """Select what depends on the selected layers, with them."""
+        """Extend the selection to all layers that depend on it."""
         self._reach(self._context.document.graph.downstream(self._context.selection))
 
     def _reach(self, names: set[str]) -> None:
@@ -68,7 +68,7 @@ class Walker:
         self._context.select((*sorted(n for n in names if n not in before), *before))
 
     def nudge(self, direction: Direction) -> None:
-        """Move the selected layers by one step of the grid; steps in a row are undone together."""
+        """Move the selected layers by one grid step; consecutive steps are undone together."""
         document = self._context.document
         dx, dy = direction.value
         positions = {n: document.graph[n].position for n in self._context.selection}

@@ -68,7 +68,7 @@ class PictureDialog(ExportDialog):
     def look(self) -> ImageOptions:
         """The chosen options."""
         part = str(self.part.currentData())
-        page: Page = self.page.currentData()
+        page: PageSize = self.page.currentData()
         return ImageOptions(
             dark=bool(self.theme.currentData()),
             transparent=self.transparent.isChecked(),
