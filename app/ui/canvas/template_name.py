@@ -17,7 +17,7 @@ from designer.texts import tr
 
 
 class TemplateNameDialog(GrowingDialog):
-    """`given` gets the name, once it breaks no rule and the person agrees."""
+    """Calls `given` with a valid name when the user accepts."""
 
     def __init__(
         self,
