@@ -173,7 +173,7 @@ def test_from_the_menu_with_keys(qtbot, empty_window, tmp_path):
     assert dialog.export.isEnabled()
     (tmp_path / "net.svg").write_text("of yesterday")
     dialog.target.setText(str(tmp_path / "net.svg"))
-    assert "will be replaced" in dialog.message.text()
+    assert "will be overwritten" in dialog.message.text()
     dialog.part.setCurrentIndex(dialog.part.findData("selection"))
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
     assert "written to" in dialog.message.text()
