@@ -1,4 +1,4 @@
-"""Requests of the engine process about pictures, videos and cameras. They decode here: frames do not pass the window."""
+"""Requests about images, videos and cameras. The engine process decodes them, so that frames never pass through the window."""
 
 from __future__ import annotations
 

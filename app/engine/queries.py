@@ -1,4 +1,4 @@
-"""Requests of the engine process about a network besides its run: weights, gradients, receptive fields, values not finite."""
+"""Requests about a network other than runs: weights, gradients, receptive fields, NaN and infinite values."""
 
 from __future__ import annotations
 

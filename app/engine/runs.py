@@ -1,4 +1,4 @@
-"""Runs of the engine process: results handed over, coarse ones first where that helps, and given up when asked."""
+"""Runs of the engine process: shared results, coarse previews, and interruption."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from designer.runtime.preview import Preview, factor_for
 from designer.runtime.session import Session
 from designer.runtime.shared import Handle, SharedFolder
 
-PROGRESS_AFTER = 0.1  # seconds that a request may take before its progress is told
+PROGRESS_AFTER = 0.1  # seconds that a request may take before its progress is reported
 
 
 class Progress:

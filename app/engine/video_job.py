@@ -1,4 +1,4 @@
-"""A video or a folder of pictures through a network, into another video or folder: `layerwright video`, and the window."""
+"""Runs a network on a video or folder of images and writes another one, for `layerwright video` and the window."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class VideoJob:
 
 @dataclass(frozen=True)
 class VideoDone:
-    """What was written; `notes` are sentences for a person."""
+    """What was written; `notes` are sentences for the user."""
 
     frames: int
     fps: float
@@ -70,7 +70,7 @@ def process(session: Session, job: VideoJob, progress: Progress | None = None) -
         frames = _range(job, infos, notes)
         fps = job.fps or next((i.fps for i in infos.values() if i.kind == "video"), FOLDER_FPS)
         if not job.fps and any(i.variable for i in infos.values()):
-            notes.append(f"the frames of the video last differently long; they are written at {fps:.3g} a second")
+            notes.append(f"the video has a variable frame rate; it is written at {fps:.3g} frames per second")
         started = perf_counter()
         with ExitStack() as stack:
             writers: dict[str, VideoWriter | FolderWriter] = {}
@@ -130,7 +130,7 @@ def _writer(path: Path, fps: float, job: VideoJob) -> VideoWriter | FolderWriter
 
 
 def _name(infos: Mapping[str, SourceInfo], frame: int) -> str:
-    """The name of the first folder's file, so that results are found beside what they were made of."""
+    """The name of the first folder's file, so that results are named like their sources."""
     names = next((info.names for info in infos.values() if info.names), ())
     return Path(names[frame]).stem if names else f"frame_{frame:05d}"
 

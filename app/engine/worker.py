@@ -1,4 +1,4 @@
-"""The engine process: one JSON object a line on stdin and stdout, tensors in a shared folder.
+"""The engine process: JSON lines on stdin and stdout, tensors in a shared folder.
 
 Started as `python -m app.engine.worker --shared DIR`. Everything slow or dangerous (engines, weights, pictures, code of plugins)
 happens here, so that the window survives whatever goes wrong. The process ends when its stdin does.
@@ -82,7 +82,7 @@ BEHIND = 3  # niceness: where cores are few, the window answers before the netwo
 
 
 def _check_sources(session: Session) -> None:
-    """Refuse early, and all at once, what the engine would refuse later one by one."""
+    """Check all custom sources at once, before the engine would refuse them one by one."""
     needed = session.inference.graph.upstream(output_layers(session.inference))
     check_agreed(session.inference, sorted(needed), session.options.agreed)
 
@@ -266,8 +266,8 @@ class Server:
         except MemoryError:
             full = Diagnostic(
                 "out-of-memory",
-                tr("the memory of the machine was not enough for '{method}'", method=method),
-                remedy=tr("use a smaller picture, or close other programs"),
+                tr("the machine ran out of memory for '{method}'", method=method),
+                remedy=tr("use a smaller image, or close other programs"),
             )
             line = line_of(FailedEvent(asked.id, (full,)))
         except BrokenPipeError:
@@ -282,7 +282,7 @@ class Server:
                     name=type(error).__name__,
                     error=error,
                 ),
-                remedy=tr("launch again; if it stays, report it with the text above"),
+                remedy=tr("run again; if the problem remains, report it with the text above"),
             )
             line = line_of(FailedEvent(asked.id, (fault,)))
         self._write(line)
@@ -336,7 +336,7 @@ def _unreadable(line: Malformed) -> Diagnostic:
     return Diagnostic(
         "bad-request",
         tr("the engine got a request that it cannot read: {problem}", problem=line.problem),
-        remedy=tr("launch again; if it stays, report it with this text"),
+        remedy=tr("run again; if the problem remains, report it with this text"),
     )
 
 
@@ -349,7 +349,7 @@ def _private_stdout() -> BinaryIO:
 
 
 def _limit_memory(number: int) -> None:
-    """Allow `number` bytes of addresses beside those of the process as it starts; beyond, allocations fail."""
+    """Allow `number` bytes of addresses in addition to those of the process at its start; beyond, allocations fail."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -379,7 +379,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         server.serve()
     except BrokenPipeError:
-        code = 1  # the window is gone: there is nobody to tell
+        code = 1  # the window has closed: nobody to report to
     except KeyboardInterrupt:
         code = 130
     sys.stderr.flush()

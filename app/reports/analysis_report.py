@@ -1,4 +1,4 @@
-"""Report pages: what was looked at, with what, on which machine. Pictures are inside, no script is needed."""
+"""Report pages of an analysis: inputs, results, settings and machine. Images are embedded, no script is used."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ def write_analysis(path: Path, seen: Seen) -> None:
     if seen.overview:
         page.heading("Network overview")
         page.table(("layers", "engine", "time (ms)", "output"), seen.overview, numbers=(2,))
-        page.text(f"The run took {ms_text(seen.milliseconds)} ms; layers that stand together were run together.")
+        page.text(f"The run took {ms_text(seen.milliseconds)} ms; layers in one row ran together.")
     if seen.window:
         page.heading("The window")
-        page.picture_inside(seen.window, "As it was seen")
+        page.picture_inside(seen.window, "The window at the time of the report")
     add_machine(page)
     page.write(path)
 
 
 @dataclass(frozen=True, slots=True)
-class _Figures:
-    """What is known of some values. Only the finite ones count for mean, spread (squares around the mean), low and high."""
+class _Statistics:
+    """Statistics of values. Mean, spread (sum of squares around the mean), low and high count only finite ones."""
 
     size: int
     finite: int
@@ -77,7 +77,7 @@ class _Figures:
     high: float = -np.inf
 
     @classmethod
-    def of(cls, values: Array) -> _Figures:
+    def of(cls, values: Array) -> _Statistics:
         wide = np.asarray(values, np.float64)
         zeros = int(np.count_nonzero(wide == 0))
         finite = wide[np.isfinite(wide)]
@@ -87,7 +87,7 @@ class _Figures:
         return cls(wide.size, finite.size, zeros, mean, spread, float(finite.min()), float(finite.max()))
 
     @classmethod
-    def of_all(cls, parts: Sequence[_Figures]) -> _Figures:
+    def of_all(cls, parts: Sequence[_Statistics]) -> _Statistics:
         """Those of the parts together."""
         size, zeros, count = sum(p.size for p in parts), sum(p.zeros for p in parts), sum(p.finite for p in parts)
         if not count:
@@ -107,13 +107,13 @@ class _Figures:
 def statistics(tensor: Array) -> list[tuple[str, ...]]:
     """Rows of mean, deviation, smallest, largest and share of zeros: the whole tensor, then each channel.
 
-    One channel at a time is widened to 64 bits: tensors of a large picture are larger than what is left beside them.
+    One channel at a time is widened to 64 bits: a 64-bit copy of a large tensor would not fit into memory.
     """
     if tensor.ndim < 3:
-        return [_Figures.of(tensor).row("all")]
-    parts = [_Figures.of(channel) for item in tensor for channel in item]
+        return [_Statistics.of(tensor).row("all")]
+    parts = [_Statistics.of(channel) for item in tensor for channel in item]
     shown = parts[: min(tensor.shape[1], CHANNELS)]
-    return [_Figures.of_all(parts).row("all"), *(part.row(str(index)) for index, part in enumerate(shown))]
+    return [_Statistics.of_all(parts).row("all"), *(part.row(str(index)) for index, part in enumerate(shown))]
 
 
 def _add_inputs(page: Page, seen: Seen) -> None:
@@ -131,7 +131,7 @@ def _add_inputs(page: Page, seen: Seen) -> None:
         try:
             array = read_npy(file) if TENSORS.reads(file) else read_image(Path(file))
         except DiagnosticError as error:
-            page.text(f"{layer}: {name}. It is not shown here: {error.diagnostics[0].message}.")
+            page.text(f"{layer}: {name}. It is not shown: {error.diagnostics[0].message}.")
             continue
         size = dims_text(array.shape[::-1][:2])
         if array.ndim == 4 and array.shape[1] in (1, 3):
@@ -143,17 +143,17 @@ def _add_inputs(page: Page, seen: Seen) -> None:
 def _add_outputs(page: Page, seen: Seen) -> None:
     page.heading("Outputs")
     if not seen.outputs:
-        page.text("The network was not run: there is no output yet.")
+        page.text("The network has not run yet: there is no output.")
     for layer, (array, kind) in seen.outputs.items():
         shape = dims_text(array.shape)
         if array.ndim == 4:
             page.picture_inside(_picture(array, kind), f"{layer}: {shape}")
         else:
             page.text(f"{layer}: {shape}")
-            page.table(("", "mean", "deviation", "smallest", "largest", "zeros (%)", "no numbers (%)"),
+            page.table(("", "mean", "deviation", "smallest", "largest", "zeros (%)", "NaN or infinite (%)"),
                        statistics(array), numbers=range(1, 7))  # fmt: skip
         if layer in seen.qualities:
-            page.text(f"Measured as it would be deployed: {seen.qualities[layer].text()}.")
+            page.text(f"Measured without analysis layers: {seen.qualities[layer].text()}.")
 
 
 def _add_tensor(page: Page, source: str, tensor: Array) -> None:
@@ -163,12 +163,12 @@ def _add_tensor(page: Page, source: str, tensor: Array) -> None:
         count = min(tensor.shape[1], CHANNELS)
         of = f"the first {count} of {tensor.shape[1]} channels" if count < tensor.shape[1] else f"{count} channels"
         page.picture_inside(_sheet(tensor), f"{of}; green above zero, red below, brightest at the largest magnitude")
-    headings = ("channel", "mean", "deviation", "smallest", "largest", "zeros (%)", "no numbers (%)")
+    headings = ("channel", "mean", "deviation", "smallest", "largest", "zeros (%)", "NaN or infinite (%)")
     page.table(headings, statistics(tensor), numbers=range(1, 7))
 
 
 def _sheet(tensor: Array) -> bytes:
-    """The channels beside each other, each made smaller by block means."""
+    """The channels next to each other, downscaled by block means."""
     channels = tensor[0, :CHANNELS]
     block = max(1, -(-max(channels.shape[1:]) // THUMBNAIL))
     height, width = channels.shape[1] // block, channels.shape[2] // block

@@ -1,6 +1,6 @@
-"""What comparing networks is made of: one input for all, metrics against a reference, worst regions, a table.
+"""Comparison of networks: a common input, metrics against a reference, worst regions, a table.
 
-The command line and the window share it. Nothing here knows how a network is run.
+Shared by the command line and the window, and independent of how networks run.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def reference_text(rows: Sequence[Row]) -> str:
     """What the figures of a table are measured against, as a sentence."""
     titles = list(dict.fromkeys(row.reference for row in rows))
     if not any(titles):
-        return "There is no reference, hence no PSNR and SSIM: add noise, or give the clean images."
+        return "PSNR and SSIM need a reference: add noise, or choose the clean images."
     return f"PSNR and SSIM are measured against {' or '.join(t or 'nothing' for t in titles)}, values clipped to 0..1."
 
 

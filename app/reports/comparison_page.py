@@ -1,4 +1,4 @@
-"""A comparison as a page: the table, its plot, every picture, and the worst region of each enlarged."""
+"""A comparison as a page: the table, its plot, every image, and an enlarged worst region of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MARKERS = "osD^v"
 
 @dataclass(frozen=True, slots=True)
 class Inks:
-    """Colours of a plot as #rrggbb: the ground, words, fine lines, and one for each column."""
+    """Colors of a plot as #rrggbb: the ground, words, fine lines, and one for each column."""
 
     ground: str = "#ffffff"
     text: str = "#1b1d20"
@@ -66,7 +66,7 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
         for noise in dict.fromkeys(row.noise for row in rows):
             part = [row for row in rows if row.noise == noise]
             page.picture_inside(
-                plot(columns, part), f"Every line is a picture; bars are mean and deviation. {noise}".strip()
+                plot(columns, part), f"Each line is an image; bars show mean and deviation. {noise}".strip()
             )
     for row in rows:
         page.heading(f"{row.name} {row.noise}".strip())
@@ -81,7 +81,7 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
         if row.shown:
             y, x = row.worst
             page.text(
-                f"The region where the variants are farthest from {row.reference or 'the input'} begins at x {x}, y {y}:"
+                f"The region where the variants differ most from {row.reference or 'the input'}, from x {x}, y {y}:"
             )
         for item in row.shown:
             if item.part:

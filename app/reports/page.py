@@ -1,4 +1,4 @@
-"""A small HTML page of what happened: headings, sentences, tables and pictures, everything escaped, no script."""
+"""A small HTML report: headings, paragraphs, tables and images, everything escaped, no script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pre { overflow: auto; padding: .8rem; border: 1px solid #8884; }
 
 
 class Page:
-    """Collects the parts; `write` makes the file. Pictures lie beside the page or inside it."""
+    """Collects content; `write` saves the file. Images are linked next to the page or embedded."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -45,7 +45,7 @@ class Page:
         )
 
     def picture_inside(self, png: bytes, caption: str) -> None:
-        """A picture that is part of the page: the page can be sent as one file."""
+        """Embed an image, so that the page can be sent as one file."""
         from base64 import b64encode
 
         source, text = b64encode(png).decode(), escape(caption)

@@ -1,4 +1,4 @@
-"""A profile as lines and a table for a terminal, steps that would save most time first."""
+"""A profile as lines and a table for a terminal, steps with the largest possible saving first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lines(record: Record) -> Iterator[RenderableType]:
 
 
 def utilisation(record: Record) -> Iterator[str]:
-    """What the machine was used for, each figure with where it comes from."""
+    """Utilization of the machine, each value with its source."""
     for key, title in UTILISATION.items():
         figure = record.utilisation[key]
         reason = f": {figure.reason}" if figure.reason else ""
@@ -31,7 +31,7 @@ def utilisation(record: Record) -> Iterator[str]:
 
 
 def by_saving(record: Record) -> list[Group]:
-    """Steps of the network, those first of which most time would be saved at the machine's roof."""
+    """Steps of the network, sorted by the time that reaching the roofline would save, longest first."""
     return sorted(record.groups, key=lambda group: -(group.figures["saving"].value or 0.0))
 
 

@@ -1,4 +1,4 @@
-"""Where results come from, as tables of a report page."""
+"""Provenance tables of a report page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near a result is to the clean image: PSNR and SSIM of what an export would give, as one sentence."""
+"""PSNR and SSIM of an exported network's result relative to the clean image, as one sentence."""
 
 from __future__ import annotations
 

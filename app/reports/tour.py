@@ -109,7 +109,7 @@ class Tour:
         self.page.code("\n".join((self.project / "model.py").read_text().splitlines()[:60]))
 
     def train(self) -> None:
-        """Train the exported project, briefly, as a person would from a shell."""
+        """Train the exported project briefly, as a user would from a shell."""
         command = [sys.executable, "train.py", "--data", str(samples.PHOTOGRAPHS), "--noise", "25", "--steps"]
         command += [str(self.steps), "--batch", "8", "--validate-every", "30", "--threads", "2", "--json-progress"]
         self.page.code(" ".join(["python", *command[1:]]).replace(str(samples.PHOTOGRAPHS), "photographs"))
@@ -136,7 +136,7 @@ class Tour:
                     "training-failed",
                     tr("train.py ended with status {returncode}", returncode=process.returncode),
                     file=str(self.project / "train.py"),
-                    remedy=tr("run it by hand in that folder and read what it prints"),
+                    remedy=tr("run it in that folder and read its output"),
                 )
             )
         self.page.table(("step", "noisy PSNR (dB)", "PSNR (dB)"), validation, numbers=(0, 1, 2))
@@ -147,7 +147,7 @@ class Tour:
         self.trained = self.project / "weights"
 
     def look(self) -> Weights:
-        """Run the analysis sample on a photograph that training never saw; mix, and look into a hidden layer."""
+        """Run the analysis sample on a photo outside of the training set, mix, and inspect a hidden layer."""
         from designer.runtime.images import read_image
         from designer.runtime.session import Session
 
@@ -157,7 +157,7 @@ class Tour:
         weights = self._sample_weights(network)
         hidden = Source("conv_2s")
         noisy = Source("noise_0")
-        self.page.text(f"{samples.HELD_OUT.name} with Gaussian noise of 25/255; training never saw this photograph.")
+        self.page.text(f"{samples.HELD_OUT.name} with Gaussian noise of 25/255; this photo is not in the training set.")
         trained = [("trained in this tour", load_weights_for(network, self.trained, None))] if self.trained else []
         noise = Noise(kind="gaussian", scale=NOISE).summary()
         for title, tensors in (*trained, ("sample weights", weights)):

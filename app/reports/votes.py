@@ -1,4 +1,4 @@
-"""Blind votes between variants: who was seen where, what was preferred, and whether that may be chance."""
+"""Blind votes between variants: sides, preferences, and the significance of the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEST = "two-sided sign test (exact binomial), votes without a preference left ou
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What stood left and right, by the variants' keys. `square` is (left, top, side) of the part shown; None: all."""
+    """The keys of the variants on the left and right. `square` is (left, top, side) of the region shown; None: all."""
 
     picture: int
     left: str
@@ -80,7 +80,7 @@ def make_trials(
 
 
 def sign_test(wins_a: int, wins_b: int) -> float:
-    """How likely a division at least this uneven is when nobody can tell them apart; 1 without votes."""
+    """The p-value: the probability of a split at least this uneven without any preference; 1 without votes."""
     total, few = wins_a + wins_b, min(wins_a, wins_b)
     return min(1.0, 2 * sum(comb(total, k) for k in range(few + 1)) / 2**total) if total else 1.0
 
@@ -97,7 +97,7 @@ def results(votes: Sequence[Vote]) -> list[PairResult]:
 
 
 def as_csv(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str]) -> str:
-    """A line a vote; `names` are those of the variants by key."""
+    """One line per vote; `names` are those of the variants by key."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("trial", "picture", "x", "y", "side", "left", "right", "answer", "preferred", "seconds"))

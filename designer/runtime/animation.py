@@ -1,4 +1,4 @@
-"""Layers that are another in every frame: their seed counts up with the frame's number."""
+"""Animated layers: their seed increases with the frame number."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Animation:
                 self.seeds[layer.name] = seed
 
     def show(self, frame: int) -> None:
-        """From now on runs are those of this frame; 0 is what the document says."""
+        """Set the frame of the following runs; frame 0 uses the seeds of the document."""
         for layer, seed in self.seeds.items():
             self._session.set_param(layer, "seed", str((seed + frame) % SEEDS))
 
 
 def seed_of(operator: Operator) -> int | None:
-    """The seed of an animated layer; None for one that stands still."""
+    """The seed of an animated layer; None if it is not animated."""
     switch = operator.parameter("animate")
     if switch is None:  # nearly all layers: this is asked of each of them for every frame
         return None

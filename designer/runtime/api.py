@@ -1,4 +1,4 @@
-"""What the runtime takes and gives: the shared vocabulary of session, engines, worker and command line."""
+"""Types shared by session, engines, worker and command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 Array = NDArray[np.float32]
 Tensor = NDArray[Any]
-Progress = Callable[[int, int, str], None]  # steps done, all of them, what is done now
+Progress = Callable[[int, int, str], None]  # steps done, total steps, current step
 
 AUTO = -1
 ONE_TILE = -2
@@ -39,7 +39,7 @@ ONE_TILE = -2
 class RunOptions:
     """How a network is run. `threads` 0 means all cores of the machine.
 
-    `tile` is the side in pixels of the tiles in which pictures are run, 0: always whole, AUTO: in tiles where memory asks for it.
+    `tile` is the side in pixels of the tiles in which images are run, 0: always whole, AUTO: in tiles if memory requires it.
     ONE_TILE: what is run is a tile itself, with little memory.
     `agreed` are the SHA-256 digests of the sources of custom layers that the person allowed to run.
     """
@@ -55,7 +55,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that a run did: a group of layers run together by an engine, or one analysis layer in numpy.
+    """One step of a run: a group of layers run together by an engine, or one analysis layer in numpy.
 
     `cached` steps were not run again because nothing they depend on changed; their `milliseconds` are 0. Results of
     `dropped` steps were not kept, for they are above the limit of memory: the next run computes them again.
@@ -81,7 +81,7 @@ class RunResult:
     steps: tuple[Step, ...] = ()
     milliseconds: float = 0.0
     weights_note: str = ""  # "" or, for instance, "random weights (seed 0)": shown wherever the result is shown
-    note: str = ""  # what the person should know beside that, for instance which results were too large to be kept
+    note: str = ""  # further notes for the user, for instance which results were too large to be kept
     coarse: int = 0  # not 0: computed on inputs of 1 / `coarse` of the width and height, see preview.py
 
 

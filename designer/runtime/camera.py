@@ -1,4 +1,4 @@
-"""A camera as a source of pictures: always the newest one, whatever the time that a network takes."""
+"""A camera as a source of images: always the latest one, however long the network takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from designer.texts import tr
 SILENT = 5.0  # seconds without a picture after which a camera is given up
 
 
-class Device(Protocol):
+class CameraDevice(Protocol):
     """The part of `cv2.VideoCapture` that is used."""
 
     def isOpened(self) -> bool: ...
@@ -46,7 +46,7 @@ class Camera:
     over. Addresses of other machines are refused: opening a document must not call out. Raises DiagnosticError.
     """
 
-    def __init__(self, name: str, device: Device | None = None) -> None:
+    def __init__(self, name: str, device: CameraDevice | None = None) -> None:
         self.name = name
         self._pause = 0.0  # between the pictures of a file
         self._device = device if device is not None else self._open()
@@ -83,8 +83,8 @@ class Camera:
             raise DiagnosticError(
                 Diagnostic(
                     "camera-silent",
-                    tr("the camera {name} sends no {part}pictures", name=self.name, part="more " if number else ""),
-                    remedy=tr("check its plug and whether another program uses it, then play again"),
+                    tr("the camera {name} sends no {part}images", name=self.name, part="more " if number else ""),
+                    remedy=tr("check its connection and whether another program uses it, then play again"),
                 )
             )
         return number, np.ascontiguousarray(pixels[:, :, ::-1])
@@ -114,15 +114,15 @@ class Camera:
                 self._ended = True
                 self._fresh.notify_all()
 
-    def _open(self) -> Device:
+    def _open(self) -> CameraDevice:
         cv = opencv()
         if re.fullmatch(r"\d{1,3}", self.name):
-            number: Device = cv.VideoCapture(int(self.name))
+            number: CameraDevice = cv.VideoCapture(int(self.name))
             return number
         path = Path(self.name)
         if "://" in self.name or not path.exists():
             raise self._missing()
-        device: Device = cv.VideoCapture(str(path))
+        device: CameraDevice = cv.VideoCapture(str(path))
         if path.is_file():
             self._pause = 1 / min(max(device.get(cv.CAP_PROP_FPS), 1.0), 240.0)
         return device
@@ -133,7 +133,7 @@ class Camera:
             Diagnostic(
                 "no-camera",
                 tr("there is no camera {name}, or it is in use", name=self.name),
-                remedy=(f"choose one of {present}" if present else "plug in a camera: this machine shows none")
-                + ", and check that no other program uses it and that you may",
+                remedy=(f"choose one of {present}" if present else "connect a camera; none was found")
+                + ", and check that no other program uses it and that you have permission",
             )
         )

@@ -1,4 +1,4 @@
-"""Holds engines to what they promise: whatever they raise and each wrong result becomes an error that names the engine."""
+"""Checks engines: exceptions and invalid results become errors that name the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from designer.runtime.network import type_of
 from designer.texts import tr
 
 T = TypeVar("T")
-REMEDY = "choose another engine, or repair the one that is at fault"
+REMEDY = "choose another engine, or fix this one"
 
 
 class CheckedEngine:
@@ -128,9 +128,9 @@ def guarded(descriptor: EngineDescriptor, verb: str, layers: Sequence[str], work
 
 
 def broken(descriptor: EngineDescriptor, reason: str) -> Diagnostic:
-    """The finding about an engine whose declaration does not work."""
+    """The diagnostic for an engine whose declaration does not work."""
     message = f"the engine {descriptor.title} is broken: {reason}"
-    return Diagnostic("broken-plugin", message, remedy=tr("repair or remove the plug-in that provides it"))
+    return Diagnostic("broken-plugin", message, remedy=tr("fix or remove the plugin that provides it"))
 
 
 def reason_of(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of real numbers: EXR, and TIFF files that Pillow does not know. Values are as stored, also above 1 and below 0."""
+"""Floating-point images: EXR, and TIFF files that Pillow does not support. Values are as stored, also above 1 and below 0."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from designer.texts import tr
 EXR = b"\x76\x2f\x31\x01"
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 MAX_VALUES = 4 * MAX_PIXELS  # of all channels that an EXR file holds
-_REMEDY = "save it again as a flat picture with the channels R, G, B (and A) or Y"
+_REMEDY = "save it as a flat image with the channels R, G, B (and A) or Y"
 
 
 def read_exr(path: Path) -> NDArray[np.float32]:
@@ -43,7 +43,7 @@ def read_exr(path: Path) -> NDArray[np.float32]:
         raise _wrong(
             path,
             "cannot-read",
-            tr("the EXR file is damaged or of an unusual kind: {error}", error=error),
+            tr("the EXR file is damaged or not supported: {error}", error=error),
             tr("open and save it elsewhere"),
         ) from error
     names = next((n for n in ("RGBA", "RGB", "YA", "Y") if all(c in planes for c in n)), "")
@@ -77,7 +77,7 @@ def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
             path,
             "picture-too-large",
             tr(
-                "it has {values:,} values in {count} parts, more than the {MAX_VALUES} million that are read",
+                "it has {values:,} values in {count} parts, the limit is {MAX_VALUES} million",
                 values=values,
                 count=len(headers),
                 MAX_VALUES=MAX_VALUES // 1_000_000,
@@ -96,12 +96,12 @@ def read_tiff(path: Path) -> NDArray[np.float32]:
             raise _wrong(
                 path,
                 "picture-too-large",
-                tr("the picture has more than {MAX_PIXELS:,} pixels", MAX_PIXELS=MAX_PIXELS),
+                tr("the image has more than {MAX_PIXELS:,} pixels", MAX_PIXELS=MAX_PIXELS),
                 tr("make it smaller"),
             ) from error
         pixels = None
     if pixels is None or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
-        raise _wrong(path, "not-a-picture", tr("the TIFF file is damaged or of an unusual kind"), _REMEDY)
+        raise _wrong(path, "not-a-picture", tr("the TIFF file is damaged or not supported"), _REMEDY)
     check_pixels(path, pixels.shape[1], pixels.shape[0])
     if pixels.ndim == 3 and pixels.shape[2] >= 3:
         pixels = pixels[:, :, [2, 1, 0, 3][: pixels.shape[2]]]
@@ -121,7 +121,10 @@ def read_tiff(path: Path) -> NDArray[np.float32]:
 def out_of_memory(path: Path) -> DiagnosticError:
     """The file may be in order: the machine cannot hold it."""
     return _wrong(
-        path, "out-of-memory", tr("the memory is not enough for it"), tr("use a smaller one, or close other programs")
+        path,
+        "out-of-memory",
+        tr("the machine has not enough memory for it"),
+        tr("use a smaller one, or close other programs"),
     )
 
 
@@ -132,12 +135,12 @@ def check_pixels(path: Path, width: int, height: int) -> None:
             path,
             "picture-too-large",
             tr(
-                "the picture has {width} x {height} pixels, more than the {MAX_PIXELS:.0f} million that are read",
+                "the image has {width} x {height} pixels, the limit is {MAX_PIXELS:.0f} million",
                 width=width,
                 height=height,
                 MAX_PIXELS=MAX_PIXELS / 1e6,
             ),
-            tr("make it smaller, or cut a part out of it"),
+            tr("resize or crop it"),
         )
 
 

@@ -1,6 +1,6 @@
-"""What an engine is made of. One file in `designer/runtime/engines`, or in a plug-in, declares one `EngineDescriptor`.
+"""The interface of an engine. One module in `designer/runtime/engines`, or in a plugin, declares one `EngineDescriptor`.
 
-Importing that file must not import the engine's library: `available` says whether it is there, the rest imports it when called.
+Importing it must not import the engine's library: `available` reports whether it is installed, the rest imports it when called.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KernelMaker = Callable[[int, int], tuple[Callable[[], object], float]]
 
 
 class Engine(ABC):
-    """Turns groups of layers into something that runs.
+    """Compiles groups of layers.
 
     `inference` (with `inference.graph`, `.states`, `.read`) stays alive and holds the sizes of the current run when `compile` is
     called; `weights` never change. `options` were checked against the descriptor.
@@ -51,7 +51,7 @@ class Engine(ABC):
 
     @abstractmethod
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
-        """`part` made ready to compute the tensors in `wanted`; DiagnosticError names layers that cannot be run."""
+        """Compile `part` to compute the tensors in `wanted`. Raises DiagnosticError that names layers that cannot run."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Finds engines as operators are found, makes them, and holds them to what they promise."""
+"""Discovers engines like operators, creates them, and checks their results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class EngineRegistry:
                     "unknown-engine",
                     tr("there is no engine '{name}'", name=name),
                     remedy=tr(
-                        "choose one of {engines}, or install the plug-in that provides it",
+                        "choose one of {engines}, or install the plugin that provides it",
                         engines=", ".join(self.engines),
                     ),
                 )

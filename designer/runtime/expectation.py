@@ -1,4 +1,4 @@
-"""How long the next run will take, from how long its steps took before."""
+"""An estimate of the next run's time from earlier times of its steps."""
 
 from __future__ import annotations
 

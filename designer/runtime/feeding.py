@@ -1,4 +1,4 @@
-"""What a network is fed with: sizes, the picture's scale and shift, padding to `tiling` and cropping back."""
+"""Input data of a network: sizes, scale and shift of images, padding to `tiling` and cropping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Extent = tuple[int, int]  # height, width
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What the person gave to one input layer. `serial` is different for every array that was given."""
+    """The data of one input layer. `serial` is unique to every array."""
 
     array: Array
     picture: bool
@@ -52,7 +52,7 @@ def check_fed(layer: str, operator: Operator, array: Array) -> None:
                 "input-shape",
                 tr("the input '{layer}' needs a tensor N x C x H x W, not {shape}", layer=layer, shape=shape),
                 layer=layer,
-                remedy=tr("give a picture, or an .npy file with four dimensions"),
+                remedy=tr("choose an image, or an .npy file with four dimensions"),
             )
         )
     if isinstance(dims, Size3D) and array.shape[1] != dims.channels:
@@ -68,7 +68,7 @@ def check_fed(layer: str, operator: Operator, array: Array) -> None:
                 ),
                 layer=layer,
                 parameter="dims",
-                remedy=tr("give data with that many channels, or change the input's dims"),
+                remedy=tr("choose data with that many channels, or change the input's dims"),
             )
         )
 

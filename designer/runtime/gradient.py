@@ -1,7 +1,7 @@
-"""Gradients of a tensor to an input: the plan of a run, computed by torch with its record of what depends on what.
+"""Gradients of a tensor with respect to an input, computed by torch autograd over the plan of a run.
 
-Always in fp32 and N x C x H x W, whatever the session runs with. Analysis layers run in numpy, of which torch records
-nothing: the gradient goes through them to their first input as if they handed it on, and the note says so.
+Always in fp32 and N x C x H x W, whatever the session uses. Analysis layers run in numpy, outside of autograd: the gradient
+passes to their first input as if they were identities, and the note says so.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Backward:
                     "no-path",
                     tr("'{of}' does not depend on the input '{layer}'", of=of, layer=layer),
                     layer=layer,
-                    remedy=tr("choose a layer that the input leads to"),
+                    remedy=tr("choose a layer downstream of the input"),
                 )
             )
         self.values: dict[Source, torch.Tensor] = {}
@@ -88,7 +88,7 @@ class _Backward:
                 found = torch.zeros_like(leaf) if made is None else made
         if self.passed:
             names = ", ".join(f"'{name}'" for name in self.passed)
-            notes.append(f"passed through {names} as if the first input went on unchanged")
+            notes.append(f"passed through {names} as if they were identities")
         if self.session.options.precision != "fp32":
             notes.append(f"computed in fp32, the run is in {self.session.options.precision}")
         return Gradient(found.detach().cpu().numpy().astype(np.float32, copy=False), "; ".join(notes))
@@ -160,7 +160,7 @@ class _Backward:
                 Diagnostic(
                     "outside",
                     tr(
-                        "'{of}' of {shape} has no place channel {channel}, y {y}, x {x}",
+                        "'{of}' of {shape} has no value at channel {channel}, y {y}, x {x}",
                         of=self.of,
                         shape=shape,
                         channel=channel,

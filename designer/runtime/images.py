@@ -1,4 +1,4 @@
-"""Pictures as arrays and back. Arrays are 1 x C x H x W float32 with values 0..1 as stored (sRGB stays sRGB)."""
+"""Reading and writing images as 1 x C x H x W float32 arrays with values 0..1 as stored (sRGB is not converted)."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Arra
         raise DiagnosticError(
             Diagnostic(
                 "picture-channels",
-                tr("a picture has 1, 3 or 4 channels and cannot feed an input of {channels}", channels=channels),
+                tr("an image has 1, 3 or 4 channels, but the input has {channels}", channels=channels),
                 file=file,
-                remedy=tr("feed this input an .npy file"),
+                remedy=tr("use an .npy file for this input"),
             )
         )
     return np.ascontiguousarray(color.transpose(2, 0, 1)[None])
@@ -74,7 +74,7 @@ def read_npy(path: Path | str) -> Array:
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")  # mapping checks the header against the file's length
         if mapped.dtype.kind not in "fiub":
-            raise ValueError("it holds no plain array of numbers")
+            raise ValueError("it does not contain a numeric array")
         return np.array(mapped, dtype=np.float32, order="C")
     except MemoryError:
         raise deep_images.out_of_memory(Path(path)) from None
@@ -125,7 +125,7 @@ def _pixels(path: Path) -> NDArray[np.float32]:
         if begin in deep_images.TIFF:  # floats in colour, or an unusual layout
             return deep_images.read_tiff(path)
         raise DiagnosticError(
-            Diagnostic("not-a-picture", tr("the file is no picture that can be read"), file=str(path), remedy=_REMEDY)
+            Diagnostic("not-a-picture", tr("the file is not a supported image"), file=str(path), remedy=_REMEDY)
         ) from None
     except DiagnosticError:
         raise
@@ -137,19 +137,19 @@ def _pixels(path: Path) -> NDArray[np.float32]:
             raise DiagnosticError(
                 Diagnostic(
                     "cannot-read",
-                    tr("the picture cannot be opened: {reason}", reason=reason),
+                    tr("the image cannot be opened: {reason}", reason=reason),
                     file=str(path),
-                    remedy=tr("check the path and its rights"),
+                    remedy=tr("check the path and your permissions"),
                 )
             ) from error
         if isinstance(error, Image.DecompressionBombError):
             raise DiagnosticError(
-                Diagnostic("picture-too-large", str(error), file=str(path), remedy=tr("make the picture smaller"))
+                Diagnostic("picture-too-large", str(error), file=str(path), remedy=tr("resize the image"))
             ) from error
         raise DiagnosticError(
             Diagnostic(
                 "cannot-read",
-                tr("the picture is damaged or of an unusual kind: {error}", error=error or type(error).__name__),
+                tr("the image is damaged or not supported: {error}", error=error or type(error).__name__),
                 file=str(path),
                 remedy=_REMEDY,
             )
@@ -262,9 +262,9 @@ def _check_writable(
     path: Path, kind: str, channels: int, possible: tuple[int, ...], bits: int, depths: tuple[int, ...]
 ) -> None:
     if channels not in possible:
-        raise _cannot_write(path, f"a {kind} file cannot hold {channels} channels", "write the tensor as an .npy file")
+        raise _cannot_write(path, f"a {kind} file cannot store {channels} channels", "write the tensor as an .npy file")
     if bits not in depths:
-        raise _cannot_write(path, f"a {kind} file cannot hold {bits} bits a channel", "use 8 bits")
+        raise _cannot_write(path, f"a {kind} file cannot store {bits} bits per channel", "use 8 bits")
 
 
 def encode_image(array: NDArray[Any], kind: str = "PNG") -> bytes:

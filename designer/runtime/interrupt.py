@@ -1,4 +1,4 @@
-"""Giving up a run from another thread, when something newer is wanted."""
+"""Interrupting a run from another thread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextvars import ContextVar
 
 
 class InterruptedRunError(Exception):
-    """The run was given up because somebody asked for that; nothing is wrong."""
+    """The run was interrupted on request; this is not an error."""
 
 
 class Interrupt:
-    """A wish to end, which engines look at between layers or are told at once by a hook."""
+    """A request to end a run. Engines check it between layers, or a hook notifies them at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,13 +31,13 @@ class Interrupt:
                 hook()
 
     def check(self) -> None:
-        """Raise InterruptedRunError where the end was asked for."""
+        """Raise InterruptedRunError if an interrupt was requested."""
         if self._asked:
             raise InterruptedRunError
 
     @contextmanager
     def hook(self, function: Callable[[], object]) -> Iterator[None]:
-        """While inside, `function` is called from the asking thread; at once where it has been asked already."""
+        """Inside the block, an interrupt calls `function` from the requesting thread, or at once if already requested."""
         with self._lock:
             self._hooks.append(function)
             if self._asked:
@@ -60,7 +60,7 @@ def current() -> Interrupt:
 
 @contextmanager
 def interruptible(interrupt: Interrupt | None) -> Iterator[None]:
-    """What engines run inside ends when `interrupt` is asked to."""
+    """Engines that run inside the block end when `interrupt` is requested."""
     token = _current.set(interrupt)
     try:
         yield

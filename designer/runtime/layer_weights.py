@@ -1,4 +1,4 @@
-"""The weights that a layer computes with, for whoever wants to look at them."""
+"""The weights that a layer uses, for display."""
 
 from __future__ import annotations
 

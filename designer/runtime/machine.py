@@ -1,4 +1,4 @@
-"""What this machine offers to an engine: threads and precisions."""
+"""Properties of this machine: cores, free memory and valid options."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def threads(options: RunOptions) -> int:
 
 
 def check_options(options: RunOptions) -> None:
-    """Raise DiagnosticError for words that no engine knows."""
+    """Raise DiagnosticError for invalid options."""
     for name, value, known in (
         ("precision", options.precision, PRECISIONS),
         ("layout", options.layout, LAYOUTS),
@@ -62,7 +62,7 @@ def check_options(options: RunOptions) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "bad-threads",
-                tr("{threads} threads are not possible", threads=options.threads),
+                tr("{threads} is not a valid number of threads", threads=options.threads),
                 remedy=tr("use 0 for all cores"),
             )
         )

@@ -1,4 +1,4 @@
-"""Questions that the runtime asks about a network whose shapes were inferred."""
+"""Queries on a network with inferred shapes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def inputs_of(inference: Inference, layer: Layer) -> tuple[Source, ...]:
 
 
 def passes_through(inference: Inference, name: str) -> bool:
-    """Whether a layer hands its first input on untouched, so that nothing needs to run."""
+    """Whether a layer passes its first input through unchanged, so that nothing needs to run."""
     layer = inference.graph[name]
     if layer.activation is not None:
         return False
@@ -72,12 +72,12 @@ def passes_through(inference: Inference, name: str) -> bool:
 
 
 def output_layers(inference: Inference) -> tuple[str, ...]:
-    """The layers whose results the person sees, in the document's order."""
+    """The output layers of the network, in the document's order."""
     return tuple(layer.name for layer in inference.graph if role_of(inference, layer.name) is Role.OUTPUT)
 
 
 def input_layers(graph: Graph, inference: Inference) -> tuple[str, ...]:
-    """The layers that the person feeds, in the document's order."""
+    """The input layers of the network, in the document's order."""
     return tuple(layer.name for layer in graph if role_of(inference, layer.name) is Role.INPUT)
 
 
@@ -98,8 +98,8 @@ def not_runnable(inference: Inference, name: str) -> DiagnosticError:
     if state is not None and state.because_of is not None and state.because_of in inference.states:
         return not_runnable(inference, state.because_of)
     found = errors(state.diagnostics) if state is not None else ()
-    reason = found[0].message if found else "its shape is not known"
-    remedy = found[0].remedy if found else "look at the findings of the type checking"
+    reason = found[0].message if found else "its shape is unknown"
+    remedy = found[0].remedy if found else "see the problems under Type Checking"
     return DiagnosticError(
         Diagnostic(
             found[0].code if found else "not-runnable",

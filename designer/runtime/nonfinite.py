@@ -1,4 +1,4 @@
-"""Values that are no numbers: whether a tensor holds any, and which layer made them first."""
+"""NaN and infinite values: whether a tensor contains any, and which layer produced them first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOGETHER = 1 << 28  # bytes of tensors that are looked at in one run
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
-    """How many values of a tensor are not-a-number and how many are infinite."""
+    """The number of NaN and infinite values of a tensor."""
 
     nan: int
     inf: int
@@ -63,7 +63,7 @@ def nonfinite(array: Tensor) -> NonFinite | None:
 
 
 def trace_nonfinite(session: Session) -> Trace:
-    """Look at every tensor of the running network in running order, a few at a time, until the first culprit."""
+    """Check every tensor of the network in topological order, a few per run, until the first layer that produces them."""
     inference = session.inference
     needed = inference.graph.upstream(session.output_layers())
     order = [name for name in inference.graph.order()[0] if name in needed]
@@ -102,7 +102,7 @@ def _values(session: Session, group: list[str]) -> dict[Source, Tensor]:
 
 def _cause(session: Session, layer: str) -> str:
     if role_of(session.inference, layer) is Role.INPUT:
-        return "what was fed holds them already"
+        return "the input data already contains them"
     try:
         weights = weights_of(session, layer)
     except DiagnosticError:

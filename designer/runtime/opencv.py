@@ -1,4 +1,4 @@
-"""OpenCV, imported when a video or a deep picture is really read. Never in the process of the window."""
+"""OpenCV, imported only when a video or floating-point image is read. Never in the GUI process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def opencv() -> Any:
     known: ModuleType | None = sys.modules.get("cv2")
     if known is not None:
         return known
-    # Read by the library once: what it says about damaged files is told by our findings.
+    # The library reads these once. Our diagnostics replace its messages about damaged files.
     os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
     os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(MAX_PIXELS))

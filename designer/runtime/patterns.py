@@ -1,4 +1,4 @@
-"""Test pictures without a file: what they show is known exactly, at any size."""
+"""Generated test images with exactly known content at any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to run for the wanted tensors, and in which groups: engine parts and analysis layers.
+"""The execution plan for the requested tensors: engine parts and analysis layers.
 
 Layers that need the same analysis layers go into one part. So the parts can always be put in order, the engine gets groups
 as large as possible, and a changed analysis parameter touches only parts that really depend on it.
@@ -28,7 +28,7 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisStep:
-    """Evaluate one analysis layer in numpy. `late`: only what the person looks at depends on it, no engine part."""
+    """Evaluate one analysis layer in numpy. `late`: only displayed tensors depend on it, no engine part."""
 
     layer: str
     feeds: tuple[Source, ...]
@@ -37,7 +37,7 @@ class AnalysisStep:
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps in running order. `origin` maps every wanted tensor to the one that holds its values.
+    """Steps in execution order. `origin` maps every wanted tensor to the one that holds its values.
 
     `inputs` are the input layers that must be fed.
     """

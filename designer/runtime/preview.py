@@ -1,7 +1,7 @@
-"""A coarse picture first: the network on inputs reduced in size, while a person still moves a slider.
+"""Coarse-to-fine preview: runs the network on downscaled inputs while the user drags a slider.
 
-It runs in a session of its own, so the results kept at full size stay as they are. What comes out is enlarged to the full
-size again, each value repeated, so that places in pictures mean the same.
+It uses a separate session, so that cached results at full size stay valid. Results are enlarged to the full size by repeating
+values, so that positions in images keep their meaning.
 """
 
 from __future__ import annotations

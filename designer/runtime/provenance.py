@@ -1,4 +1,4 @@
-"""What a result was made from and with: everything that is written carries it, under the same names."""
+"""The provenance of results: every written file includes it, with the same keys."""
 
 from __future__ import annotations
 

@@ -49,14 +49,14 @@ def receptive(session: Session, of: Source, y: int, x: int, layer: str) -> Recep
     try:
         boxes, whole = reached(session.inference, source, y, x)
     except UnknownReachError as error:
-        return _measured(session, of, y, x, layer, f"how far '{error}' reaches is not known")
+        return _measured(session, of, y, x, layer, f"the receptive field of '{error}' is unknown")
     found = Source(layer)
     if found not in boxes:
         return Receptive((0, 0, 0, 0), "computed", f"the pixel does not depend on '{layer}'")
     top, bottom, left, right = (int(n) for p in (boxes[found][ROWS], boxes[found][COLUMNS]) for n in (p[0], p[-1]))
     # What is behind the picture repeats its edge.
     box = (min(left, width - 1), min(top, height - 1), min(right + 1, width), min(bottom + 1, height))
-    note = f"'{whole}' reads the whole picture" if whole else ""
+    note = f"'{whole}' reads the whole image" if whole else ""
     return Receptive(box, "computed", note)
 
 
@@ -64,7 +64,7 @@ def _measured(session: Session, of: Source, y: int, x: int, layer: str, why: str
     made = gradient(session, of, layer, (None, y, x)).array
     rows = np.flatnonzero((made != 0).any(axis=(0, 1, 3)))
     columns = np.flatnonzero((made != 0).any(axis=(0, 1, 2)))
-    note = f"{why}; pixels that change nothing at the present values are not counted"
+    note = f"{why}; pixels without influence at the current values are not counted"
     if not rows.size:
         return Receptive((0, 0, 0, 0), "measured", note)
     # The gradient passes analysis layers pixel by pixel.

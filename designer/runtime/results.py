@@ -1,4 +1,4 @@
-"""Results of earlier runs, kept by what they depend on, and the fingerprints that say so."""
+"""A cache of results of earlier runs, keyed by fingerprints of everything that they depend on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.files.weights import WeightKey, Weights
 from designer.graph.model import Layer, Source
 from designer.runtime.api import Array
 
-OLD = 16  # results kept beside those of the last run: a dragged slider reuses their memory, fresh pages cost more than Mix
+OLD = 16  # results kept besides those of the last run: a dragged slider reuses their memory, fresh pages cost more than Mix
 KEEP_BYTES = 1 << 30  # results kept between runs: about 300 full tensors of 1024 x 1024 pixels with one channel
 
 

@@ -1,7 +1,7 @@
-"""A network being run, again and again: only what depends on a change runs another time.
+"""Incremental execution of a network: only layers that depend on a change run again.
 
-Every result is kept under a fingerprint of all it depends on: texts of layers, weights, sizes, options and the fingerprints
-of what was read. So a kept result is what a full run would give, to the last bit, also after going back to an old value.
+Every result is cached under a fingerprint of everything that it depends on: layer parameters, weights, sizes, options and
+the fingerprints of its inputs. A cached result therefore equals that of a full run bit for bit, also after undoing a change.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from designer.runtime.feeding import (
 )
 from designer.runtime.images import TENSORS, read_image, read_npy
 from designer.runtime.interrupt import Interrupt, current, interruptible
-from designer.runtime.looking import agree, folded, widened
+from designer.runtime.neighbors import agree, folded, widened
 from designer.runtime.network import evaluate, operator_of, output_layers, type_of
 from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
@@ -62,7 +62,7 @@ COMPILED = 4  # parts kept ready beside those of the present run; each holds pac
 
 
 class Session:
-    """Runs `graph` with `weights`. The graph is copied; tell changes with `set_param` and `set_graph`. `memory` is how many bytes
+    """Runs `graph` with `weights`. The graph is copied; report changes with `set_param` and `set_graph`. `memory` is how many bytes
     a part may take before it is run in tiles, 0: by what is free.
 
     `inference` holds the shapes at the sizes of what was fed last, templates replaced by their layers. Not for use by two
@@ -102,7 +102,7 @@ class Session:
 
     @property
     def graph(self) -> Graph:
-        """The network as the person wrote it. Read only."""
+        """The network of the document. Read-only."""
         return self._document
 
     def set_weights(self, weights: Weights) -> None:
@@ -216,7 +216,7 @@ class Session:
                     "no-input",
                     tr("the input '{layer}' has no data", layer=layer),
                     layer=layer,
-                    remedy=tr("choose a picture or a tensor"),
+                    remedy=tr("choose an image or a tensor"),
                 )
             )
         return fed
@@ -318,7 +318,7 @@ class Session:
     def widened(
         self, step: PartStep, looked_at: Collection[Source], batch: int
     ) -> Iterator[tuple[PartStep, PartPrint]]:
-        """Steps that bring the neighbours of what the person looks at, and their prints; the best first."""
+        """Steps that also compute the neighbors of the displayed tensors, and their fingerprints; the best first."""
         for careful in (False, True):
             if careful and any(folded(self.inference, source) for source in looked_at):
                 return
@@ -377,7 +377,7 @@ class Session:
 
 
 class _Run:
-    """One run of a session, step by step: each is either taken from earlier results or computed. `keys` are those of the results it used, `notes` what the person should know."""
+    """One run of a session, step by step: each is either taken from earlier results or computed. `keys` are those of the results it used, `notes` are for the user."""
 
     def __init__(self, session: Session, capture: Sequence[Source]) -> None:
         self.session = session

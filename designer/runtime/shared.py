@@ -1,4 +1,4 @@
-"""Tensors between two processes: files of raw numbers in a private folder that both map into memory."""
+"""Tensors shared by two processes: raw files in a private folder that both map into memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Handle(Struct, frozen=True):
 class SharedFolder:
     """A folder that two processes share. Whoever reads a tensor frees it; who made the folder removes it at the end.
 
-    The folder must be private to the person (mode 0700) and lie in memory (/dev/shm) where the system has that.
+    The folder must be private to the user (mode 0700) and in memory (/dev/shm) where available.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -57,7 +57,7 @@ class SharedFolder:
                         strerror=error.strerror or error,
                     ),
                     file=str(self.path),
-                    remedy=tr("use a smaller picture, or free space in shared memory"),
+                    remedy=tr("use a smaller image, or free space in shared memory"),
                 )
             ) from error
         return Handle(name, data.shape, data.dtype.name)  # type: ignore[arg-type]  # it is one of them

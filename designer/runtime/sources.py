@@ -1,4 +1,4 @@
-"""Where the pictures of an input come from: a file, a test pattern, a video's frame, a camera, a folder one after the other."""
+"""Image sources of inputs: files, test patterns, folders, videos and cameras."""
 
 from __future__ import annotations
 
@@ -83,19 +83,21 @@ def playlist(folder: Path) -> tuple[str, ...]:
         with os.scandir(folder) as entries:
             names = [e.name for e in entries if Path(e.name).suffix.lower() in suffixes and not _hidden(e)]
     except OSError as error:
-        raise _wrong(folder, "cannot-read", error.strerror or str(error), tr("check the path and its rights")) from None
+        raise _wrong(
+            folder, "cannot-read", error.strerror or str(error), tr("check the path and your permissions")
+        ) from None
     if not names:
         raise _wrong(
             folder,
             "no-pictures",
-            tr("the folder has no pictures"),
+            tr("the folder has no images"),
             tr("choose one with {read_choices} files", read_choices=ARRAYS.read_choices),
         )
     if len(names) > MAX_PLAYLIST:
         raise _wrong(
             folder,
             "too-many-files",
-            tr("the folder has {count:,} pictures", count=len(names)),
+            tr("the folder has {count:,} images", count=len(names)),
             tr("choose a smaller folder"),
         )
     return tuple(sorted(names, key=_natural))
@@ -196,7 +198,7 @@ class Sources:
 
 
 def small(array: Array, width: int, height: int) -> NDArray[np.uint8]:
-    """A thumbnail of a picture, H x W x 3, at most as large as told: every n-th pixel, clipped to 0..1."""
+    """A thumbnail of a picture, H x W x 3, at most `width` x `height`: every n-th pixel, clipped to 0..1."""
     from designer.runtime.images import to_uint8
 
     step = max(1, -(-array.shape[3] // width), -(-array.shape[2] // height))

@@ -1,4 +1,4 @@
-"""Parts of a network run in tiles, for pictures whose tensors would not fit into memory.
+"""Runs parts of a network in tiles, for images whose tensors do not fit into memory.
 
 Every tile is cut out with as much around it as its result depends on (reach.py), at places that all strides between divide.
 That the pieces are what the whole would have been is proved for every cut before it is used: each pixel that is needed, of any
@@ -71,7 +71,7 @@ class Tiling:
         self.inference, self.step = inference, step
         feeds = [feed for feed in step.part.feeds if self._picture(feed)]
         if len(feeds) < len(step.part.feeds) or not feeds:
-            raise _refused(step.part.layers[0], tr("it reads something that is no picture"))
+            raise _refused(step.part.layers[0], tr("it reads a tensor that is not an image"))
         self.base = self._extent(feeds[0])
         self.scales = [self._scales(axis) for axis in (0, 1)]  # base pixels per pixel of every tensor
         self._small: dict[tuple[int, ...], Inference] = {}  # the part at the sizes of a cut
@@ -97,7 +97,7 @@ class Tiling:
                         around=around,
                         binary2=binary(limit),
                     ),
-                    remedy=tr("use a smaller picture, or close other programs"),
+                    remedy=tr("use a smaller image, or close other programs"),
                 )
             )
         return side
@@ -236,7 +236,7 @@ class Tiling:
             start, end = self.region(source, axis, tile.core)
             offset = int(tile.cut[0] / self.scales[axis][source])
             if end - offset > piece.shape[2 + axis]:
-                raise _refused(source.layer, tr("its size does not follow from that of the picture"))
+                raise _refused(source.layer, tr("its size does not follow from that of the image"))
             to.append(slice(start, end))
             of.append(slice(start - offset, end - offset))
         whole[:, :, to[0], to[1]] = piece[:, :, of[0], of[1]]
@@ -299,20 +299,20 @@ class Tiling:
                     scales[source] = scales[reads[0]]
                     continue
                 if not self._picture(source):
-                    raise _refused(name, tr("it makes something that is no picture"))
+                    raise _refused(name, tr("its output is not an image"))
                 try:
                     found = layer_reach(self.inference, name, index, axis, np.arange(self._extent(source)[axis]))
                 except UnknownReachError:
-                    raise _refused(name, tr("it is not known how far it reaches")) from None
+                    raise _refused(name, tr("its receptive field is unknown")) from None
                 if found.whole:
-                    raise _refused(name, tr("it reads the whole picture at once"))
+                    raise _refused(name, tr("it reads the whole image at once"))
                 if reason := piecewise(self.inference, name):
                     raise _refused(name, reason)
                 steps = {scales[reads[port]] * step for port, step in found.steps.items()}
                 if len(steps) > 1:
-                    raise _refused(name, tr("it joins pictures whose sizes are no multiples of each other"))
+                    raise _refused(name, tr("it combines images whose sizes are not multiples of each other"))
                 if not steps and self._extent(source) != (1, 1):
-                    raise _refused(name, tr("it has a size of its own"))
+                    raise _refused(name, tr("its output size does not depend on its input"))
                 scales[source] = next(iter(steps), Fraction(1))
         return scales
 
@@ -392,8 +392,8 @@ def _refused(layer: str, why: str) -> DiagnosticError:
     return DiagnosticError(
         Diagnostic(
             "not-tileable",
-            tr("the picture cannot be run in tiles because of '{layer}': {why}", layer=layer, why=why),
+            tr("the image cannot be run in tiles because of '{layer}': {why}", layer=layer, why=why),
             layer=layer,
-            remedy=tr("use a smaller picture, or a machine with more memory"),
+            remedy=tr("use a smaller image, or a machine with more memory"),
         )
     )

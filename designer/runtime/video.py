@@ -24,7 +24,7 @@ Frame = NDArray[np.uint8]
 
 KEEP_BYTES = 48 << 20  # decoded frames kept, so that stepping back does not decode from the last key frame each time
 KEEP = 48  # ... and their number
-BACK = (0, 12, 48, 250)  # frames before the wished one at which a seek that came out too late is tried again
+BACK = (0, 12, 48, 250)  # frames before the requested one at which to retry a seek that was too late
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class VideoReader:
         if not capture.isOpened():
             raise self._wrong(
                 "not-a-video",
-                tr("the file is no video that can be read"),
+                tr("the file is not a supported video"),
                 tr("choose an MP4, MKV, WebM, AVI or MOV file"),
             )
         width, height = (int(capture.get(p)) for p in (self._cv.CAP_PROP_FRAME_WIDTH, self._cv.CAP_PROP_FRAME_HEIGHT))
@@ -139,7 +139,7 @@ class VideoReader:
             raise self._wrong(
                 "picture-too-large",
                 tr(
-                    "its frames have {width} x {height} pixels, more than the {MAX_PIXELS:.0f} million that are read",
+                    "its frames have {width} x {height} pixels, the limit is {MAX_PIXELS:.0f} million",
                     width=width,
                     height=height,
                     MAX_PIXELS=MAX_PIXELS / 1e6,
@@ -226,7 +226,7 @@ class VideoReader:
     def _damaged(self, index: int) -> DiagnosticError:
         return self._wrong(
             "damaged-video",
-            tr("frame {index} cannot be decoded: the file is cut off or damaged there", index=index),
+            tr("frame {index} cannot be decoded: the file is truncated or damaged there", index=index),
             tr("stop before that frame, or repair the file"),
         )
 
@@ -246,6 +246,6 @@ def _check_readable(path: Path) -> None:
                 "cannot-read",
                 tr("the video cannot be opened: {strerror}", strerror=error.strerror or error),
                 file=str(path),
-                remedy=tr("check the path and its rights"),
+                remedy=tr("check the path and your permissions"),
             )
         ) from None

@@ -1,4 +1,4 @@
-"""Writing videos and folders of pictures that are whole or not there at all."""
+"""Atomic writing of videos and folders of images."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
         fitting = ", ".join(n for n, c in CODECS.items() if suffix in c.suffixes)
         raise _refused(
             path,
-            tr("a {suffix} file cannot hold {title}", suffix=suffix, title=CODECS[chosen].title),
+            tr("a {suffix} file cannot contain {title}", suffix=suffix, title=CODECS[chosen].title),
             tr("choose one of {fitting}", fitting=fitting),
         )
     if quality and chosen != "mjpeg":
@@ -69,7 +69,7 @@ def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
 
 
 def part_of(path: Path, token: str = "") -> Path:
-    """Where a result stands while it is made, beside its place. Who ends the process by force clears it by the token."""
+    """The temporary path of a result, next to its target. After killing the process, find and remove it by the token."""
     kind = path.suffix.lower() if path.suffix.lower() in DEFAULT_CODECS else ""
     return path.with_name(f".lw-{token or secrets.token_hex(8)}.part{kind}")
 
@@ -123,7 +123,7 @@ class VideoWriter:
         if width % 2 or height % 2:
             pixels = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
             self.note = (
-                f"{width} x {height} is odd and videos are even: the last row or column is there twice; "
+                f"{width} x {height} is odd, but videos need even sizes: the last row or column is repeated; "
                 "a folder of pictures keeps the size"
             )
         self._writer.write(np.ascontiguousarray(pixels[:, :, ::-1]))
@@ -133,7 +133,7 @@ class VideoWriter:
         """Finish the file, read it back as far as counting its frames, and put it in place."""
         try:
             if self._writer is None:
-                raise _refused(self.path, tr("there was no picture to write"), tr("choose a range that has frames"))
+                raise _refused(self.path, tr("there was no image to write"), tr("choose a range that has frames"))
             self._writer.release()
             try:
                 with VideoReader(self._part) as again:
@@ -153,13 +153,13 @@ class VideoWriter:
             os.replace(self._part, self.path)
         except OSError as error:
             raise _refused(
-                self.path, error.strerror or str(error), tr("choose a folder that you may write to")
+                self.path, error.strerror or str(error), tr("choose a folder that you can write to")
             ) from error
         finally:
             self.discard()
 
     def discard(self) -> None:
-        """Give up; nothing stays on disk."""
+        """Cancel and remove everything from disk."""
         if self._writer is not None:
             self._writer.release()
         self._part.unlink(missing_ok=True)
@@ -198,7 +198,7 @@ class FolderWriter:
         self.note = ""
         self.count = 0
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise _refused(self.path, tr("it is there already and not empty"), tr("choose a new folder"))
+            raise _refused(self.path, tr("it already exists and is not empty"), tr("choose a new folder"))
         self._part = part_of(self.path, token)
         try:
             self._part.mkdir()
@@ -222,7 +222,7 @@ class FolderWriter:
     def close(self) -> None:
         try:
             if not self.count:
-                raise _refused(self.path, tr("there was no picture to write"), tr("choose a range that has frames"))
+                raise _refused(self.path, tr("there was no image to write"), tr("choose a range that has frames"))
             os.replace(self._part, self.path)  # takes the place of an empty folder, of no other
         except OSError as error:
             raise _refused(self.path, error.strerror or str(error), tr("choose a new folder")) from error
@@ -230,7 +230,7 @@ class FolderWriter:
             self.discard()
 
     def discard(self) -> None:
-        """Give up; nothing stays on disk."""
+        """Cancel and remove everything from disk."""
         shutil.rmtree(self._part, ignore_errors=True)
 
 
@@ -252,7 +252,7 @@ def _check_folder(path: Path, part: Path) -> None:
         part.open("xb").close()
     except OSError as error:
         raise _refused(
-            path, error.strerror or str(error), tr("choose a folder that exists and may be written to")
+            path, error.strerror or str(error), tr("choose an existing folder that you can write to")
         ) from error
     with contextlib.suppress(OSError):
         part.unlink()

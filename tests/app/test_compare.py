@@ -88,7 +88,7 @@ def test_without_a_reference_nothing_is_measured(folder: Path) -> None:
     columns, found, _ = compare(plain, lambda text: None)
     assert list(summary(columns, found))[-2][:5] == ["mean", "-", "-", "-", "-"]
     assert not any(row.reference for row in found)
-    assert reference_text(found).startswith("There is no reference")
+    assert reference_text(found).startswith("PSNR and SSIM need a reference")
 
 
 def test_without_noise_and_clean_images_the_first_network_is_the_reference(folder: Path) -> None:

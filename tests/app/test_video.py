@@ -160,12 +160,12 @@ def test_what_is_refused_leaves_nothing(tmp_path, network, still, monkeypatch, c
     assert "use .mp4, .mkv, .webm, .avi or .mov, or a folder of" in refused(
         "--input", f"clip={clip}", "--output", f"out={tmp_path / 'a.gif'}"
     )
-    assert "cannot hold" in refused(
+    assert "cannot contain" in refused(
         "--input", f"clip={clip}", "--output", f"out={tmp_path / 'a.webm'}", "--codec", "ffv1"
     )
     (tmp_path / "broken.mp4").write_text("hello")
     before = sorted(os.listdir(tmp_path))
-    assert "no video that can be read" in refused(
+    assert "not a supported video" in refused(
         "--input", f"clip={tmp_path / 'broken.mp4'}", "--output", f"out={tmp_path / 'a.mkv'}"
     )
 
@@ -178,7 +178,7 @@ def test_an_odd_end_is_told(tmp_path, still):
     done = process(session, VideoJob({"clip": first, "still": second}, {"out": tmp_path / "made.mkv"}))
     assert done.frames == 6
     assert any("clip 9, still 6" in note for note in done.notes)
-    assert any("differently long" in note for note in done.notes)
+    assert any("variable frame rate" in note for note in done.notes)
     with pytest.raises(DiagnosticError, match="none of the inputs"):
         process(session, VideoJob({"clip": still, "still": still}, {"out": tmp_path / "made.mkv"}))
 

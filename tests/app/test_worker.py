@@ -372,7 +372,7 @@ def test_a_run_says_which_results_are_not_finite(own_peer, tmp_path):
     assert again.same == ("noise", "conv")
     assert again.nonfinite == found
     traced = own_peer.ask(TraceNonfiniteRequest())
-    assert (traced.layer, traced.kind, traced.note) == ("image", "nan", "what was fed holds them already")
+    assert (traced.layer, traced.kind, traced.note) == ("image", "nan", "the input data already contains them")
 
 
 def test_a_coarse_picture_first_where_the_full_one_takes_longer(own_peer, tmp_path):

@@ -89,7 +89,7 @@ def test_gradient_goes_through_analysis_layers_and_says_so(runtime_registry):
     noisy = session.run([Source("noise")]).captures[Source("noise")]
     found = gradient(session, Source("result"), "image")
     np.testing.assert_allclose(found.array, by_hand(noisy), atol=1e-5)
-    assert found.note == "passed through 'noise', 'mix' as if the first input went on unchanged"
+    assert found.note == "passed through 'noise', 'mix' as if they were identities"
 
 
 def test_gradient_of_what_cannot_be(runtime_registry):

@@ -77,7 +77,7 @@ def test_the_input_may_bring_them(runtime_registry):
     trace = trace_nonfinite(session_of(unet(), runtime_registry, weights=unet_weights(), array=array))
     assert trace.layer == "image"
     assert trace.found.kind == "inf"
-    assert trace.note == "what was fed holds them already"
+    assert trace.note == "the input data already contains them"
 
 
 def test_weights_may_be_the_cause(runtime_registry):

@@ -162,7 +162,7 @@ def test_what_reads_whole_pictures_says_so(runtime_registry):
     session = session_of(chain(*CHAINS["global"]), runtime_registry)
     found = receptive(session, RESULT, 3, 4, "image")
     assert found.box == (0, 0, 32, 24)
-    assert found.note == "'norm' reads the whole picture"
+    assert found.note == "'norm' reads the whole image"
 
 
 def test_a_pixel_that_depends_on_nothing(runtime_registry):

@@ -251,5 +251,5 @@ def test_what_neither_fits_nor_can_be_cut_is_refused_with_both_reasons(runtime_r
             session.run()
         (found,) = caught.value.diagnostics
         assert (found.code, found.layer) == ("out-of-memory", "norm")
-        assert "reads the whole picture at once" in found.message
+        assert "reads the whole image at once" in found.message
         assert found.message.endswith("it needs about 384 KiB, 97.7 KiB are free")

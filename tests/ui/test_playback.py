@@ -304,7 +304,7 @@ def test_sources_that_cannot_be_used_say_why(bench: Bench, tmp_path: Path) -> No
     assert not bench.find("transport").isVisible()
     (tmp_path / "broken.mp4").write_text("hello")
     bench.feed(tmp_path / "broken.mp4")
-    bench.qtbot.waitUntil(lambda: "no video that can be read" in bench.text("problem"), timeout=WAIT)
+    bench.qtbot.waitUntil(lambda: "not a supported video" in bench.text("problem"), timeout=WAIT)
     assert "broken.mp4" in bench.text("problem")
     bench.feed(make_video(tmp_path / "good.mkv", 3))
     bench.known()

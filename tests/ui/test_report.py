@@ -94,7 +94,7 @@ def test_the_page_of_an_analysis(launched: kit.Launched, qtbot: QtBot, tmp_path:
     shown = read_image(copy)
     assert np.abs(shown - np.clip(result.outputs["output_0"], 0, 1)).max() <= 0.5 / 255 + 1e-6
     assert f"{float(result.captures['conv_0'].mean()):.4g}" in found.words
-    assert "As it was seen" in found.pictures
+    assert "The window at the time of the report" in found.pictures
 
 
 def launched_window(qtbot: QtBot) -> QWidget:
@@ -108,7 +108,7 @@ def test_a_network_that_was_not_run_has_a_page_too(launched: kit.Launched, tmp_p
     assert launched.analysis.phase is Phase.IDLE
     page = tmp_path / "report.html"
     write_analysis(page, seen_in(launched.context))
-    assert "was not run" in Reader(page).words
+    assert "has not run yet" in Reader(page).words
     assert alone(page)
 
 
@@ -187,7 +187,9 @@ def test_the_page_of_a_comparison(side: Side, qtbot: QtBot) -> None:
         assert variant is not None
         assert variant.document_sha256 in found.words
     assert "with gaussian:25 noise (seed 0), identical for all variants" in found.words
-    assert {"Clean", "Input (gaussian:25)", "A same", "B smooth", "As it was seen"} <= set(found.pictures)
+    assert {"Clean", "Input (gaussian:25)", "A same", "B smooth", "The window at the time of the report"} <= set(
+        found.pictures
+    )
 
 
 def test_a_failed_variant_is_told_in_the_report(side: Side) -> None:

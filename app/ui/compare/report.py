@@ -91,7 +91,7 @@ def write_comparison(path: Path, seen: Comparison) -> None:
         add_comparison(page, seen.columns, seen.rows)
     if seen.window:
         page.heading("The window")
-        page.picture_inside(seen.window, "As it was seen")
+        page.picture_inside(seen.window, "The window at the time of the report")
     add_machine(page)
     page.write(path)
 

@@ -1,7 +1,7 @@
-"""Looking around in a network: a part that is run once more for one hidden tensor brings its neighbours along.
+"""Neighboring tensors: a part that runs again for one hidden tensor also computes its neighbors.
 
-Most of a run's time is computing, not handing out tensors. So the first look at a picture's layers costs one run, and looks
-at others after it cost none. Engines may compute a tensor another way when more is wanted of them (they fold a normalisation
+Most of a run's time is computing, not handing out tensors. So inspecting the first layer of an image costs one run, and
+inspecting others afterwards costs none. Engines may compute a tensor another way when more is wanted of them (they fold a normalisation
 into the convolution before it, for instance). So the session compares what both runs have in common before it believes one,
 and then tries again without the tensors that invite folding.
 """
