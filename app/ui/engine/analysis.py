@@ -83,7 +83,7 @@ class AnalysisController(QObject):
         if context.has_document:
             self._on_document(context.root)
 
-    # --- what a person asks for --------------------------------------------------------------------------------
+    # --- what a user asks for --------------------------------------------------------------------------------
 
     @property
     def engine(self) -> EngineClient:
@@ -97,7 +97,7 @@ class AnalysisController(QObject):
         return engine
 
     def launch(self) -> None:
-        """Run from the start: weights, pictures and the network as they are now."""
+        """Run from the start: weights, images and the network as they are now."""
         if not self.context.has_document:
             return
         self._active = True
@@ -193,7 +193,7 @@ class AnalysisController(QObject):
             QTimer.singleShot(0, self, lambda: self.launch() if self._document is document else None)
 
     def _on_settings(self) -> None:
-        """Other pictures are fed; anything else that matters opens the network anew."""
+        """Other images are fed; anything else that matters opens the network anew."""
         assert self._document is not None
         before, after = self._settings, self._document.settings
         self._settings = after
@@ -237,7 +237,7 @@ class AnalysisController(QObject):
             self._dim.start()
 
     def _refine(self) -> None:
-        """The values rest: the full picture for the coarse one that is shown."""
+        """The values rest: the full image for the coarse one that is shown."""
         if self._active and not self._batch and not self._wanted:
             self._coarse_to_fine.refine()
             self._wanted = True

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 PREFIX = "layerwright-"
 MEMORY_FOLDER = 1 << 30  # bytes that must be free in the memory folder for it to be used
-# What a request means to a person, for the sentence that says what a dead process was busy with.
+# What a request means to a user, for the sentence that says what a dead process was busy with.
 _DOING = {
     "open": mark("it prepared the network"),
     "update": mark("it took over an edit of the network"),
@@ -256,7 +256,7 @@ class EngineClient(QObject):
             message = tr("{what} while {doing}. Your document is unchanged.", what=what, doing=doing)
         else:
             message = tr("{what}. Your document is unchanged.", what=what)
-        remedy = tr("Launch again to start a fresh engine; a smaller picture needs less memory.")
+        remedy = tr("Launch again to start a fresh engine; a smaller image needs less memory.")
         self._end_process(kill=True)
         self.crashed.emit(f"{message} {remedy}")
         self._fail_all(Diagnostic("engine-crashed", message, remedy=remedy))
@@ -387,7 +387,7 @@ def _make_folder() -> Path:
 
 
 def _roomy(folder: Path) -> bool:
-    """Whether tensors fit there: containers often have a memory folder of 64 MiB, which one large picture fills."""
+    """Whether tensors fit there: containers often have a memory folder of 64 MiB, which one large image fills."""
     return folder.is_dir() and os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= MEMORY_FOLDER
 
 

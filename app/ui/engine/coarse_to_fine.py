@@ -1,4 +1,4 @@
-"""Coarse to fine: while a slider moves a reduced picture is good enough, and the full one follows when it rests.
+"""Coarse to fine: while a slider moves a reduced image is good enough, and the full one follows when it rests.
 
 The engine decides whether a run is long enough for that (`budget`). Runs go one at a time, so results come in their order.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QTimer
 
 BUDGET = 40  # ms that a full run may take while a slider moves
-SETTLED = 150  # ms without a move after which the full picture is computed
+SETTLED = 150  # ms without a move after which the full image is computed
 
 
 class CoarseToFine:

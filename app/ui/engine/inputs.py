@@ -1,4 +1,4 @@
-"""Which picture feeds which input layer: the person's choice, else a sample photograph."""
+"""Which image feeds which input layer: the user's choice, else a sample photograph."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def title_of(path: Path) -> str:
 
 @lru_cache(maxsize=8)
 def pattern_thumbnail(name: str) -> QImage:
-    """A test picture, small."""
+    """A test image, small."""
     drawn = make_pattern(name, 3, THUMBNAIL.height(), THUMBNAIL.width())
     return to_image(picture_pixels(drawn[0]))
 
 
 def image_of(pixels: Pixels | None) -> QImage | None:
-    """A picture that owns its memory, of H x W x 3 bytes."""
+    """An image that owns its memory, of H x W x 3 bytes."""
     if pixels is None:
         return None
     rows = np.ascontiguousarray(pixels)

@@ -13,7 +13,7 @@ from app.ui.engine.client import EngineClient
 
 
 class LatestCall(Generic[ReplyT]):
-    """The one place to ask from. The answer to a request is dropped when another one was asked meanwhile."""
+    """The one place to ask from. The answer to a request is dropped when another one was asked in the meantime."""
 
     def __init__(self, owner: QObject) -> None:
         self._owner = owner

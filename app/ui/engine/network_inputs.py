@@ -48,7 +48,7 @@ class NetworkInputs(QObject):
         return Path(chosen) if chosen else default_picture(self._document.graph, layer)
 
     def set_file(self, layer: str, path: Path) -> None:
-        """Feed a picture, a video, a folder or an `.npy` file to an input layer."""
+        """Feed an image, a video, a folder or an `.npy` file to an input layer."""
         if self._document is None:
             return
         self.errors.pop(layer, None)

@@ -1,4 +1,4 @@
-"""The place that is pinned in the Channel Inspector, for every other picture of the analysis."""
+"""The place that is pinned in the Channel Inspector, for every other image of the analysis."""
 
 from __future__ import annotations
 

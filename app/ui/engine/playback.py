@@ -1,4 +1,4 @@
-"""Inputs that have frames: folders, videos and cameras. The clock is here; pictures are decoded in the engine's process."""
+"""Inputs that have frames: folders, videos and cameras. The clock is here; images are decoded in the engine's process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from designer.runtime.sources import kind_of, playlist
 from designer.texts import tr
 
 MOVING = ("folder", "video", "camera")
-FOLDER_FPS = 2.0  # pictures a second of a folder that is played
+FOLDER_FPS = 2.0  # images a second of a folder that is played
 MEASURED = 2.0  # seconds over which the frames that arrive are counted
 HALTED = (Phase.FAILED, Phase.WEIGHTS, Phase.BLOCKED, Phase.STOPPED)
 
@@ -52,7 +52,7 @@ class Track:
     position: int = 0
     shown: int = -1
     fed: int = -1
-    sent: int = 0  # the camera's own number of the picture that was taken last; 0: it was switched off since
+    sent: int = 0  # the camera's own number of the image that was taken last; 0: it was switched off since
     playing: bool = False
     loop: bool = True
     every: bool = False  # every frame, however long the network takes
@@ -123,7 +123,7 @@ class Playback(QObject):
     def _busy(self) -> bool:
         return self._phase is Phase.RUNNING
 
-    # --- what a person does ------------------------------------------------------------------------------------------
+    # --- what a user does ------------------------------------------------------------------------------------------
 
     def play_all(self) -> None:
         """Play all that is paused; pause all where something plays."""
@@ -174,7 +174,7 @@ class Playback(QObject):
         self.changed.emit(layer)
 
     def step(self, layer: str, by: int) -> None:
-        """Another frame or file: the next or the one before, around the ends; a camera takes one picture."""
+        """Another frame or file: the next or the one before, around the ends; a camera takes one image."""
         track = self.tracks.get(layer)
         if track is None:
             return
@@ -220,7 +220,7 @@ class Playback(QObject):
         return SetInputRequest(layer, str(path), None if track.kind == "camera" else track.position, shown)
 
     def fed(self, layer: str, reply: SetInputReply) -> None:
-        """The engine has taken a frame, or a still picture."""
+        """The engine has taken a frame, or a still image."""
         preview = self._engine().take(reply.preview) if reply.preview is not None else None
         values = reply.range or (0.0, 1.0)
         if values != self.ranges.get(layer, (0.0, 1.0)):
@@ -297,7 +297,7 @@ class Playback(QObject):
         self.changed.emit(layer)
 
     def _release(self, layer: str) -> None:
-        """Switch the camera off; the picture that was taken stays."""
+        """Switch the camera off; the image that was taken stays."""
         if layer in self.tracks:
             self.tracks[layer].sent = 0
         engine = self._engine()

@@ -28,7 +28,7 @@ DEFAULT_ITERATIONS = 10
 class State(StrEnum):
     IDLE = "idle"
     RUNNING = "running"
-    WEIGHTS = "weights"  # the person must choose weights, or agree to random ones
+    WEIGHTS = "weights"  # the user must choose weights, or agree to random ones
     FAILED = "failed"
 
 
@@ -76,7 +76,7 @@ class ProfilingController(QObject):
             self.context.root.change_settings(iterations=count)
 
     def launch(self) -> None:
-        """Time the open network as it is now. Where weights are missing and no seed is set, the person is asked first."""
+        """Time the open network as it is now. Where weights are missing and no seed is set, the user is asked first."""
         if not self.context.has_document or self.running:
             return
         engine, document, analysis = self._engine(), self.context.root, analysis_of(self.context)

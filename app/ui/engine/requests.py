@@ -69,7 +69,7 @@ def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Dia
         if name in upstream and input_path(name) is None:
             return Diagnostic(
                 "input-missing",
-                tr("the input '{name}' has no picture", name=name),
+                tr("the input '{name}' has no image", name=name),
                 layer=name,
                 remedy=tr("choose one in Inputs"),
             )

@@ -19,15 +19,15 @@ Array = NDArray[np.float32]
 
 
 class Phase(StrEnum):
-    """Where the analysis stands; what is shown besides the picture follows from it."""
+    """Where the analysis stands; what is shown besides the image follows from it."""
 
     IDLE = "idle"  # not launched
     RUNNING = "running"
     READY = "ready"
     BLOCKED = "blocked"  # the network or its inputs cannot be run as they are; it goes on when that is mended
-    WEIGHTS = "weights"  # the person must choose weights, or agree to random ones
+    WEIGHTS = "weights"  # the user must choose weights, or agree to random ones
     FAILED = "failed"  # the engine died or refused
-    STOPPED = "stopped"  # the person stopped it
+    STOPPED = "stopped"  # the user stopped it
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class AnalysisResult:
     weights_sha256: str = ""
 
     def note_of(self, output: str) -> str:
-        """What stands on the picture of an output: where the weights come from, and values that are no numbers."""
+        """What stands on the image of an output: where the weights come from, and values that are no numbers."""
         share = self.nonfinite.get(output, 0.0)
         broken = tr("{share} % of the values are no numbers", share=digits(100 * share)) if share else ""
         return "; ".join(text for text in (self.note, broken) if text)
@@ -63,9 +63,7 @@ class AnalysisResult:
             what = tr("re-ran {names}", names=", ".join(ran))
         else:
             what = tr("re-ran {count} of {total} layers", count=len(ran), total=total)
-        preview = (
-            tr("preview at 1/{factor}, the full picture follows", factor=self.coarse) + " · " if self.coarse else ""
-        )
+        preview = tr("preview at 1/{factor}, the full image follows", factor=self.coarse) + " · " if self.coarse else ""
         return f"{preview}{duration(self.milliseconds)} · {what}"
 
 

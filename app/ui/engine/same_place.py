@@ -17,9 +17,9 @@ SHOWN = 4  # values that are told of a tensor
 
 
 def scaled(place: tuple[int, int], here: tuple[int, int], there: tuple[int, int]) -> tuple[int, int]:
-    """The pixel of a picture of `there` (width, height) at a pixel of one of `here`.
+    """The pixel of an image of `there` (width, height) at a pixel of one of `here`.
 
-    Pictures whose sizes differ by whole steps up to a padding keep the step: the padding is at the right and bottom edge.
+    Images whose sizes differ by whole steps up to a padding keep the step: the padding is at the right and bottom edge.
     """
     x, y = (_along(at, small, large) for at, small, large in zip(place, here, there, strict=True))
     return x, y

@@ -13,7 +13,7 @@ _LACKING = (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE)
 def weights_wanted(reply: OpenReply) -> str:
     """A sentence on the weights that the network lacks; empty when it can run, with those of a file or with random ones."""
     if reply.note:
-        return ""  # what was lacking was filled, as the person agreed
+        return ""  # what was lacking was filled, as the user agreed
     lacking = [found for found in reply.report if found.status in _LACKING]
     if not lacking:
         return ""
