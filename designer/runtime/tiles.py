@@ -41,7 +41,7 @@ Window = tuple[int, int]  # from, to (the first outside)
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class ImageTile:
     """Along one axis, in pixels of the part's first feed: what is cut out, and the middle whose results count."""
 
     cut: Window
@@ -120,7 +120,7 @@ class Tiling:
                     behind = max(behind, ceil((int(places[-1]) + 1) * step - here - scale))
         return before, behind
 
-    def tiles(self, axis: int, side: int) -> list[Tile]:
+    def tiles(self, axis: int, side: int) -> list[ImageTile]:
         """The tiles along an axis; cuts are alike in size where the border allows it, so that they share what is compiled."""
         size, unit = self.base[axis], self.unit(axis)
         side = max(unit, side - side % unit)
@@ -132,7 +132,7 @@ class Tiling:
         for core, walk, (start, end) in zip(cores, walks, cuts, strict=True):
             last = start + usual >= size
             alike = (max(0, size - usual - (size - usual) % unit), size) if last else (start, start + usual)
-            found.append(Tile((start, end) if self._seam(axis, alike, walk) else alike, core))
+            found.append(ImageTile((start, end) if self._seam(axis, alike, walk) else alike, core))
         return found
 
     def _wanted(self, axis: int, core: Window) -> dict[Source, Places]:
@@ -230,7 +230,7 @@ class Tiling:
                 self._paste(whole[source], made[_kept(source)], source, (row, column))
         return whole
 
-    def _paste(self, whole: Tensor, piece: Tensor, source: Source, tiles: tuple[Tile, Tile]) -> None:
+    def _paste(self, whole: Tensor, piece: Tensor, source: Source, tiles: tuple[ImageTile, ImageTile]) -> None:
         to, of = [], []
         for axis, tile in enumerate(tiles):
             start, end = self.region(source, axis, tile.core)
