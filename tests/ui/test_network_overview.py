@@ -242,4 +242,4 @@ def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot) -> None:
     assert infos.infos["c9"].memory == 4 * 32 * 24 * 4
     infos.ask(document, {"in": (1, 3, 32, 24)}, 0)
     infos._background.wait()
-    assert infos._wish is None
+    assert infos._request is None

@@ -255,7 +255,7 @@ def test_a_folder_is_a_playlist(bench: Bench, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *args, **kw: str(folder))
     bench.click("folder")
     assert bench.text("frame") == "1 / 3  shot8.png"
-    assert bench.text("size") == "3 pictures"
+    assert bench.text("size") == "3 images"
     bench.run()
     bench.shows(0)
     bench.click("next")
@@ -332,7 +332,7 @@ def test_a_camera_plays_without_a_slider(bench: Bench, tmp_path: Path) -> None:
     assert not bench.find("scrub").isVisible()
     assert not bench.find("previous").isVisible()
     bench.run()  # takes one picture
-    assert bench.text("frame") == "picture 1"
+    assert bench.text("frame") == "image 1"
     bench.click("next")
     bench.qtbot.waitUntil(lambda: bench.text("frame") == "picture 2", timeout=WAIT)
     numbers: list[int] = []

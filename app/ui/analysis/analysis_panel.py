@@ -1,4 +1,4 @@
-"""Analysis: pictures in, options of the analysis layers, the network's output, kept in step while one changes things."""
+"""Analysis: images in, options of the analysis layers, the network's output, kept in step while one changes things."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from designer.graph.commands import set_params
 from designer.graph.edits import ChangeSet
 from designer.texts import tr
 
-WIDE = 760  # from this width on the controls stand beside the picture, not under it
+WIDE = 760  # from this width on the controls are next to the image, not under it
 
 
 class AnalysisPanel(QWidget):
@@ -54,7 +54,7 @@ class AnalysisPanel(QWidget):
         self._context = context
         self._analysis = analysis_of(context)
         self._document: Document | None = None
-        self._arranged = False  # picture and controls have got their first shares of the room
+        self._arranged = False  # image and controls have got their first shares of the room
         self._inputs: dict[str, InputRow] = {}
         self._outputs: dict[str, OutputView] = {}
         self._marked = marked_of(self._analysis)
@@ -79,13 +79,13 @@ class AnalysisPanel(QWidget):
         theme.set_icon(self._launch, "play")
         self._launch.setObjectName("analysis.launch")
         self._launch.setAccessibleName(tr("Launch Analysis"))
-        self._launch.setToolTip(tr("Run the network on the pictures, and again after every change"))
+        self._launch.setToolTip(tr("Run the network on the images, and again after every change"))
         self._launch.clicked.connect(self._analysis.launch)
         self._stop = QPushButton(tr("Stop"))
         theme.set_icon(self._stop, "stop")
         self._stop.setObjectName("analysis.stop")
         self._stop.setAccessibleName(tr("Stop the analysis"))
-        self._stop.setToolTip(tr("Give up the run: the engine is ended and starts afresh with the next launch"))
+        self._stop.setToolTip(tr("Stop the run. The engine restarts with the next launch"))
         self._stop.clicked.connect(self._analysis.stop)
         self._status = ElidedLabel()
         self._status.setObjectName("analysis.status")
@@ -95,16 +95,14 @@ class AnalysisPanel(QWidget):
         bar.addWidget(self._stop)
         bar.addWidget(self._status, 1)
         self._notice = Notice("analysis.notice", tr("Problem of the analysis"))
-        self._notice.add_button(
-            "restart", tr("Restart"), tr("Start a fresh engine and run again"), self._analysis.launch
-        )
+        self._notice.add_button("restart", tr("Restart"), tr("Start a new engine and run again"), self._analysis.launch)
         self._notice.add_button(
             "weights", tr("Choose weights…"), tr("A folder with npy or bin files"), self._choose_weights
         )
         self._notice.add_button(
             "random",
             tr("Run with random weights"),
-            tr("Seeded random weights where there are none; the picture is marked"),
+            tr("Seeded random weights where there are none; the image is marked"),
             self._analysis.launch_random,
         )
         self._lay_out(bar)
@@ -261,7 +259,7 @@ class AnalysisPanel(QWidget):
         self._stop.setEnabled(phase is Phase.RUNNING and unfinished)
         self._launch.setEnabled(self._context.has_document)
 
-    # --- what a person does ------------------------------------------------------------------------------------
+    # --- actions of the user ------------------------------------------------------------------------------------
 
     def _choose_weights(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Folder of weights"))
@@ -269,7 +267,7 @@ class AnalysisPanel(QWidget):
             self._analysis.choose_weights(Path(folder))
 
     def _mix(self) -> tuple[str, SplitMode, float] | None:
-        """The mix whose split line can be drawn on the picture."""
+        """The mix whose split line can be drawn on the image."""
         if self._document is None:
             return None
         for layer in self._document.graph:

@@ -45,7 +45,7 @@ class Display:
     mark: bool = False  # paint what is out of range
 
     def pixels(self, image: Floats, own: Mode) -> Pixels:
-        """Colours of C x H x W; `own` is the mode of the output layer."""
+        """Colors of C x H x W; `own` is the mode of the output layer."""
         mode = self.mode or own
         gain = np.float32(2.0**self.exposure)
         if mode is Mode.MAP:

@@ -1,4 +1,4 @@
-"""Values that are no numbers: asks the engine, once values rest, which layer made them first."""
+"""Values that are NaN or infinite: asks the engine, once values rest, which layer made them first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Faults(QObject):
         if self.culprit:
             known[self.culprit] = self.layers.get(self.culprit, "")
         text = self.text or tr(
-            "the result holds values that are no numbers. The layer that made them is being looked for."
+            "the result holds values that are NaN or infinite. The layer that made them is being looked for."
         )
         self._tell(self.culprit, text, known)
         self._rest.start()
@@ -58,7 +58,7 @@ class Faults(QObject):
             return
         if not reply.layer:
             self._tell(
-                "", tr("the result holds values that are no numbers; the layer that made them was not found."), {}
+                "", tr("the result holds values that are NaN or infinite; the layer that made them was not found."), {}
             )
             return
         kind = tr("NaN") if reply.kind == "nan" else tr("infinity")
@@ -79,4 +79,4 @@ class Faults(QObject):
 
 
 def _share(share: float) -> str:
-    return tr("{percent} % of its values are no numbers", percent=digits(share * 100))
+    return tr("{percent} % of its values are NaN or infinite", percent=digits(share * 100))

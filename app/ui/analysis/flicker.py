@@ -17,7 +17,7 @@ FRAME = 40  # ms that a frame of animated noise is shown at least
 class Flicker(QObject):
     """Turns over the `phase` of mixes and counts up the `seed` of layers that are animated (`animate`, also a plugin's).
 
-    Only the engine is told. The document is not touched: what is shown is no edit. At rest the engine has its values again.
+    Only the engine gets the values; the document is not edited. At rest the engine gets the document's values again.
     """
 
     def __init__(self, analysis: AnalysisController, parent: QObject) -> None:
@@ -88,7 +88,7 @@ class Flicker(QObject):
         self._analysis.again(animated=True)
 
     def _rest(self, names: set[str]) -> None:
-        """Give layers that stand still their own seed back."""
+        """Restore the seed of layers that are no longer animated."""
         self._moved -= names
         seeds = {name: operator.values().get("seed") for name, operator in self._operators().items() if name in names}
         if seeds and self._analysis.phase in (Phase.READY, Phase.RUNNING):

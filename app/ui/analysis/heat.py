@@ -15,12 +15,12 @@ MAP = "viridis"
 
 
 def heat_colour(share: float) -> QColor:
-    """The map's colour for 0..1."""
+    """The map's color for 0..1."""
     return QColor.fromRgb(int(palette(MAP)[1 + round(min(max(share, 0.0), 1.0) * 254)]))
 
 
 class HeatDelegate(QStyledItemDelegate):
-    """Fills cells that have a HEAT; a selected row keeps its colour under the number, with a frame."""
+    """Fills cells that have a HEAT; a selected row keeps its color under the number, with a frame."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
         super().initStyleOption(option, index)

@@ -1,4 +1,4 @@
-"""One input layer: the picture that feeds it, its size, and the ways to choose another."""
+"""One input layer: the image that feeds it, its size, and the ways to choose another."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class InputRow(QFrame):
     def __init__(self, layer: str, playback: Playback, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(f"analysis.input.{layer}")
-        self.setAccessibleName(tr("Picture for {layer}", layer=layer))
+        self.setAccessibleName(tr("Image for {layer}", layer=layer))
         self.setAcceptDrops(True)
         self.layer = layer
         self._playback = playback
@@ -77,9 +77,9 @@ class InputRow(QFrame):
         self._size.setObjectName(f"analysis.input.{layer}.size")
         self._problem = QLabel()
         self._problem.setWordWrap(True)
-        self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's colour of errors
+        self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's color of errors
         self._problem.setObjectName(f"analysis.input.{layer}.problem")
-        self._problem.setAccessibleName(tr("Problem of the picture for {layer}", layer=layer))
+        self._problem.setAccessibleName(tr("Problem of the image for {layer}", layer=layer))
         self._problem.hide()
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
@@ -99,12 +99,12 @@ class InputRow(QFrame):
     def _buttons(self) -> FlowLayout:
         opening = QPushButton(tr("Open…"))
         opening.setObjectName(f"analysis.input.{self.layer}.open")
-        opening.setAccessibleName(tr("Open a picture for {layer}", layer=self.layer))
+        opening.setAccessibleName(tr("Open an image for {layer}", layer=self.layer))
         opening.setToolTip(tr("Choose an image, a tensor or a video; a file or a folder can be dropped here too"))
         opening.clicked.connect(self._open)
-        folder = self._tool("folder", "folder-outline", tr("Open a folder of pictures for {layer}", layer=self.layer))
+        folder = self._tool("folder", "folder-outline", tr("Open a folder of images for {layer}", layer=self.layer))
         folder.clicked.connect(self._open_folder)
-        camera = self._tool("camera", "camera-outline", tr("Take pictures of a camera for {layer}", layer=self.layer))
+        camera = self._tool("camera", "camera-outline", tr("Take images of a camera for {layer}", layer=self.layer))
         camera.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         devices = QMenu(camera)
         devices.aboutToShow.connect(partial(self._list_cameras, devices))
@@ -112,7 +112,7 @@ class InputRow(QFrame):
         samples = QToolButton()
         samples.setText(tr("Samples"))
         samples.setObjectName(f"analysis.input.{self.layer}.photographs")
-        samples.setAccessibleName(tr("Sample pictures for {layer}", layer=self.layer))
+        samples.setAccessibleName(tr("Sample images for {layer}", layer=self.layer))
         samples.setToolTip(
             tr("Photographs that come with the program, and test patterns at the size of the input's dims")
         )
@@ -173,9 +173,9 @@ class InputRow(QFrame):
         self._problem.setVisible(bool(self._problem.text()))
 
     def _show_still(self, path: Path | None) -> None:
-        """A picture: the engine's process decodes it, and the one before stays until it is there."""
+        """An image: the engine's process decodes it, and the one before stays until it is there."""
         if path is None:
-            self._show_read(None, None, tr("no picture chosen"))
+            self._show_read(None, None, tr("no image chosen"))
         elif str(path).startswith(PATTERN):
             name = str(path).removeprefix(PATTERN)
             if name in PATTERNS:
@@ -213,13 +213,13 @@ class InputRow(QFrame):
             self._playback.look(self.layer, track.path / track.names[track.position])
         self._show_picture(image, track.path)
         if track.kind == "folder":
-            self._size.setText(tr("{count} pictures", count=len(track.names)))
+            self._size.setText(tr("{count} images", count=len(track.names)))
         elif track.width:
             rate = tr("{fps:.4g} fps", fps=track.fps)
             uneven = tr(", uneven") if track.times else ""
             self._size.setText(f"{track.width} x {track.height} · {rate}{uneven} · {track.codec}")
         else:
-            self._size.setText(tr("live pictures") if track.kind == "camera" else "")
+            self._size.setText(tr("live images") if track.kind == "camera" else "")
 
     def _on_looked(self, layer: str, path: Path, found: Any) -> None:
         if layer != self.layer:
@@ -230,7 +230,7 @@ class InputRow(QFrame):
             self._show_picture(image_of(found[0]), path)
 
     def _show_range(self, low: float, high: float) -> None:
-        """Values outside of 0..1 are computed with, and the picture cannot show them: say so."""
+        """Values outside of 0..1 are computed with, and the image cannot show them: say so."""
         size = self._size.text().partition(" · ")[0]
         if low < 0 or high > 1:
             size = tr("{size} · values {low:.3g} … {high:.3g}, drawn within 0 … 1", size=size, low=low, high=high)
@@ -257,7 +257,7 @@ class InputRow(QFrame):
     def _open_folder(self) -> None:
         drawn = str(self._path).startswith((PATTERN, CAMERA))
         start = str(self._path.parent) if self._path is not None and not drawn else ""
-        name = QFileDialog.getExistingDirectory(self, tr("Folder of pictures for {layer}", layer=self.layer), start)
+        name = QFileDialog.getExistingDirectory(self, tr("Folder of images for {layer}", layer=self.layer), start)
         if name:
             self.chosen.emit(self.layer, Path(name))
 

@@ -79,7 +79,7 @@ class LayerInfos(QObject):
         super().__init__(parent)
         self.infos: dict[str, LayerInfo] = {}
         self._key: object = None
-        self._wish: tuple[Graph, Registry, dict[str, tuple[int, ...]], str] | None = None
+        self._request: tuple[Graph, Registry, dict[str, tuple[int, ...]], str] | None = None
         self._background = Background(self)
         self._background.done.connect(self._done)
         self._background.failed.connect(lambda found: self._next())
@@ -92,22 +92,22 @@ class LayerInfos(QObject):
             return
         self._key = key
         if len(document.graph) <= FEW:
-            self._wish = None
+            self._request = None
             self.infos = layer_infos(document.graph, document.registry, fed, precision)
             return
-        self._wish = (document.graph.copy(), document.registry, dict(fed), precision)
+        self._request = (document.graph.copy(), document.registry, dict(fed), precision)
         if not self._background.running:
             self._next()
 
     def _next(self) -> None:
-        if self._wish is not None:
-            wish, self._wish = self._wish, None
-            self._background.wait()  # it has told its result, and is about to end
+        if self._request is not None:
+            request, self._request = self._request, None
+            self._background.wait()  # it has emitted its result and is about to end
             key = self._key
-            self._background.start(lambda: (key, layer_infos(*wish)))
+            self._background.start(lambda: (key, layer_infos(*request)))
 
     def _done(self, answer: object) -> None:
-        if self._wish is not None:  # the document is another one by now
+        if self._request is not None:  # the document is another one by now
             self._next()
         elif isinstance(answer, tuple) and answer[0] == self._key:
             self.infos = answer[1]

@@ -22,7 +22,7 @@ from designer.graph.edits import ChangeSet
 from designer.texts import tr
 from designer.units import binary, duration
 
-FRAME = 22  # margins and frame beside the columns
+FRAME = 22  # margins and frame around the columns
 CALM = 250  # ms between two updates while an input plays
 
 
@@ -38,7 +38,7 @@ class NetworkOverviewPanel(QWidget):
         self.setAccessibleName(tr("Network Overview"))
         self._context = context
         self._analysis = analysis_of(context)
-        text = tr("The layers that the inference ran stand here, with times.")
+        text = tr("Launch Analysis to see the layers that ran, with their times.")
         self._empty = EmptyState("network_overview", "format-list-bulleted", text, tr("Launch Analysis"))
         self._empty.triggered.connect(self._analysis.launch)
         self.model = OverviewModel(self)
@@ -81,7 +81,7 @@ class NetworkOverviewPanel(QWidget):
         self.legend = HeatLegend("network_overview.legend")
         self.faults = Faults(self._analysis, self)
         self.faults.changed.connect(self._show_faults)
-        self.notice = Notice("network_overview.notice", tr("Values that are no numbers"))
+        self.notice = Notice("network_overview.notice", tr("Values that are NaN or infinite"))
         self.notice.add_button("go", tr("Show the layer"), tr("Show it on the canvas"), self._go_to_fault)
         self.notice.add_button("look", tr("Inspect"), tr("See its channels"), self._inspect_fault)
         page = QWidget()
@@ -135,7 +135,7 @@ class NetworkOverviewPanel(QWidget):
         self._revision += 1
 
     def _on_result(self) -> None:
-        """While a video plays the figures change faster than anybody reads, and drawing them takes a frame's time."""
+        """Less often while a video plays: nobody reads values at that rate, and drawing them costs a frame."""
         if not self._analysis.playback.playing:
             self._show()
         elif not self._calm.isActive():
@@ -161,7 +161,7 @@ class NetworkOverviewPanel(QWidget):
             self.tree.expandAll()
             for section in range(self.model.columnCount()):
                 self.tree.resizeColumnToContents(section)
-            digits = self.fontMetrics().horizontalAdvance("000000")  # later figures may be longer than the first
+            digits = self.fontMetrics().horizontalAdvance("000000")  # later values may be longer than the first
             for section in (TIME, MEMORY, STATE):
                 self.tree.setColumnWidth(section, max(digits, self.tree.columnWidth(section)))
             self._fit_names()

@@ -64,7 +64,7 @@ class LayerOptions(QGroupBox):
         self._problem.setObjectName(f"analysis.{layer}.problem")
         self._problem.setAccessibleName(tr("Problem of {layer}", layer=layer))
         self._problem.setWordWrap(True)
-        self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's colour of errors
+        self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's color of errors
         for option in operator.options():
             self._add(option)
         self._form.addRow(self._problem)
@@ -249,7 +249,7 @@ class OptionsArea(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(4)
         self._empty = QLabel(
-            tr("Options of Noise, Mix and other analysis layers stand here. Add one from the Layer Palette.")
+            tr("Add a Noise, Mix or other analysis layer from the Layer Palette to see its options here.")
         )
         self._empty.setWordWrap(True)
         self._empty.setForegroundRole(QPalette.ColorRole.PlaceholderText)

@@ -1,4 +1,4 @@
-"""The result of one output layer: the picture, the value under the cursor, zoom, and the split line of a Mix."""
+"""The result of one output layer: the image, the value under the cursor, zoom, and the split line of a Mix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from designer.runtime.images import TENSORS
 from designer.texts import mark, tr, tr_data
 from designer.units import number, percent
 
-EMPTY = mark("The network's output stands here. Launch Analysis runs it.")
+EMPTY = mark("Launch Analysis to see the output of the network.")
 
 
 class OutputView(QWidget):
@@ -47,7 +47,7 @@ class OutputView(QWidget):
         self._offset = (0, 0)
         self._size: tuple[int, int] | None = None  # width and height of the whole tensor
         self._spot: Spot | None = None
-        self.view = ImageView(f"{name}.picture", tr("Picture of {layer}", layer=layer), tr_data(EMPTY))
+        self.view = ImageView(f"{name}.picture", tr("Image of {layer}", layer=layer), tr_data(EMPTY))
         self.features = FeatureView(f"{name}.values", tr("Values of {layer}", layer=layer))
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
@@ -66,9 +66,9 @@ class OutputView(QWidget):
         self._zoom = _label(f"{name}.zoom", tr("Zoom"))
         bar = QHBoxLayout()
         bar.setContentsMargins(0, 0, 0, 0)
-        bar.addWidget(_button(f"{name}.fit", tr("Fit"), tr("Show the whole picture (Ctrl+0)"), self.view.fit))
+        bar.addWidget(_button(f"{name}.fit", tr("Fit"), tr("Show the whole image (Ctrl+0)"), self.view.fit))
         bar.addWidget(
-            _button(f"{name}.one", "1:1", tr("One picture pixel per screen pixel (Ctrl+1)"), self.view.one_to_one)
+            _button(f"{name}.one", "1:1", tr("One image pixel per screen pixel (Ctrl+1)"), self.view.one_to_one)
         )
         bar.addWidget(self._zoom)
         self.display_bar = DisplayBar(name)
@@ -135,7 +135,7 @@ class OutputView(QWidget):
         self.mark(self._spot)
 
     def _draw(self) -> None:
-        """Colour the result as the display bar says."""
+        """Color the result as the display bar says."""
         channels = as_channels(self._array) if self._array is not None else None
         if channels is None or self._stack.currentWidget() is not self.view:
             return
@@ -147,7 +147,7 @@ class OutputView(QWidget):
         self._range.setText("   ".join(texts))
 
     def show_quality(self, text: str, current: bool) -> None:
-        """PSNR and SSIM as a sentence; greyed while it is about an earlier result, hidden when it is empty."""
+        """PSNR and SSIM as a sentence; grayed while it is about an earlier result, hidden when it is empty."""
         self._quality.setText(text)
         self._quality.setEnabled(current)
         self._quality.setVisible(bool(text))
@@ -167,7 +167,7 @@ class OutputView(QWidget):
             menu.popup(self.view.mapToGlobal(place))
 
     def _export(self, way: str) -> None:
-        """The picture as it is seen, pixel for pixel, or the numbers behind it."""
+        """The image as it is seen, pixel for pixel, or the numbers behind it."""
         array = self._array
         if array is None:
             return
@@ -176,7 +176,7 @@ class OutputView(QWidget):
         picture = image if image is not None else shown.grab().toImage()
         if way == "copy":
             QGuiApplication.clipboard().setImage(picture.copy())  # the array under it goes with the next result
-            self._probe.setText(tr("The picture is on the clipboard."))
+            self._probe.setText(tr("The image is on the clipboard."))
             return
         table: FormatTable[Any, Any] = TENSORS if way == "tensor" else VIEWS
         path = ask_path(self, tr("Save"), f"{self.layer}{table.write_suffixes[0]}", table)
@@ -217,17 +217,17 @@ class OutputView(QWidget):
 
 
 def shown_part(array: Array | None, operator: object) -> tuple[Array | None, tuple[int, int]]:
-    """What the output layer's width, height, channels and offset leave of a picture, and the x and y it begins at."""
+    """What the output layer's width, height, channels and offset leave of an image, and the x and y it begins at."""
     offset = getattr(operator, "offset", None)
     if array is None or array.ndim != 4 or not isinstance(offset, Size3D):
         return array, (0, 0)
     cuts, starts = [slice(None)], []
-    for axis, name, wish in (
+    for axis, name, first in (
         (1, "channels", offset.channels),
         (2, "height", offset.height),
         (3, "width", offset.width),
     ):
-        start = min(wish, array.shape[axis] - 1)
+        start = min(first, array.shape[axis] - 1)
         length = int(getattr(operator, name, 0))
         cuts.append(slice(start, start + length if length else None))
         starts.append(start)

@@ -26,7 +26,7 @@ NOT_RUN = "-"  # the engine of layers that only hand on what they get
 @dataclass(slots=True)
 class _Row:
     step: RunStep
-    layers: list[str]  # as they stand
+    layers: list[str]  # in display order
     took: float = 0.0  # ms when it ran last: kept results keep the time that they cost
     work: float = 0.0  # of its layers together, modelled
 
@@ -44,7 +44,7 @@ class OverviewModel(QAbstractItemModel):
         self._largest = (0.0, 0.0)  # ms and bytes of the hottest layer
 
     def show(self, steps: tuple[RunStep, ...], infos: dict[str, LayerInfo]) -> None:
-        """Another run. With the same steps as before only the figures change: order, selection and expansion stay."""
+        """Another run. With the same steps as before only the values change: order, selection and expansion stay."""
         running = [step.layers for step in steps]
         if running == self._running:
             if infos is not self._infos:
@@ -70,7 +70,7 @@ class OverviewModel(QAbstractItemModel):
         self.endResetModel()
 
     def show_faults(self, faults: Mapping[str, str]) -> None:
-        """Layers whose values are no numbers, with what is known of it."""
+        """Layers whose values are NaN or infinite, with what is known of it."""
         before, self._faults = self._faults, dict(faults)
         for name in before.keys() ^ faults.keys() | {n for n in faults if before.get(n) != faults[n]}:
             self._tell_layer(name)
@@ -95,7 +95,7 @@ class OverviewModel(QAbstractItemModel):
             last = self.index(inside - 1, COUNT - 1, at)
             self.dataChanged.emit(self.index(0, 0, at), last, [])
 
-    # --- figures -----------------------------------------------------------------------------------------------
+    # --- values ------------------------------------------------------------------------------------------------
 
     @property
     def largest(self) -> tuple[float, float]:

@@ -37,7 +37,7 @@ class RecipeEdit(QLineEdit):
         self.update()
 
     def _place(self, column: int) -> float:
-        """Where a column begins, from the left edge. The cursor's place tells how far the text is scrolled."""
+        """Where a column begins, from the left edge. The position of the cursor shows how far the text is scrolled."""
         metrics = self.fontMetrics()
         cursor = self.cursorRect().center().x()
         before = metrics.horizontalAdvance(self.text()[: self.cursorPosition()])

@@ -145,13 +145,13 @@ class Transport(QWidget):
         file = track.kind == "folder"
         camera = track.kind == "camera"
         texts = (
-            (self._back, tr("The picture before (PgUp)") if file else tr("The frame before (PgUp)")),
+            (self._back, tr("The image before (PgUp)") if file else tr("The frame before (PgUp)")),
             (self._play, tr("Pause (Ctrl+Space)") if track.playing else tr("Play (Ctrl+Space)")),
             (
                 self._next,
-                tr("Take one picture")
+                tr("Take one image")
                 if camera
-                else tr("The next picture (PgDn)")
+                else tr("The next image (PgDn)")
                 if file
                 else tr("The next frame (PgDn)"),
             ),
@@ -183,7 +183,7 @@ def _ignoring(action: Callable[[], None], checked: bool = False) -> None:
 
 def _place(track: Track) -> str:
     if track.kind == "camera":
-        return tr("picture {number}", number=track.position) if track.position else tr("no picture taken yet")
+        return tr("image {number}", number=track.position) if track.position else tr("no image taken yet")
     if not track.frames:
         return tr("counting the frames …")
     number = f"{track.position + 1} / {track.frames}"
