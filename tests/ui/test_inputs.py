@@ -176,7 +176,7 @@ def test_keys_and_menu_of_the_window(qtbot: QtBot, empty_window: MainWindow, tmp
 
     qtbot.waitUntil(lambda: window.context.has_document, timeout=WAIT)
     assert not enabled("analysis.next")
-    assert "choose one in Analysis" in window.actions_["analysis.export_video"].toolTip()
+    assert "hoose one in Analysis" in window.actions_["analysis.export_video"].toolTip()
     window.run_analysis()
     analysis = analysis_of(window.context)
     analysis.inputs.set_file("input_0", make_video(tmp_path / "clip.mkv", 4))

@@ -334,7 +334,7 @@ def test_a_camera_plays_without_a_slider(bench: Bench, tmp_path: Path) -> None:
     bench.run()  # takes one picture
     assert bench.text("frame") == "image 1"
     bench.click("next")
-    bench.qtbot.waitUntil(lambda: bench.text("frame") == "picture 2", timeout=WAIT)
+    bench.qtbot.waitUntil(lambda: bench.text("frame") == "image 2", timeout=WAIT)
     numbers: list[int] = []
     bench.analysis.result_changed.connect(lambda: numbers.append(bench.track.position))
     bench.click("play")

@@ -202,7 +202,7 @@ def test_the_walkthrough(window: MainWindow, qtbot: QtBot, monkeypatch: pytest.M
     zoom = output.view.zoom  # type: ignore[attr-defined]
     QTest.keyClick(output.view, Qt.Key.Key_Plus)  # type: ignore[attr-defined]
     assert output.view.zoom > zoom  # type: ignore[attr-defined]
-    menu_action(window, "View", "Windows", "Network Overview")
+    menu_action(window, "View", "Panels", "Network Overview")
     look_at(window, "conv_2s")
     place = kit.node(window.canvas, "conv_2s")
     QTest.mouseDClick(view, Qt.MouseButton.LeftButton, pos=place)
