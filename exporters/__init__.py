@@ -1,1 +1,1 @@
-"""Read a validated graph, write something."""
+"""Exporters of validated networks."""

@@ -1,4 +1,4 @@
-"""Writes a network as an ONNX file: the deployed graph, its weights inside; batch size, and where possible height and width, open."""
+"""Export of networks to ONNX: the deployed graph with its weights, open batch size and, if possible, open height and width."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OnnxReport:
     nodes: int
     bytes: int
     opset: int
-    left_out: tuple[str, ...]  # analysis layers, losses and what only they need
+    left_out: tuple[str, ...]  # analysis layers, losses and layers that only they need
     sizes: OpenSizes  # the heights and widths that can be fed, or the layer that does not allow others
     weights_note: str = ""
 
@@ -99,7 +99,7 @@ def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> 
 
 
 def _properties(graph: Graph, inference: Inference, feeds: tuple[Source, ...], weights: Weights) -> dict[str, str]:
-    """What a program that runs the file should know and ONNX has no field for."""
+    """Metadata for programs that run the file."""
     found = {"name": graph.name, "user_version_tag": graph.properties.get("user_version_tag", "")}
     found |= provenance(graph.name, graph, weights).texts()
     for feed in feeds:
@@ -111,7 +111,7 @@ def _properties(graph: Graph, inference: Inference, feeds: tuple[Source, ...], w
 
 
 def _check(onnx: Any, model: Any, name: str) -> None:
-    """The checker of the onnx package; what it finds is a fault of an operator's declaration, told as such."""
+    """Run the checker of the onnx package; errors are reported as faults of an operator's declaration."""
     try:
         onnx.checker.check_model(model, full_check=True)
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)

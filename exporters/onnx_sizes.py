@@ -1,4 +1,4 @@
-"""Whether a network's ONNX model is the same at other heights and widths, and then opens these dimensions of the file.
+"""Open heights and widths of ONNX files: whether a network's ONNX model is the same at other sizes.
 
 Operators give their ONNX data for the sizes that were drawn. The model is built at other sizes too: where all are equal, node by
 node and constant by constant, nothing in it depends on the size; where they are not, the layer that differs is named.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 Build = Callable[[Inference], "ModelProto"]
-GROWTH = ((1, 2), (2, 1), (5, 3))  # steps that height and width grow by
+GROWTH = ((1, 2), (2, 1), (5, 3))  # steps by which height and width grow
 LARGEST_STEP = 256
 
 
@@ -55,7 +55,7 @@ def open_sizes(
     base = Inference(graph, registry)
     if not images:
         return OpenSizes(0, reason="no input is an image")
-    blame = OpenSizes(0, images[0].layer, "no other size was found at which the network can run")
+    blame = OpenSizes(0, images[0].layer, "the network does not run at any other size that was tried")
     first = _extent(base, images[0])
     step = lcm(*(_tiling(graph[image.layer]) for image in images))
     while step <= LARGEST_STEP:
@@ -107,7 +107,7 @@ def _grown(graph: Graph, base: Inference, images: Sequence[Source], step: int, r
                 raise DiagnosticError(
                     Diagnostic(
                         "other-proportion",
-                        tr("its size is no simple part of that of '{layer}'", layer=images[0].layer),
+                        tr("its size is not a simple fraction of that of '{layer}'", layer=images[0].layer),
                         layer=image.layer,
                         remedy=tr("make the sizes of the inputs multiples of each other"),
                     )
@@ -118,7 +118,7 @@ def _grown(graph: Graph, base: Inference, images: Sequence[Source], step: int, r
 
 
 def _difference(one: ModelProto, other: ModelProto) -> str:
-    """The first layer whose nodes or constants differ; "" for none."""
+    """The first layer whose nodes or constants differ, or ""."""
     for mine, theirs in zip_longest(one.graph.node, other.graph.node):
         if mine != theirs:
             return _layer((mine or theirs).name)

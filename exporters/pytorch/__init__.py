@@ -1,4 +1,4 @@
-"""Networks as PyTorch: the source of a module, and a project that trains it."""
+"""Export to PyTorch: the source of a module, and a project that trains it."""
 
 from exporters.pytorch.losses import generate_losses
 from exporters.pytorch.project import export_project

@@ -1,4 +1,4 @@
-"""The last check before generated source is shown or written: it compiles, and holds nothing but what the program asked for."""
+"""The last check before generated source is shown or written: it compiles, and contains only what the program declares."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NODES = (
 )
 BUILTINS = frozenset({"dict", "float", "self", "str", "super", "tuple"})
 MODULES = ("F", "nn", "torch")
-# What the exporter writes itself, whatever the network is.
+# Names that the exporter writes for every network.
 PATHS = frozenset(
     "nn.Module nn.ModuleDict nn.Parameter torch.Tensor torch.empty torch.float32 torch.full torch.tensor torch.zeros".split()
 )
@@ -41,7 +41,7 @@ MEMBERS = frozenset({"__init__", "forward_training", "register_buffer", "reshape
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a source may name: paths below torch, members of `self` and of tensors, and classes."""
+    """Names allowed in a source: paths below torch, members of `self` and of tensors, and classes."""
 
     paths: frozenset[str]
     members: frozenset[str]
@@ -86,7 +86,7 @@ def check_source(text: str, words: Vocabulary) -> None:
     bound = BUILTINS | words.classes | {name for node in ast.walk(tree) for name in _bound(node)}
     for node in ast.walk(tree):
         if not isinstance(node, NODES) or not _allowed(node, words, bound):
-            raise _refused(tr("holds `{unparse}`, which the exporter never writes", unparse=ast.unparse(node)[:60]))
+            raise _refused(tr("contains `{unparse}`, which the exporter never writes", unparse=ast.unparse(node)[:60]))
 
 
 def check_compiles(text: str) -> None:
@@ -140,6 +140,6 @@ def _refused(reason: str) -> DiagnosticError:
         Diagnostic(
             "bad-source",
             tr("the generated source {reason}; it was not written", reason=reason),
-            remedy=tr("rename the layers and ports whose names are unusual, and report this as a bug"),
+            remedy=tr("rename layers and ports with unusual names, and report this as a bug"),
         )
     )

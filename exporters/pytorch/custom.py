@@ -1,4 +1,4 @@
-"""The sources of custom layers in generated code: word for word, each once, none in the way of another."""
+"""Sources of custom layers in generated code: unchanged, each once, without conflicts of names."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def _clash(layer: str, name: str, owner: str) -> Diagnostic:
         tr("the source of '{layer}' defines '{name}', which {owner} defines too", layer=layer, name=name, owner=owner),
         layer=layer,
         parameter="source",
-        remedy=tr("give it another name in one of them"),
+        remedy=tr("rename it in one of them"),
     )

@@ -1,4 +1,4 @@
-"""The training branch of a network as a module of its own: what the losses read goes in, their values come out."""
+"""The training branch of a network as a separate module, from the tensors that losses read to their values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def generate_losses(graph: Graph, registry: Registry) -> str:
 
 
 def losses_of(graph: Graph, registry: Registry) -> Losses | None:
-    """The losses of a network; None where it has none. Raises DiagnosticError when they cannot be computed."""
+    """The losses of a network, or None. Raises DiagnosticError when they cannot be computed."""
     whole = without_analysis(prepared(graph, registry), registry)
     ends = loss_ends(whole, registry)
     if not ends:
@@ -61,7 +61,7 @@ def losses_of(graph: Graph, registry: Registry) -> Losses | None:
         raise DiagnosticError(
             Diagnostic(
                 "losses-apart",
-                tr("the losses ({ends}) read nothing that the network computes", ends=", ".join(ends)),
+                tr("the losses ({ends}) do not read any layer of the network", ends=", ".join(ends)),
                 layer=ends[0],
                 remedy=tr("connect a loss to a layer of the network"),
             )
@@ -87,10 +87,10 @@ def _differs(template: str) -> Diagnostic:
         "shared-shape",
         tr(
             "the losses cannot share the weights of the template '{template}' with the network in "
-            "PyTorch: for their tensors the layers inside are made differently",
+            "PyTorch: their inputs give the layers inside different shapes",
             template=template,
         ),
-        remedy=tr("feed both with tensors of the same shape, or do not share the weights"),
+        remedy=tr("connect tensors of the same shape to both, or do not share the weights"),
         template=template,
     )
 

@@ -1,4 +1,4 @@
-"""A folder with everything to train a network in PyTorch: written whole, or not at all."""
+"""Export of a project folder that trains a network in PyTorch, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from exporters.pytorch.source import Module, class_name, module_source, network_
 
 GENERATOR = "layerwright"
 MARKER = "project.json"
-SOMETIMES = ("losses.py",)  # files that not every network has
+SOMETIMES = ("losses.py",)  # files that depend on the network
 TEMPLATES = ("README.md", "data.py", "infer.py", "plots.py", "requirements.txt", "train.py")
 
 
@@ -57,7 +57,7 @@ def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[s
                     strerror=error.strerror or error,
                 ),
                 file=str(target),
-                remedy=tr("choose a folder that you may write to, on a disk with space"),
+                remedy=tr("choose a writable folder on a disk with free space"),
             )
         ) from error
     return tuple(target / file for file in sorted(files))
@@ -67,7 +67,7 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
     """The project's files by name."""
     if not name.strip():
         raise DiagnosticError(
-            Diagnostic("bad-name", tr("the model has no name"), remedy=tr("type a name for the model"))
+            Diagnostic("bad-name", tr("the model has no name"), remedy=tr("enter a name for the model"))
         )
     cls = class_name(name)
     losses = losses_of(graph, registry)
@@ -91,7 +91,7 @@ def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, byte
 
 
 def _information(module: Module, losses: Losses | None, cls: str, document: str) -> dict[str, Any]:
-    """What the scripts need to know about the network, as data for project.json."""
+    """Data about the network for the scripts, for project.json."""
     program, inference = module.program, module.inference
     stems = file_stems({WeightKey(bound.layer, bound.tensor) for bound in program.weights})
     return {
@@ -193,7 +193,7 @@ def _digest(data: bytes) -> str:
 
 
 def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
-    """Refuse to replace what this program did not write."""
+    """Raise DiagnosticError if a file to replace was not written by this program."""
     if target.exists() and not target.is_dir():
         raise DiagnosticError(
             Diagnostic(
@@ -223,7 +223,7 @@ def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Files that an earlier export wrote, nobody changed, and this network does not have."""
+    """Unchanged files of an earlier export that this network does not have."""
     written = _written(target / MARKER) or {}
     found = []
     for file in SOMETIMES:
@@ -234,7 +234,7 @@ def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
 
 
 def _written(marker: Path) -> dict[str, str] | None:
-    """Names and digests of the files that an earlier export wrote; None where there was none."""
+    """Names and digests of the files of an earlier export, or None."""
     try:
         info = json.loads(marker.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):

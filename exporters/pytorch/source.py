@@ -51,7 +51,7 @@ class Module:
 
 
 def class_name(name: str) -> str:
-    """A person's name for a model as the name of its class."""
+    """Convert the name of a model to the name of its class."""
     made = identifier(name.strip())
     return f"{made}_" if made in RESERVED_LOCALS else made
 
@@ -78,7 +78,7 @@ def generate_template(graph: Graph, registry: Registry, template: str) -> str:
             Diagnostic(
                 "no-instance",
                 tr("the network has no instance of the template '{template}'", template=template),
-                remedy=tr("add one, then it becomes a class"),
+                remedy=tr("add an instance"),
                 template=template,
             )
         )
@@ -110,7 +110,7 @@ def network_module(
         raise DiagnosticError(
             Diagnostic(
                 "nothing-to-generate",
-                tr("none of the selected layers computes anything in PyTorch"),
+                tr("none of the selected layers has PyTorch code"),
                 remedy=tr("select layers that are neither analysis layers nor part of the training branch"),
             )
         )
@@ -169,8 +169,8 @@ def check_shapes(inference: Inference, names: Collection[str]) -> None:
             errors(found)
             or Diagnostic(
                 "not-runnable",
-                tr("the shapes of {causes} are not known", causes=", ".join(sorted(causes))),
-                remedy=tr("look at the findings of the type checking"),
+                tr("the shapes of {causes} are unknown", causes=", ".join(sorted(causes))),
+                remedy=tr("see the problems in Type Checking"),
             )
         )
 
@@ -273,7 +273,7 @@ def _attribute(attribute: Attribute) -> list[str]:
                         MAX_VALUES=MAX_VALUES,
                     ),
                     layer=attribute.layer,
-                    remedy=tr("let the weights bring it"),
+                    remedy=tr("load it from the weights"),
                 )
             )
         tensor = tensor_text(content)

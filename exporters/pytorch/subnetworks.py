@@ -254,7 +254,7 @@ class _Classes:
                         template=operator.template,
                     ),
                     layer=layer,
-                    remedy=tr("feed both with tensors of the same shape, or do not share the weights"),
+                    remedy=tr("connect tensors of the same shape to both, or do not share the weights"),
                 )
             )
 

@@ -51,7 +51,7 @@ def test_an_output_without_weights_is_named(registry, tmp_path):
     done = run(tmp_path / "two", "--synthetic", "2", "--patch", "16")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "the first output, 'a', depend on no weights" in done.stderr
+    assert "the first output, 'a', do not depend on any weights" in done.stderr
 
 
 @pytest.mark.parametrize(

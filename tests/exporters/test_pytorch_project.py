@@ -219,7 +219,7 @@ def test_training_pictures_are_turned_upright(registry, project, tmp_path):
     exif = stored.getexif()
     exif[0x0112] = 6  # to be turned by 90 degrees clockwise
     stored.save(tmp_path / "portrait.png", exif=exif)
-    code = "import pathlib, sys, data; print(data.load_picture(pathlib.Path(sys.argv[1]), 3).tolist())"
+    code = "import pathlib, sys, data; print(data.load_image(pathlib.Path(sys.argv[1]), 3).tolist())"
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "portrait.png")],
         cwd=project,
@@ -237,7 +237,7 @@ INFER = """
 import pathlib, sys, torch, data, infer, plots
 source, target = sys.argv[1:]
 network = infer.load_network(pathlib.Path("weights.pt"), torch.device("cpu"))
-picture = data.to_tensor(data.load_picture(pathlib.Path(source), 3))[None]
+picture = data.to_tensor(data.load_image(pathlib.Path(source), 3))[None]
 torch.save(infer.run(network, [picture]), target + ".pt")
 assert plots.main(["--picture", source, "--output", target + "_plot.png"]) == 0
 sys.exit(infer.main([source, "--noise", "25", "--output", target + ".png"]))
@@ -329,13 +329,13 @@ def test_a_polite_stop_saves(registry, project):
 
 WRONG = {
     "is not a folder": ["--data", "nowhere"],
-    "cannot be read as a picture": ["--data", "bad"],
+    "cannot be read as an image": ["--data", "bad"],
     "multiple of 2": ["--patch", "15"],
     "there is no checkpoint": ["--resume"],
     "is not a device": ["--device", "toaster"],
     "is not a noise level": ["--noise", "300"],
     "is not a learning rate": ["--lr", "nan"],
-    "is not a whole number": ["--batch", "0"],
+    "is not an integer": ["--batch", "0"],
 }
 # All in one process, because starting torch takes longer than the rest.
 DRIVER = """
@@ -400,4 +400,4 @@ def test_a_target_of_another_size_says_so(registry, tmp_path):
 def test_infer_without_weights_says_what_to_do(project):
     done = run(project, sys.executable, "infer.py", "picture.png", "--weights", "none.pt")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: there are no weights at none.pt: run train.py first")
+    assert done.stderr.startswith("error: there are no weights at none.pt; run train.py first")

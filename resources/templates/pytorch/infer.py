@@ -1,9 +1,9 @@
-"""Run the trained network on a picture of any size.
+"""Run the trained network on an image of any size.
 
     python infer.py noisy.png --output clean.png
-    python infer.py photograph.jpg --noise 25 --output clean.png     (adds noise first, and tells the PSNR)
+    python infer.py photo.jpg --noise 25 --output clean.png     (adds noise first, and prints the PSNR)
 
-A network with several inputs takes several pictures of one size, in the order of its `forward`.
+A network with several inputs takes several images of the same size, in the order of its `forward`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PROJECT = data.PROJECT
 
 
 def load_network(weights: Path, device: torch.device) -> torch.nn.Module:
-    """The network with trained weights, ready to run. `weights` is a state dict, or a checkpoint of train.py."""
+    """Load the network with trained weights. `weights` is a state dict or a checkpoint of train.py."""
     if not weights.is_file():
-        raise data.DataError(f"there are no weights at {weights}: run train.py first, or give --weights FILE")
+        raise data.DataError(f"there are no weights at {weights}; run train.py first, or use --weights FILE")
     state = torch.load(weights, map_location="cpu", weights_only=True)
     network = model.NetworkClass()
     network.load_state_dict(state.get("network", state))
@@ -33,39 +33,43 @@ def load_network(weights: Path, device: torch.device) -> torch.nn.Module:
     return network.eval()
 
 
-def run(network: torch.nn.Module, pictures: list[torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Outputs by name. Pictures are N x C x H x W in 0..1; they are padded to the network's multiple and results cropped."""
-    height, width = pictures[0].shape[-2:]
+def run(network: torch.nn.Module, images: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Run the network; returns outputs by name. Images are N x C x H x W in 0..1, padded to the network's multiple; outputs are cropped."""
+    height, width = images[0].shape[-2:]
     inputs = []
-    for number, (entry, picture) in enumerate(zip(PROJECT["inputs"], pictures, strict=True)):
+    for number, (entry, image) in enumerate(zip(PROJECT["inputs"], images, strict=True)):
         below, right = -height % entry["multiple"], -width % entry["multiple"]
-        padded = torch.nn.functional.pad(picture, (0, right, 0, below), mode="replicate")
+        padded = torch.nn.functional.pad(image, (0, right, 0, below), mode="replicate")
         inputs.append(data.prepare(padded, number))
     with torch.inference_mode():
         result = network(*inputs)
     outputs = result if isinstance(result, dict) else {PROJECT["outputs"][0]["name"]: result}
-    grown = inputs[0].shape[-2:]
+    padded_size = inputs[0].shape[-2:]
     cropped = {}
     for name, output in outputs.items():
-        if output.dim() == 4:  # a larger or smaller picture is cropped in proportion
-            output = output[..., : -(-output.shape[2] * height // grown[0]), : -(-output.shape[3] * width // grown[1])]
+        if output.dim() == 4:  # outputs of another size are cropped in proportion
+            output = output[
+                ..., : -(-output.shape[2] * height // padded_size[0]), : -(-output.shape[3] * width // padded_size[1])
+            ]
         cropped[name] = output
     return cropped
 
 
-def save_picture(tensor: torch.Tensor, path: Path) -> None:
-    """Write C x H x W values, clipped to 0..1, as a picture of 8 bits."""
+def save_image(tensor: torch.Tensor, path: Path) -> None:
+    """Write C x H x W values, clipped to 0..1, as an 8-bit image."""
     array = (tensor.clamp(0, 1).cpu().numpy().transpose(1, 2, 0) * 255 + 0.5).astype(np.uint8)
     if array.shape[2] not in (1, 3, 4):
-        raise data.DataError(f"an output of {array.shape[2]} channels is no picture; use the tensors of run() instead")
+        raise data.DataError(
+            f"an output with {array.shape[2]} channels is not an image; use the tensors of run() instead"
+        )
     Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array).save(path)
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pictures", nargs="+", type=Path, help="one picture for each input of the network")
-    parser.add_argument("--output", type=Path, default=Path("output.png"), help="picture to write")
+    parser.add_argument("images", nargs="+", type=Path, help="one image for each input of the network")
+    parser.add_argument("--output", type=Path, default=Path("output.png"), help="output image")
     parser.add_argument("--weights", type=Path, default=HERE / "weights.pt", help="state dict or checkpoint")
     parser.add_argument("--noise", type=float, default=0.0, help="add Gaussian noise of this level (0..255) first")
     parser.add_argument("--seed", type=int, default=0, help="seed of the added noise")
@@ -77,25 +81,25 @@ def main(argv: list[str] | None = None) -> int:
     args = arguments(argv)
     entries = PROJECT["inputs"]
     try:
-        if len(args.pictures) != len(entries):
+        if len(args.images) != len(entries):
             names = ", ".join(entry["name"] for entry in entries)
-            raise data.DataError(f"the network takes {len(entries)} pictures ({names}), not {len(args.pictures)}")
+            raise data.DataError(f"the network takes {len(entries)} images ({names}), not {len(args.images)}")
         device = torch.device(args.device)
         network = load_network(args.weights, device)
         clean = [
-            data.to_tensor(data.load_picture(path, entry["shape"][0]))[None].to(device)
-            for path, entry in zip(args.pictures, entries, strict=True)
+            data.to_tensor(data.load_image(path, entry["shape"][0]))[None].to(device)
+            for path, entry in zip(args.images, entries, strict=True)
         ]
-        if len({picture.shape[-2:] for picture in clean}) > 1:
-            raise data.DataError("the pictures have different sizes; make them equal")
+        if len({image.shape[-2:] for image in clean}) > 1:
+            raise data.DataError("the images have different sizes; resize them to the same size")
         generator = torch.Generator().manual_seed(args.seed)
         noise = [torch.randn(p.shape, generator=generator).to(device) * (args.noise / 255) for p in clean]
-        noisy = [picture + added for picture, added in zip(clean, noise, strict=True)]
+        noisy = [image + added for image, added in zip(clean, noise, strict=True)]
         outputs = run(network, noisy)
         for number, (name, output) in enumerate(outputs.items()):
-            place = args.output if not number else args.output.with_stem(f"{args.output.stem}_{number + 1}")
-            save_picture(output[0], place)
-            print(f"{name}: {place}")
+            path = args.output if not number else args.output.with_stem(f"{args.output.stem}_{number + 1}")
+            save_image(output[0], path)
+            print(f"{name}: {path}")
             if args.noise and output.shape == clean[0].shape:
                 print(f"PSNR {data.psnr(noisy[0], clean[0]):.2f} dB before, {data.psnr(output, clean[0]):.2f} dB after")
     except (data.DataError, OSError, RuntimeError, ValueError) as error:

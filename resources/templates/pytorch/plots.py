@@ -1,7 +1,7 @@
-"""Pictures of a training run: curves of loss and PSNR, and a photograph before and after.
+"""Plots of a training run: curves of loss and PSNR, and a photo before and after.
 
 python plots.py                                             curves.png from log.jsonl
-python plots.py --picture photograph.jpg --noise 25         before_after.png
+python plots.py --picture photo.jpg --noise 25         before_after.png
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def read_log(path: Path) -> dict[str, list[dict]]:
-    """The log's entries by event. A run that was resumed repeats steps: the last entry of a step counts."""
+    """Read the entries of the log by event. For steps repeated by a resumed run, the last entry is used."""
     found: dict[str, dict[int, dict]] = {"step": {}, "validation": {}}
     for line in path.read_text("utf-8").splitlines():
         entry = json.loads(line)
@@ -29,7 +29,7 @@ def read_log(path: Path) -> dict[str, list[dict]]:
 
 
 def smoothed(values: list[float], keep: float = 0.95) -> list[float]:
-    """A running mean, so that the trend shows."""
+    """Exponential moving average."""
     result, mean = [], None
     for value in values:
         mean = value if mean is None else keep * mean + (1 - keep) * value
@@ -38,7 +38,7 @@ def smoothed(values: list[float], keep: float = 0.95) -> list[float]:
 
 
 def curves(log: Path, target: Path) -> None:
-    """Loss and PSNR over the steps."""
+    """Plot loss and PSNR over the steps."""
     entries = read_log(log)
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -53,30 +53,30 @@ def curves(log: Path, target: Path) -> None:
     left.set(xlabel="step", ylabel="loss" if names else "L1 loss", yscale=scale, title="Training loss")
     left.legend()
     steps = [entry["step"] for entry in entries["validation"]]
-    if entries["validation"] and "psnr" not in entries["validation"][-1]:  # the target is no picture
+    if entries["validation"] and "psnr" not in entries["validation"][-1]:  # the target is not an image
         for name in names:
             right.plot(steps, [entry["losses"][name] for entry in entries["validation"]], marker=".", label=name)
-        right.set(xlabel="step", ylabel="loss", title="Losses at validation")
+        right.set(xlabel="step", ylabel="loss", title="Validation losses")
         right.legend()
         figure.savefig(target, dpi=120)
         return
     right.plot(steps, [entry["psnr"] for entry in entries["validation"]], marker=".", label="network")
-    right.plot(steps, [entry["noisy_psnr"] for entry in entries["validation"]], linestyle="--", label="noisy picture")
+    right.plot(steps, [entry["noisy_psnr"] for entry in entries["validation"]], linestyle="--", label="noisy image")
     seen = any(entry["on_training"] for entry in entries["validation"])
-    title = "PSNR on training pictures" if seen else "PSNR on validation pictures"
+    title = "PSNR on training images" if seen else "PSNR on validation images"
     right.set(xlabel="step", ylabel="PSNR in dB", title=title)
     right.legend()
     figure.savefig(target, dpi=120)
 
 
 def before_after(noisy: torch.Tensor, output: torch.Tensor, original: torch.Tensor, target: Path) -> None:
-    """The noisy picture, the network's output and the original side by side (each C x H x W, values in 0..1)."""
+    """Plot the noisy image, the output and the original side by side (each C x H x W, values in 0..1)."""
     height, width = original.shape[-2:]
     figure = Figure(figsize=(12, 0.5 + 4 * min(2.0, height / width)), layout="constrained")
     clean = original.clamp(0, 1)
     named = (("Noisy", noisy), ("Network", output), ("Original", original))
-    for axis, (name, picture) in zip(figure.subplots(1, 3), named, strict=True):
-        shown = picture.clamp(0, 1)
+    for axis, (name, image) in zip(figure.subplots(1, 3), named, strict=True):
+        shown = image.clamp(0, 1)
         axis.imshow(shown.cpu().permute(1, 2, 0).numpy().squeeze(), cmap="gray", vmin=0, vmax=1)
         axis.set_title(name if name == "Original" else f"{name}: {data.psnr(shown, clean):.2f} dB")
         axis.set_axis_off()
@@ -86,10 +86,10 @@ def before_after(noisy: torch.Tensor, output: torch.Tensor, original: torch.Tens
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--log", type=Path, default=HERE / "log.jsonl")
-    parser.add_argument("--picture", type=Path, help="photograph for before and after")
+    parser.add_argument("--picture", type=Path, help="photo for before_after.png")
     parser.add_argument("--noise", type=float, default=25.0, help="noise level 0..255 for --picture")
     parser.add_argument("--weights", type=Path, default=HERE / "weights.pt")
-    parser.add_argument("--output", type=Path, help="picture to write")
+    parser.add_argument("--output", type=Path, help="output image")
     args = parser.parse_args(argv)
     try:
         if args.picture is None:
@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
         import infer
 
         network = infer.load_network(args.weights, torch.device("cpu"))
-        clean = data.to_tensor(data.load_picture(args.picture, data.PROJECT["inputs"][0]["shape"][0]))[None]
+        clean = data.to_tensor(data.load_image(args.picture, data.PROJECT["inputs"][0]["shape"][0]))[None]
         noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0)) * (args.noise / 255)
         inputs, original = data.sample(clean, noise)
         original = original[0] if isinstance(original, tuple) else original

@@ -1,4 +1,4 @@
-"""An engine in numpy: slow, easy to read, and for the handful of ONNX operators below."""
+"""An engine in numpy: slow, simple, and limited to the ONNX operators below."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 class NumpyEngine(Engine):
-    """Takes the ONNX model that the other engines take, and refuses what is not in `FUNCTIONS`."""
+    """Compiles the ONNX model that other engines use, and rejects operators that are not in `FUNCTIONS`."""
 
     def compile(self, part: Part, wanted: Sequence[Source]) -> NumpyCompiled:
         model = build_model(self.inference, part, wanted, self.weights)
         for node in model.graph.node:
             if node.op_type not in FUNCTIONS:
                 layer = layer_of(node)
-                message = f"the NumPy engine cannot run '{layer}': it has no {node.op_type}"
+                message = f"the NumPy engine cannot run '{layer}': it does not support {node.op_type}"
                 raise DiagnosticError(Diagnostic("not-in-engine", message, layer=layer, remedy="choose another engine"))
         return NumpyCompiled(model, part, wanted)
 
 
 class NumpyCompiled:
-    """A model whose nodes are functions of numpy."""
+    """A compiled model whose nodes are numpy functions."""
 
     def __init__(self, model: Any, part: Part, wanted: Sequence[Source]) -> None:
         from onnx import helper, numpy_helper
@@ -71,7 +71,7 @@ class NumpyCompiled:
     def run(
         self, feeds: Mapping[Source, Tensor], done: Callable[[str], None] = lambda layer: None
     ) -> dict[Source, Tensor]:
-        """`done` is called with the layer after each step."""
+        """Run the model; `done` is called with the layer after each step."""
         values = {**self.constants, **{str(source): feeds[source] for source in self.feeds}}
         for node, function, attributes in self.steps:
             values[node.output[0]] = function(*(values[name] for name in node.input), **attributes)
@@ -80,7 +80,7 @@ class NumpyCompiled:
 
 
 class NumpyTimer(StepTimer):
-    """Times layers with the clock of Python."""
+    """Times layers with Python's clock."""
 
     def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
         compiled = self.engine.compile(self.part, self.wanted)
@@ -103,12 +103,12 @@ def _note(clock: list[tuple[str, float]], layer: str) -> None:
 
 
 def layer_of(node: Any) -> str:
-    """The layer that an ONNX node belongs to: names begin with it."""
+    """The layer of an ONNX node, a prefix of the node's name."""
     return str(node.name).partition("/")[0].partition(":")[0]
 
 
 def matrix_product(threads: int, size: int) -> tuple[Callable[[], object], float]:
-    """Two `size` x `size` matrices multiplied; numpy chooses the threads."""
+    """Multiply two `size` x `size` matrices; numpy chooses the number of threads."""
     a, b = np.ones((size, size), np.float32), np.ones((size, size), np.float32)
     return lambda: a @ b, 2.0 * size**3
 

@@ -1,4 +1,4 @@
-"""Darken every second line: what an old screen does to a picture."""
+"""Scan lines, as on an old screen."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Scanlines(
     role=op.Role.ANALYSIS,
     synonyms=("screen", "interlace", "crt"),
 ):
-    """Darken lines of a picture at a regular distance, to see what a network makes of it."""
+    """Darken lines of an image at a regular distance, to test the robustness of a network."""
 
     inputs = (op.Port("x", rank=4),)
 
-    strength: float = op.param(default=0.5, min=0.0, max=1.0, doc="0 leaves the lines as they are, 1 makes them black.")
-    distance: int = op.param(default=2, min=1, max=64, doc="Every how many lines one is darkened.")
+    strength: float = op.param(default=0.5, min=0.0, max=1.0, doc="0: unchanged lines, 1: black lines.")
+    distance: int = op.param(default=2, min=1, max=64, doc="Distance between dark lines.")
     examples = (op.Example((op.image(),)), op.Example((op.image(3, 9, 7),), {"strength": 1.0, "distance": 3}))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:

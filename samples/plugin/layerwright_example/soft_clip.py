@@ -1,4 +1,4 @@
-"""Keep values in a range softly, with a learned range for each channel."""
+"""Soft clipping with a learned range for each channel."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class SoftClip(
     category=op.Category.ELEMENT_WISE,
     synonyms=("limit", "squash", "saturate"),
 ):
-    """Bend large values towards a limit that is learned for each channel: limit * tanh(gain * x / limit)."""
+    """Compress large values to a limit that is learned for each channel: limit * tanh(gain * x / limit)."""
 
     inputs = (op.Port("x", rank=4, dtypes=op.FLOATS),)
 
-    gain: float = op.param(default=1.0, min=0.01, max=100.0, doc="Slope at zero.")
+    gain: float = op.param(default=1.0, min=0.01, max=100.0, doc="Slope at 0.")
     examples = (op.Example((op.image(3, 8, 8),)), op.Example((op.image(4, 6, 10),), {"gain": 2.0}, "steeper"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
