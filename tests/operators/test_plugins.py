@@ -164,7 +164,7 @@ def test_engine_of_the_example_package_runs_and_is_profiled(tmp_path: Path, valu
     refused = command(
         *run, "--output", f"result={tmp_path / 'out.npy'}", "--engine", "numpy_example", path=site, status=1
     )
-    assert "cannot run 'conv': it has no Sigmoid" in refused.stderr
+    assert "cannot run 'conv': it does not support Sigmoid" in refused.stderr
     assert "choose another engine" in refused.stderr
 
 
