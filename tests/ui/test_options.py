@@ -148,7 +148,7 @@ def test_one_change_of_a_control_is_one_step_of_undo(qtbot: QtBot, drawn: Drawn)
 
     def drag(distance: int) -> str:
         handle = slider.style().subControlRect(
-            QStyle.ComplexControl.CC_Slider, style, QStyle.SubControl.SC_SliderHandle
+            QStyle.ComplexControl.CC_Slider, style, QStyle.SubControl.SC_SliderHandle, slider
         )
         slider.initStyleOption(style)
         start = handle.center()
