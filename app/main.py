@@ -65,7 +65,7 @@ def run_window(paths: Sequence[Path]) -> int:
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Our own mistake must not pass in silence: the details go to the terminal, a sentence to the person."""
+    """Our own mistake must not pass in silence: the details go to the terminal, a sentence to the user."""
     from app.ui.shell.window import shown_windows
 
     sys.__excepthook__(kind, error, trace)

@@ -23,9 +23,9 @@ def psnr(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> f
 
 
 def ssim(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> float:
-    """Mean structural similarity (Wang et al. 2004) of N x C x H x W pictures, clipped to 0..peak; 1 for equal ones.
+    """Mean structural similarity (Wang et al. 2004) of N x C x H x W images, clipped to 0..peak; 1 for equal ones.
 
-    Gaussian windows that lie inside the picture, each channel for itself; smaller pictures get the largest odd window that
+    Gaussian windows that lie inside the image, each channel for itself; smaller images get the largest odd window that
     fits. Raises ValueError when the shapes differ.
     """
     x, y = _clipped(a, b, peak)
@@ -77,7 +77,7 @@ def worst_regions(error: NDArray[np.float64], side: int, count: int) -> list[tup
         row, column = worst_region(left, side)
         left[row : row + side, column : column + side] = 0
         if any(abs(row - r) < side and abs(column - c) < side for r, c in found):
-            continue  # a rest beside one that is told already
+            continue  # a rest next to one that is told already
         found.append((row, column))
     return found
 

@@ -37,7 +37,7 @@ from designer.runtime.engines.pytorch import TORCH
 ROOT = Path(__file__).resolve().parents[2]
 Array = NDArray[np.float32]
 
-# How far a result may be from the processor's in fp32; outputs are pictures of values about 0 to 1.
+# How far a result may be from the processor's in fp32; outputs are images of values about 0 to 1.
 TOLERANCE = {"fp32": 1e-3, "fp16": 3e-2}
 VARIANTS = {"cuda": (("fp32", "nchw"), ("fp16", "nhwc")), "cpu": (("fp32", "nchw"), ("fp32", "nhwc"))}
 SEED = 0

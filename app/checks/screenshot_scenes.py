@@ -1,4 +1,4 @@
-"""What the pictures show beside the workspaces and panels: templates, problems, differences, inspector, comparison, dialogs."""
+"""What the images show next to the workspaces and panels: templates, problems, differences, inspector, comparison, dialogs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def alone(at: Photographer, name: str) -> None:
 
 
 def inspector(at: Photographer) -> None:
-    """Channels, filters, a gradient, and one channel with a pinned place; the overview beside it."""
+    """Channels, filters, a gradient, and one channel with a pinned place; the overview next to it."""
     context, docks = at.window.context, at.window.docks
     docks.set_workspace(ANALYSIS)
     docks.show("channel_inspector")
@@ -145,7 +145,7 @@ def problems(at: Photographer) -> None:
 
 
 def side_by_side(at: Photographer) -> None:
-    """Two networks on the same noisy picture, over a folder, and in a blind vote."""
+    """Two networks on the same noisy image, over a folder, and in a blind vote."""
     window = at.window
     window.context.root.undo()
     window.files.open(samples.path("dncnn.xml"))
@@ -185,7 +185,7 @@ def side_by_side(at: Photographer) -> None:
 def documents(at: Photographer) -> None:
     """Tabs, a file that another program changed, and what is asked after a crash and before changes are lost."""
     window = at.window
-    home = Path(tempfile.gettempdir(), "networks")  # it is read in the pictures
+    home = Path(tempfile.gettempdir(), "networks")  # it is read in the images
     home.mkdir()
     try:
         paths = [home / name for name in ("oidn_like.xml", "dncnn.xml", "denoiser.xml")]

@@ -1,4 +1,4 @@
-"""Pictures of the window, its panels and dialogs in both themes: `python -m app.checks.screenshots FOLDER` (needs a display)."""
+"""Images of the window, its panels and dialogs in both themes: `python -m app.checks.screenshots FOLDER` (needs a display)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from designer.operators.registry import load
 
 SIZE = (1600, 1000)
 LAYER = "conv_2s"
-LARGEST = 250_000  # bytes; a larger picture gets a palette of 256 colours
-KEPT = 112  # of them are colours of the window itself
+LARGEST = 250_000  # bytes; a larger image gets a palette of 256 colors
+KEPT = 112  # of them are colors of the window itself
 
 
 def wait(what: Callable[[], object], seconds: float = 120.0) -> None:
@@ -46,7 +46,7 @@ def pause(milliseconds: int) -> None:
 
 
 class Photographer:
-    """Puts one window into the states that the pictures show."""
+    """Puts one window into the states that the images show."""
 
     def __init__(self, folder: Path, mode: Literal["dark", "light"], settings: QSettings) -> None:
         self.folder = folder
@@ -70,7 +70,7 @@ class Photographer:
         path.write_bytes(small(bytes(buffer.data().data())))
 
     def go(self) -> None:
-        """All pictures of one theme."""
+        """All images of one theme."""
         from app.checks.screenshot_scenes import SCENES
 
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ class Photographer:
         self.window.close_now()
 
     def workspaces(self) -> None:
-        """The window at design, analysis and profiling; leaves results for the pictures of the panels."""
+        """The window at design, analysis and profiling; leaves results for the images of the panels."""
         window, context, docks = self.window, self.window.context, self.window.docks
         window.files.open(samples.path("denoiser_analyze.xml"))
         wait(lambda: context.has_document and LAYER in context.root.graph)
@@ -122,7 +122,7 @@ class Photographer:
 
 
 def small(png: bytes) -> bytes:
-    """The same picture; a large one with 256 colours: its most frequent ones as they are, the others of photographs."""
+    """The same image; a large one with 256 colors: its most frequent ones as they are, the others of photographs."""
     from PIL import Image
 
     if len(png) <= LARGEST:
@@ -143,7 +143,7 @@ def small(png: bytes) -> bytes:
 
 
 def main() -> int:
-    """Take all pictures; the one argument is the folder."""
+    """Take all images; the one argument is the folder."""
     folder = Path(sys.argv[1])
     app = QApplication(sys.argv[:1])
     with tempfile.TemporaryDirectory() as home:

@@ -1,4 +1,4 @@
-"""Collects what a person reads in the window for translators: `python -m app.checks.texts_catalogue FILE.pot [--check]`.
+"""Collects what a user reads in the window for translators: `python -m app.checks.texts_catalogue FILE.pot [--check]`.
 
 It reads the sources of ROOMS without running them, and imports the tables of actions, menus, panels, columns and operators. A text that it could not
 find in a translation is an error: `tr` of something that is no literal, or values that the text has no place for.

@@ -18,7 +18,7 @@ from designer.runtime.video_writer import FolderWriter, VideoWriter
 from designer.texts import tr
 
 Progress = Callable[[int, int, str], None]
-FOLDER_FPS = 25.0  # of a video made from a folder of pictures
+FOLDER_FPS = 25.0  # of a video made from a folder of images
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The engine process: JSON lines on stdin and stdout, tensors in a shared folder.
 
-Started as `python -m app.engine.worker --shared DIR`. Everything slow or dangerous (engines, weights, pictures, code of plugins)
+Started as `python -m app.engine.worker --shared DIR`. Everything slow or dangerous (engines, weights, images, code of plugins)
 happens here, so that the window survives whatever goes wrong. The process ends when its stdin does.
 """
 

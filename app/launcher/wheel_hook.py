@@ -1,4 +1,4 @@
-"""Puts the launcher package beside the rooms in a wheel."""
+"""Puts the launcher package next to the rooms in a wheel."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A picture for a page: the whole and the region where the variants are worst, enlarged, as PNG; empty: it failed."""
+    """An image for a page: the whole and the region where the variants are worst, enlarged, as PNG; empty: it failed."""
 
     name: str
     whole: bytes
@@ -105,12 +105,12 @@ def read_noise(text: str, seed: int) -> Noise | None:
 
 
 def disturbed(clean: Picture, noise: Noise | None) -> Picture:
-    """The one picture that every variant gets. Values beyond 0..1 stay, as they do in training and with a Noise layer."""
+    """The one image that every variant gets. Values beyond 0..1 stay, as they do in training and with a Noise layer."""
     return noise.evaluate([clean])[0] if noise is not None else clean
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """The pictures of a folder by name, or the one file."""
+    """The images of a folder by name, or the one file."""
     from designer.runtime.images import IMAGES
 
     if folder.is_file():
@@ -130,7 +130,7 @@ def pictures_in(folder: Path) -> list[Path]:
 
 
 def check_comparable(name: str, output: str, made: Picture, like: Picture) -> None:
-    """Raise DiagnosticError unless the output is a picture of the size and channels of the input."""
+    """Raise DiagnosticError unless the output is an image of the size and channels of the input."""
     if made.shape != like.shape:
         shape = dims_text(made.shape)
         raise DiagnosticError(
@@ -260,7 +260,7 @@ def headings(columns: Sequence[str], rows: Sequence[Row], *, times: bool = True)
 
 
 def summary(columns: Sequence[str], rows: Sequence[Row], *, times: bool = True) -> Iterator[list[str]]:
-    """The table: for each noise a row a picture, then mean and deviation."""
+    """The table: for each noise a row an image, then mean and deviation."""
     several = _several(rows)
     for noise in dict.fromkeys(row.noise for row in rows):
         part = [row for row in rows if row.noise == noise]

@@ -57,7 +57,7 @@ def write_report(
 
 
 def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Put the table, the plot and the pictures into a page."""
+    """Put the table, the plot and the images into a page."""
     titles = headings(columns, rows)
     first = titles.index(f"{columns[0]} PSNR (dB)")
     page.table(titles, list(summary(columns, rows)), numbers=range(first, len(titles)))
@@ -91,7 +91,7 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
 def plot(
     columns: Sequence[str], rows: Sequence[Row], inks: Inks = PAPER, size: tuple[float, float] = (9.0, 3.4)
 ) -> bytes:
-    """PSNR and SSIM of every picture as a PNG: a line a picture, a mark a column, mean and deviation as bars.
+    """PSNR and SSIM of every image as a PNG: a line an image, a mark a column, mean and deviation as bars.
 
     Safe to call from a thread: it uses no global state of matplotlib.
     """

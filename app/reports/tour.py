@@ -43,7 +43,7 @@ OPTIONS = RunOptions(threads=2)
 
 
 class Tour:
-    """Plays the chapters in order; each leaves pictures and a section of the page."""
+    """Plays the chapters in order; each leaves images and a section of the page."""
 
     def __init__(self, folder: Path, console: Console, steps: int) -> None:
         self.folder = folder
@@ -63,7 +63,7 @@ class Tour:
         self.console.print(f"{title}: {perf_counter() - began:.1f} s", highlight=False)
 
     def picture(self, name: str, image: Array, caption: str) -> None:
-        """Write a 1 x C x H x W picture and show it on the page."""
+        """Write a 1 x C x H x W image and show it on the page."""
         from designer.runtime.images import write_image
 
         path = self.folder / f"{name}.png"
@@ -241,7 +241,7 @@ def run_tour(folder: Path, console: Console, *, steps: int) -> Path:
 
 
 def channel_grid(tensor: Array, columns: int = 8, gap: int = 2) -> Array:
-    """Channels of a 1 x C x H x W tensor as one 1 x 3 x H' x W' picture: green positive, red negative, zero black."""
+    """Channels of a 1 x C x H x W tensor as one 1 x 3 x H' x W' image: green positive, red negative, zero black."""
     channels = tensor[0]
     count, height, width = channels.shape
     rows = -(-count // columns)

@@ -59,7 +59,7 @@ class PairResult:
 def make_trials(
     keys: Sequence[str], sizes: Sequence[tuple[int, int]], count: int, side: int, rng: Random
 ) -> list[Trial]:
-    """`count` trials over pictures of these (width, height): every pair and picture as often as the others, in random
+    """`count` trials over images of these (width, height): every pair and image as often as the others, in random
     order, each pair in random order too. `side` > 0 shows a random square of that many pixels."""
     pairs = list(combinations(keys, 2))
     places = [(pair, picture) for picture in range(len(sizes)) for pair in pairs]

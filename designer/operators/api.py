@@ -115,8 +115,8 @@ class Role(StrEnum):
     """What a layer is to the runtime and the exporters."""
 
     COMPUTE = "compute"  # torch and onnx data describe it
-    INPUT = "input"  # a source that the person feeds
-    OUTPUT = "output"  # a result that the person sees; passes its input through
+    INPUT = "input"  # a source that the user feeds
+    OUTPUT = "output"  # a result that the user sees; passes its input through
     ANALYSIS = "analysis"  # `evaluate` in numpy between engine runs; exporters pass the first input through
     LOSS = "loss"  # ends a training branch; not part of inference
     TEMPLATE = "template"  # an instance of a subnetwork, or one of its ports: plain layers when anything runs
@@ -295,7 +295,7 @@ class Operator:
         return ()
 
     def labels(self, port: str) -> Sequence[str]:
-        """Names of the values of an output that is no picture, where they have names: `("mean", "deviation", ...)`."""
+        """Names of the values of an output that is no image, where they have names: `("mean", "deviation", ...)`."""
         return ()
 
     def evaluate(self, inputs: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
@@ -307,7 +307,7 @@ class Operator:
         return None
 
     def scaled_down(self, factor: int) -> Mapping[str, Value]:
-        """Analysis layers only: parameters that mean the same in a picture of 1 / `factor` of the width and height."""
+        """Analysis layers only: parameters that mean the same in an image of 1 / `factor` of the width and height."""
         return {}
 
     # --- what follows from it ---------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""A person's Python as text: what can be said about it without running it.
+"""A user's Python as text: what can be said about it without running it.
 
-Only `ast.parse` looks at it here. It is executed by `designer.runtime.engines.custom_module` alone, and only after the person
+Only `ast.parse` looks at it here. It is executed by `designer.runtime.engines.custom_module` alone, and only after the user
 agreed to this very text.
 """
 

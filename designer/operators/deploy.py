@@ -13,7 +13,7 @@ from designer.operators.training_branch import training_branch
 def deploy(graph: Graph, registry: Registry) -> Graph:
     """A copy of `graph` without templates, analysis layers, losses, what follows from losses, and what only these need.
 
-    Whoever read an analysis layer reads that layer's first input instead. Layers that lead nowhere stay: the person may
+    Whoever read an analysis layer reads that layer's first input instead. Layers that lead nowhere stay: the user may
     still be building them. Layers of unknown types stay too.
     """
     return without_observers(inline(graph, registry), registry)

@@ -110,7 +110,7 @@ def _legal(parameter: Parameter, text: str) -> Iterator[str]:
     elif parameter.kind != "str":
         numbers = [float(n) for n in _NUMBER.findall(text.replace("X", "x"))[:64]]
         whole = parameter.kind != "float" and parameter.kind != "floats"
-        for step in (1, -1) if _fits(parameter, text) else (0,):  # a neighbour: odd where even breaks a rule
+        for step in (1, -1) if _fits(parameter, text) else (0,):  # a neighbor: odd where even breaks a rule
             parts = [_number(parameter, number + step, whole=whole) for number in numbers]
             yield from (t for t in _joined(parameter.kind, parts) if _fits(parameter, t))
 

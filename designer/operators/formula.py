@@ -1,6 +1,6 @@
 """One formula, written once, as torch data and as ONNX data.
 
-For operators whose computation is arithmetic: colour conversions, tone curves, ... A formula is a function of a
+For operators whose computation is arithmetic: color conversions, tone curves, ... A formula is a function of a
 `Formula` and its inputs; `TorchFormula` and `OnnxFormula` are the two ways to write it down. Operands are values of the
 same formula or plain numbers; at least one operand of every step is a value.
 """

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ParamInfo:
-    """What a field declares beside its type. Bounds of sizes and lists hold for each component.
+    """What a field declares next to its type. Bounds of sizes and lists hold for each component.
 
     `extension` marks a parameter that the 2022 tool does not know: it is written only when it differs from the default.
     `visible_when` is (other parameter, value or values): the editor shows the field only then; it never affects files.
@@ -74,11 +74,11 @@ class Parameter:
 
     @property
     def title(self) -> str:
-        """The name for people: `padding_tuple` -> "Padding tuple"."""
+        """The name for users: `padding_tuple` -> "Padding tuple"."""
         return self.name.replace("_", " ").capitalize()
 
     def parse(self, text: str) -> Value:
-        """The value that `text` stands for, checked against type, choices and bounds; raises ParamError."""
+        """The value that `text` represents, checked against type, choices and bounds; raises ParamError."""
         value = _PARSERS[self.kind](text)
         self.check(value)
         return value

@@ -1,4 +1,4 @@
-"""Finds operators: walks the library packages, then the entry-point group, then the person's plugin folder."""
+"""Finds operators: walks the library packages, then the entry-point group, then the user's plugin folder."""
 
 from __future__ import annotations
 
@@ -225,5 +225,5 @@ def load(plugin_folders: Iterable[Path] = (), *, entry_points: bool = True) -> R
 
 @lru_cache(maxsize=1)
 def default_registry() -> Registry:
-    """The registry of this process, loaded once: library, entry points and the person's plugin folder."""
+    """The registry of this process, loaded once: library, entry points and the user's plugin folder."""
     return load([plugin_folder()])

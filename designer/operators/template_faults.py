@@ -13,7 +13,7 @@ from designer.operators.library.development.template import TemplateInstance
 from designer.texts import tr
 
 MAX_DEPTH = 16  # templates inside templates
-MAX_EXPANDED = 50_000  # layers that one instance stands for, those of templates inside included
+MAX_EXPANDED = 50_000  # layers that one instance represents, those of templates inside included
 
 
 def structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
@@ -108,7 +108,7 @@ def clashes(
 ) -> Iterator[Diagnostic]:
     """Layers whose names are needed for the layers inside, or for shared weights.
 
-    `beside` and `dotted` are the names with a full stop: of the layers beside the instance, and of those of the graph.
+    `beside` and `dotted` are the names that contain a dot: of the layers next to the instance, and of all layers of the graph.
     """
     taken = next((other for other in beside if other.startswith(f"{name}.")), None)
     if taken is not None:

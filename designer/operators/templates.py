@@ -52,7 +52,7 @@ class TemplateLookup:
         return self._dotted
 
     def instance(self, read: Read, operator: TemplateInstance, layer: Layer, dotted: Sequence[str]) -> Read:
-        """An instance with the template's body; `dotted` are those names beside it that have a full stop."""
+        """An instance with the template's body; `dotted` are those names next to it that have a full stop."""
         body = self.body(operator.template)
         if body is None:
             finding = unknown(layer, sorted(self.graph.templates))

@@ -40,9 +40,9 @@ class TorchModule(TorchExpr):
 
 @dataclass(frozen=True)
 class TorchSource(TorchModule):
-    """A submodule whose class a person wrote: `path` names it in `text`, `positional` and `kwargs` are what it is made with.
+    """A submodule whose class a user wrote: `path` names it in `text`, `positional` and `kwargs` are what it is made with.
 
-    The engine runs it only where the person agreed to `text`, and checks its results against the types in `outputs`.
+    The engine runs it only where the user agreed to `text`, and checks its results against the types in `outputs`.
     """
 
     text: str = ""

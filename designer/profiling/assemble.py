@@ -157,7 +157,7 @@ def _total(
 
 
 def mean_utilisation(groups: Sequence[Group], span: float | None, what: str) -> dict[str, Figure]:
-    """Utilisation of several groups together: each weighted by its time, over `span` seconds (None: their own sum)."""
+    """Utilization of several groups together: each weighted by its time, over `span` seconds (None: their own sum)."""
     total = span if span is not None else sum(g.figures["time"].value or 0.0 for g in groups)
     found: dict[str, Figure] = {}
     for key in UTILISATION:

@@ -23,14 +23,14 @@ TITLES = {"tensor_cores": "Tensor Core cycles", "memory": "DRAM throughput", "oc
 
 @dataclass(frozen=True)
 class Counters:
-    """Utilisation by layer in percent, or `reason`: why there is none."""
+    """Utilization by layer in percent, or `reason`: why there is none."""
 
     layers: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
     reason: str = ""
 
 
 def metrics(capability: tuple[int, int]) -> dict[str, str]:
-    """ncu's metric for each kind of utilisation on chips of this compute capability."""
+    """ncu's metric for each kind of utilization on chips of this compute capability."""
     tensor = "sm__pipe_tensor_cycles_active_v2" if capability == (8, 9) else "sm__pipe_tensor_cycles_active"
     return {
         "tensor_cores": f"{tensor}.avg.pct_of_peak_sustained_active",

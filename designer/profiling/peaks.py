@@ -194,7 +194,7 @@ def foreign_load(before: tuple[float, float, float] | None) -> Figure:
 
 
 def default_store() -> Path:
-    """The file that keeps peaks: in the person's cache folder, also where platformdirs is not installed."""
+    """The file that keeps peaks: in the user's cache folder, also where platformdirs is not installed."""
     try:
         from platformdirs import user_cache_path
     except ImportError:

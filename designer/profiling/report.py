@@ -38,7 +38,7 @@ class Group:
     """Layers that ran as one step of the engine; more than one where the engine fused them.
 
     `figures` by name: time, spread (s), flops, bytes, parameters, compute_rate (FLOP/s), bandwidth (B/s), intensity, roof,
-    saving (s), share (% of the sum of all groups). `utilisation` has the keys of `UTILISATION`. `bound` is "compute",
+    saving (s), share (% of the sum of all groups). `utilization` has the keys of `UTILISATION`. `bound` is "compute",
     "memory", "cache" or "". `what` names the engine's kernels where it tells them.
     """
 

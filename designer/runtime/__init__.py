@@ -1,1 +1,1 @@
-"""Running a network: plan, incremental session, engines, pictures."""
+"""Running a network: plan, incremental session, engines, images."""

@@ -41,7 +41,7 @@ class RunOptions:
 
     `tile` is the side in pixels of the tiles in which images are run, 0: always whole, AUTO: in tiles if memory requires it.
     ONE_TILE: what is run is a tile itself, with little memory.
-    `agreed` are the SHA-256 digests of the sources of custom layers that the person allowed to run.
+    `agreed` are the SHA-256 digests of the sources of custom layers that the user allowed to run.
     """
 
     engine: str = DEFAULT_ENGINE

@@ -18,7 +18,7 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.opencv import opencv
 from designer.texts import tr
 
-SILENT = 5.0  # seconds without a picture after which a camera is given up
+SILENT = 5.0  # seconds without an image after which a camera is given up
 
 
 class CameraDevice(Protocol):
@@ -34,13 +34,13 @@ class CameraDevice(Protocol):
 
 
 def camera_name(path: Path | str) -> str | None:
-    """The device that `camera:NAME` stands for: a number, or a device's path; None for a file."""
+    """The device that `camera:NAME` represents: a number, or a device's path; None for a file."""
     text = str(path)
     return text.removeprefix(CAMERA) if text.startswith(CAMERA) else None
 
 
 class Camera:
-    """Takes pictures in a thread of its own and holds the newest; `number` counts those that the camera sent.
+    """Takes images in a thread of its own and holds the newest; `number` counts those that the camera sent.
 
     `name` is a number or the path of a device. A video file may stand for a device: it plays at its own speed, over and
     over. Addresses of other machines are refused: opening a document must not call out. Raises DiagnosticError.
@@ -48,7 +48,7 @@ class Camera:
 
     def __init__(self, name: str, device: CameraDevice | None = None) -> None:
         self.name = name
-        self._pause = 0.0  # between the pictures of a file
+        self._pause = 0.0  # between the images of a file
         self._device = device if device is not None else self._open()
         if not self._device.isOpened():
             raise self._missing()
@@ -62,7 +62,7 @@ class Camera:
         self._thread.start()
 
     def close(self) -> None:
-        """Give the device free; it may take as long as one picture."""
+        """Give the device free; it may take as long as one image."""
         self._stopped.set()
         self._thread.join(SILENT)
         with contextlib.suppress(Exception):
@@ -70,12 +70,12 @@ class Camera:
 
     @property
     def fps(self) -> float:
-        """Pictures a second that really arrived of late; 0 before the second one."""
+        """Images a second that really arrived of late; 0 before the second one."""
         times = list(self._arrivals)
         return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 and times[-1] > times[0] else 0.0
 
     def latest(self, after: int = 0) -> tuple[int, NDArray[np.uint8]]:
-        """Number and picture (H x W x 3, RGB) of the newest one later than number `after`; waits for it."""
+        """Number and image (H x W x 3, RGB) of the newest one later than number `after`; waits for it."""
         with self._fresh:
             self._fresh.wait_for(lambda: self._number > after or self._ended, SILENT)
             number, pixels = self._number, self._pixels

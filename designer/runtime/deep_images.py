@@ -129,7 +129,7 @@ def out_of_memory(path: Path) -> DiagnosticError:
 
 
 def check_pixels(path: Path, width: int, height: int) -> None:
-    """Raise DiagnosticError for a picture that would take more memory than any photograph does."""
+    """Raise DiagnosticError for an image that would take more memory than any photograph does."""
     if width * height > MAX_PIXELS:
         raise _wrong(
             path,

@@ -32,7 +32,7 @@ class Fed:
 
 
 def as_batch(array: Array, channels: int) -> Array:
-    """A single picture of an `.npy` file as a batch of one: C x H x W, H x W x C or H x W; anything else as it is."""
+    """A single image of an `.npy` file as a batch of one: C x H x W, H x W x C or H x W; anything else as it is."""
     if array.ndim == 2 and channels == 1:
         return array[None, None]
     if array.ndim == 3 and array.shape[0] == channels:
@@ -95,7 +95,7 @@ def sized(layer: Layer, operator: Operator | None, fed: Fed) -> Layer:
 
 
 def prepare(operator: Operator, fed: Fed) -> Array:
-    """The array that the network reads: scaled and shifted when it is a picture, padded by repeating the edge."""
+    """The array that the network reads: scaled and shifted when it is an image, padded by repeating the edge."""
     array = fed.array
     scale, shift = factors(operator)
     if fed.picture and (scale, shift) != (1.0, 0.0):

@@ -35,11 +35,11 @@ _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 def read_image(path: Path | str, channels: int = 3) -> Array:
-    """The picture as 1 x `channels` x H x W: 1 gray, 3 RGB, 4 RGB and opacity (1 where the picture has none).
+    """The image as 1 x `channels` x H x W: 1 gray, 3 RGB, 4 RGB and opacity (1 where the image has none).
 
     Values of EXR and float TIFF files are as stored, also above 1 and below 0; all others are 0..1. Opacity is dropped for
     1 and 3 channels, not blended. Files turned by an EXIF orientation are turned upright. Raises
-    DiagnosticError for files that are no picture, too large, or broken.
+    DiagnosticError for files that are no image, too large, or broken.
     """
     return with_channels(IMAGES.reader(path)(Path(path)), channels, str(path))
 
@@ -111,7 +111,7 @@ def _pixels(path: Path) -> NDArray[np.float32]:
         if begin == deep_images.EXR:
             return deep_images.read_exr(path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns about large pictures and odd metadata; the limit is ours
+            warnings.simplefilter("ignore")  # Pillow warns about large images and odd metadata; the limit is ours
             with Image.open(path, formats=_PILLOW) as picture:
                 width, height = picture.size
                 deep_images.check_pixels(path, width, height)
@@ -122,7 +122,7 @@ def _pixels(path: Path) -> NDArray[np.float32]:
                         return _deep(ImageOps.exif_transpose(picture), ImageOps.exif_transpose(_low_bytes(again)))
                 return _floats(ImageOps.exif_transpose(picture))
     except UnidentifiedImageError:
-        if begin in deep_images.TIFF:  # floats in colour, or an unusual layout
+        if begin in deep_images.TIFF:  # floats in color, or an unusual layout
             return deep_images.read_tiff(path)
         raise DiagnosticError(
             Diagnostic("not-a-picture", tr("the file is not a supported image"), file=str(path), remedy=_REMEDY)
@@ -163,7 +163,7 @@ _SWAPPED = {"16B": "16L", "16L": "16B", "16N": "16B" if sys.byteorder == "little
 
 
 def _is_deep(picture: Image) -> bool:
-    """Whether the file has 16 bits a colour, of which Pillow decodes only the upper 8."""
+    """Whether the file has 16 bits a color, of which Pillow decodes only the upper 8."""
     return (
         picture.mode in ("RGB", "RGBA")
         and bool(_tiles(picture))
@@ -180,7 +180,7 @@ def _mode_of(args: Any) -> str:
 
 
 def _low_bytes(picture: Image) -> Image:
-    """A 16 bit picture, just opened, decoded as if its bytes stood the other way round: the lower 8 bits."""
+    """A 16 bit image, just opened, decoded as if its bytes stood the other way round: the lower 8 bits."""
     swapped = []
     for tile in _tiles(picture):
         mode = _mode_of(tile.args)
@@ -227,7 +227,7 @@ def _planes(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def to_uint8(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """The first picture of N x C x H x W (or C x H x W) as H x W x C, values clipped to 0..1; not-a-number is black."""
+    """The first image of N x C x H x W (or C x H x W) as H x W x C, values clipped to 0..1; not-a-number is black."""
     return _levels(array, 255, np.uint8)
 
 
@@ -241,9 +241,9 @@ def _levels(array: NDArray[Any], top: int, dtype: Any) -> NDArray[Any]:
 
 
 def write_image(path: Path | str, array: NDArray[Any], *, bits: int = 8) -> None:
-    """Write N x C x H x W (the first picture; C is 1, 2, 3 or 4) in the format of the path's suffix; atomic.
+    """Write N x C x H x W (the first image; C is 1, 2, 3 or 4) in the format of the path's suffix; atomic.
 
-    `bits` 16 is for PNG. DiagnosticError when the format cannot hold the picture or the disk refuses it.
+    `bits` 16 is for PNG. DiagnosticError when the format cannot hold the image or the disk refuses it.
     """
     IMAGES.writer(path)(Path(path), array, bits)
 
@@ -268,7 +268,7 @@ def _check_writable(
 
 
 def encode_image(array: NDArray[Any], kind: str = "PNG") -> bytes:
-    """The first picture of N x C x H x W (C is 1, 2, 3 or 4) as the bytes of a PNG or JPEG file."""
+    """The first image of N x C x H x W (C is 1, 2, 3 or 4) as the bytes of a PNG or JPEG file."""
     return _encoded(to_uint8(array), kind)
 
 

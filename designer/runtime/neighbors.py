@@ -1,7 +1,7 @@
 """Neighboring tensors: a part that runs again for one hidden tensor also computes its neighbors.
 
 Most of a run's time is computing, not handing out tensors. So inspecting the first layer of an image costs one run, and
-inspecting others afterwards costs none. Engines may compute a tensor another way when more is wanted of them (they fold a normalisation
+inspecting others afterwards costs none. Engines may compute a tensor another way when more is wanted of them (they fold a normalization
 into the convolution before it, for instance). So the session compares what both runs have in common before it believes one,
 and then tries again without the tensors that invite folding.
 """
@@ -27,7 +27,7 @@ INTO = (Category.CONVOLUTION, Category.LINEAR, Category.NORMALISATION)
 def widened(
     inference: Inference, step: PartStep, looked_at: Collection[Source], budget: int, batch: int, *, careful: bool
 ) -> PartStep:
-    """`step` wanting the neighbours of `looked_at` too: the part's tensors are cut into groups of at most `budget` bytes, and
+    """`step` wanting the neighbors of `looked_at` too: the part's tensors are cut into groups of at most `budget` bytes, and
     the groups that hold one of them come along. `careful` leaves out what an engine may fold."""
     groups: list[list[Source]] = [[]]
     room = budget

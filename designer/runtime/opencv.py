@@ -10,7 +10,7 @@ from typing import Any
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.texts import tr
 
-MAX_PIXELS = 100_000_000  # of one picture: 1.2 GB as float32 RGB
+MAX_PIXELS = 100_000_000  # of one image: 1.2 GB as float32 RGB
 
 
 def opencv() -> Any:

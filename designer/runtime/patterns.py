@@ -15,7 +15,7 @@ PATTERNS = ("zone_plate", "gradient", "edges", "noise")
 
 
 def pattern_name(path: Path | str) -> str | None:
-    """The pattern that `pattern:NAME` stands for; None for a file. DiagnosticError for an unknown name."""
+    """The pattern that `pattern:NAME` represents; None for a file. DiagnosticError for an unknown name."""
     text = str(path)
     if not text.startswith(PATTERN):
         return None

@@ -1,7 +1,7 @@
 """How far a layer reaches: which pixels of its inputs one pixel of its output depends on, read from its torch data.
 
 An expression is walked backwards with the wanted pixels along one axis, from the output to the inputs. Functions that are not
-known here reach nobody knows how far (`UnknownReachError`), and those that read the whole picture say so (`Found.whole`).
+known here reach nobody knows how far (`UnknownReachError`), and those that read the whole image say so (`Found.whole`).
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _short(path: str) -> str:
 
 
 def _whole(expr: TorchExpr) -> str:
-    """The name of the function, where it reads whole pictures."""
+    """The name of the function, where it reads whole images."""
     if isinstance(expr, TorchModule | TorchCall):
         if expr.path in _GLOBAL:
             return expr.path

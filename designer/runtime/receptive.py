@@ -54,7 +54,7 @@ def receptive(session: Session, of: Source, y: int, x: int, layer: str) -> Recep
     if found not in boxes:
         return Receptive((0, 0, 0, 0), "computed", f"the pixel does not depend on '{layer}'")
     top, bottom, left, right = (int(n) for p in (boxes[found][ROWS], boxes[found][COLUMNS]) for n in (p[0], p[-1]))
-    # What is behind the picture repeats its edge.
+    # What is behind the image repeats its edge.
     box = (min(left, width - 1), min(top, height - 1), min(right + 1, width), min(bottom + 1, height))
     note = f"'{whole}' reads the whole image" if whole else ""
     return Receptive(box, "computed", note)

@@ -57,8 +57,8 @@ from designer.runtime.tiles import Tiling, Tilings
 from designer.texts import tr
 from designer.units import binary
 
-NEAR = 4  # neighbours that a look at a layer brings along take at most this part of the memory for results
-COMPILED = 4  # parts kept ready beside those of the present run; each holds packed weights and working memory
+NEAR = 4  # neighbors that a look at a layer brings along take at most this part of the memory for results
+COMPILED = 4  # parts kept ready next to those of the present run; each holds packed weights and working memory
 
 
 class Session:
@@ -94,7 +94,7 @@ class Session:
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self.results = Results(keep_bytes)
         self.tilings = Tilings(self.inference, self.options.tile, memory)
-        self.differs: set[str] = set()  # keys of parts whose bits change when neighbours are brought along
+        self.differs: set[str] = set()  # keys of parts whose bits change when neighbors are brought along
         self.by_stand_in: dict[str, str] = {}  # parts that the stand-in of the engine had to run, by key: why
         self.set_weights(weights)
 
@@ -115,7 +115,7 @@ class Session:
         self._changed(self._graph.layers)
 
     def set_input(self, layer: str, array: Array, *, picture: bool) -> None:
-        """Feed an input layer with N x C x H x W values. A picture's are 0..1 and get the layer's scale and shift."""
+        """Feed an input layer with N x C x H x W values. An image's are 0..1 and get the layer's scale and shift."""
         operator = self.input_operator(layer)
         check_fed(layer, operator, array)
         self._serial += 1
@@ -125,7 +125,7 @@ class Session:
         self._take(Edit(tr("Size"), {layer: (self._graph[layer], self._sized(self._document[layer]))}))
 
     def set_input_file(self, layer: str, path: Path) -> None:
-        """Feed an input layer with a picture, `pattern:NAME` at the size of its dims, or an `.npy` file as it is."""
+        """Feed an input layer with an image, `pattern:NAME` at the size of its dims, or an `.npy` file as it is."""
         dims = getattr(self.input_operator(layer), "dims", None)
         size = dims if isinstance(dims, Size3D) else Size3D(256, 256, 3)
         name = pattern_name(path)
@@ -274,7 +274,7 @@ class Session:
         return Session(graph, self.registry, self.weights, replace(self.options, tile=ONE_TILE), keep_bytes=0)
 
     def source(self, source: Source) -> Source:
-        """The tensor that a name of the document stands for, in the network that runs."""
+        """The tensor that a name of the document represents, in the network that runs."""
         return self.inference.tensor(inlined_source(self._document, source))
 
     def _on_instance(self, finding: Diagnostic) -> Diagnostic:
@@ -450,7 +450,7 @@ class _Run:
         return max((len(self.values[feed]) for feed in step.part.feeds), default=1)
 
     def _near(self, step: PartStep, group: str, versions: list[str]) -> Step | None:
-        """Take the step's tensors from a run that brings their neighbours; None where the step should run as it is.
+        """Take the step's tensors from a run that brings their neighbors; None where the step should run as it is.
 
         That is so while values still change (nothing was kept for these), and where bits would differ.
         """

@@ -27,11 +27,11 @@ from designer.texts import tr
 INPUTS: FormatTable[Any, Any] = FormatTable("images, tensors and videos", tables=(IMAGES, TENSORS, VIDEOS))
 OPEN_VIDEOS = 4  # files held open at a time
 MAX_PLAYLIST = 100_000  # files of one folder
-_BYTE = np.arange(256, dtype=np.float32) / np.float32(255)  # as pictures of 8 bits are read
+_BYTE = np.arange(256, dtype=np.float32) / np.float32(255)  # as images of 8 bits are read
 
 
 class Taken(NamedTuple):
-    """What a source gave: N x C x H x W, whether it is a picture (or numbers as they are), and the frame's number."""
+    """What a source gave: N x C x H x W, whether it is an image (or numbers as they are), and the frame's number."""
 
     array: Array
     picture: bool
@@ -40,9 +40,9 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """What is known of a source before anything runs. `kind` is picture, tensor, pattern, folder, video or camera.
+    """What is known of a source before anything runs. `kind` is image, tensor, pattern, folder, video or camera.
 
-    `names` are the files of a folder; `frames` is 0 where there is no end (camera) and 1 for a single picture.
+    `names` are the files of a folder; `frames` is 0 where there is no end (camera) and 1 for a single image.
     """
 
     kind: str
@@ -77,7 +77,7 @@ def is_deep(path: Path) -> bool:
 
 
 def playlist(folder: Path) -> tuple[str, ...]:
-    """Names of the pictures and tensors in a folder, numbers in names counted as numbers. DiagnosticError."""
+    """Names of the images and tensors in a folder, numbers in names counted as numbers. DiagnosticError."""
     suffixes = frozenset(ARRAYS.read_suffixes)
     try:
         with os.scandir(folder) as entries:
@@ -109,7 +109,7 @@ class Sources:
     def __init__(self) -> None:
         self._videos: OrderedDict[tuple[str, int, int], VideoReader] = OrderedDict()
         self._cameras: dict[str, Camera] = {}
-        self._taken: dict[str, int] = {}  # number of the last picture of each camera
+        self._taken: dict[str, int] = {}  # number of the last image of each camera
 
     def info(self, path: Path) -> SourceInfo:
         """What a source is. DiagnosticError where it cannot be used."""
@@ -138,7 +138,7 @@ class Sources:
         return SourceInfo(kind)
 
     def take(self, path: Path, operator: Operator | None, frame: int | None = None) -> Taken:
-        """The picture for an input layer: of a video or folder number `frame` (0 first), of a camera the newest one."""
+        """The image for an input layer: of a video or folder number `frame` (0 first), of a camera the newest one."""
         dims = getattr(operator, "dims", None)
         size = dims if isinstance(dims, Size3D) else Size3D(256, 256, 3)
         kind = kind_of(path)
@@ -177,7 +177,7 @@ class Sources:
         return reader
 
     def camera_fps(self, path: Path) -> float:
-        """Pictures a second that a camera really sends."""
+        """Images a second that a camera really sends."""
         return self._camera(path).fps
 
     def release(self, keep: frozenset[str] = frozenset()) -> None:
@@ -198,7 +198,7 @@ class Sources:
 
 
 def small(array: Array, width: int, height: int) -> NDArray[np.uint8]:
-    """A thumbnail of a picture, H x W x 3, at most `width` x `height`: every n-th pixel, clipped to 0..1."""
+    """A thumbnail of an image, H x W x 3, at most `width` x `height`: every n-th pixel, clipped to 0..1."""
     from designer.runtime.images import to_uint8
 
     step = max(1, -(-array.shape[3] // width), -(-array.shape[2] // height))

@@ -32,7 +32,7 @@ from designer.texts import tr
 from designer.units import binary
 
 SPARE = (
-    2.6  # engines need room beside the tensors: packed weights, other layouts of them, what an arena keeps (measured)
+    2.6  # engines need room next to the tensors: packed weights, other layouts of them, what an arena keeps (measured)
 )
 SHARE = 0.6  # of the free memory that a part may take
 SMALLEST = 64  # pixels of a tile's side below which nothing is gained
@@ -103,7 +103,7 @@ class Tiling:
         return side
 
     def unit(self, axis: int) -> int:
-        """Cuts may only be at multiples of this: of all steps that pictures are reduced by on the way."""
+        """Cuts may only be at multiples of this: of all steps that images are reduced by on the way."""
         return lcm(*(scale.numerator for scale in self.scales[axis].values()))
 
     def around(self, axis: int) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from designer.units import dims_text
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How pictures are packed: the code in the file, the kinds of file that hold it, and those that hold it by default."""
+    """How images are packed: the code in the file, the kinds of file that hold it, and those that hold it by default."""
 
     title: str
     code: str
@@ -75,7 +75,7 @@ def part_of(path: Path, token: str = "") -> Path:
 
 
 class VideoWriter:
-    """Takes N x C x H x W pictures (the first of a batch; 1 or 3 channels, clipped to 0..1, 8 bits) one by one.
+    """Takes N x C x H x W images (the first of a batch; 1 or 3 channels, clipped to 0..1, 8 bits) one by one.
 
     The file appears at `close` and not before; leaving the `with` block by an error leaves nothing. Codecs need even
     sizes: an odd one gets its last row or column twice, and `note` says so.
@@ -101,7 +101,7 @@ class VideoWriter:
         self.close() if kind is None else self.discard()
 
     def write(self, array: NDArray[Any], name: str = "") -> None:
-        """Add a picture; all have the size of the first one. A `name` is for folders."""
+        """Add an image; all have the size of the first one. A `name` is for folders."""
         pixels = _color(self.path, array)
         height, width = pixels.shape[:2]
         if self._writer is None:
@@ -186,7 +186,7 @@ class VideoWriter:
 
 
 class FolderWriter:
-    """Takes N x C x H x W pictures into files of a folder, which appears at `close` and not before.
+    """Takes N x C x H x W images into files of a folder, which appears at `close` and not before.
 
     `suffix` is one that `ARRAYS` writes: .png holds 8 bits, .npy the values as they are. The folder must not exist yet, or be empty.
     """
@@ -212,7 +212,7 @@ class FolderWriter:
         self.close() if kind is None else self.discard()
 
     def write(self, array: NDArray[Any], name: str = "") -> None:
-        """Add a picture, under its number or under `name` (without ending)."""
+        """Add an image, under its number or under `name` (without ending)."""
         target = self._part / f"{name or f'frame_{self.count:05d}'}{self.suffix}"
         if target.exists():  # a.png and a.jpg of one folder
             target = target.with_stem(f"{target.stem}_{self.count:05d}")

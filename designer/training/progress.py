@@ -44,9 +44,9 @@ class Stepped(Struct, frozen=True, tag_field="event", tag="step"):
 
 
 class Validated(Struct, frozen=True, tag_field="event", tag="validation"):
-    """Mean losses by name, and mean PSNR in dB of the network's output and of the noisy pictures.
+    """Mean losses by name, and mean PSNR in dB of the network's output and of the noisy images.
 
-    The PSNR is None where the target is no picture. `on_training`: not of unseen pictures.
+    The PSNR is None where the target is no image. `on_training`: not of unseen images.
     """
 
     step: int

@@ -46,7 +46,7 @@ class RunRecord:
 
     @property
     def gain(self) -> float | None:
-        """How many dB of PSNR the network gained over the noisy pictures, at the last validation that told it."""
+        """How many dB of PSNR the network gained over the noisy images, at the last validation that told it."""
         told = ((v.psnr, v.noisy_psnr) for v in reversed(self.validations))
         return next((after - before for after, before in told if after is not None and before is not None), None)
 

@@ -32,7 +32,7 @@ class Module:
     """The program of a network for PyTorch, with what the files around it need to know.
 
     `inputs` and `outputs` are in the document's order, which is the order of names. The graph is the deployed one.
-    `taps` are the tensors that losses read: training wants them beside the outputs.
+    `taps` are the tensors that losses read: training wants them next to the outputs.
     """
 
     inference: Inference

@@ -196,7 +196,7 @@ class _Classes:
                 self._share(layer, operator, inference.states[layer].inputs)
         children, shared = self._children(inference, program)
         used = {attribute.name for attribute in program.attributes if attribute.name not in shared}
-        if not whole or elsewhere:  # then they are arguments, beside the locals
+        if not whole or elsewhere:  # then they are arguments, next to the locals
             used |= {*program.inputs.values(), *(step.target for step in program.steps), *RESERVED_LOCALS}
         wanted = {*shared.values(), *(template for child in children.values() for template in child.needs)}
         names = {template: free_identifier(template, used) for template in sorted(wanted)}

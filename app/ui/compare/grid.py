@@ -1,4 +1,4 @@
-"""Images beside each other that are looked at together: one zoom, one place, one pointer."""
+"""Images next to each other that are looked at together: one zoom, one place, one pointer."""
 
 from __future__ import annotations
 

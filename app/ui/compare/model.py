@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MOST = len(LETTERS)
 REGIONS = 5  # worst regions that one can step through
-INPUT, CLEAN = "input", "clean"  # keys of images beside those of the variants, which are "A", "B", ...
+INPUT, CLEAN = "input", "clean"  # keys of images next to those of the variants, which are "A", "B", ...
 
 
 @dataclass(frozen=True, slots=True)

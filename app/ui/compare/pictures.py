@@ -1,4 +1,4 @@
-"""The images of a comparison: beside each other, split, taking turns, or their differences."""
+"""The images of a comparison: next to each other, split, taking turns, or their differences."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class AnalysisController(QObject):
         self._wanted = False
         self._since = 0.0
         self.capture = ""
-        self.also: tuple[str, ...] = ()  # tensors brought beside it, for values at the same place
+        self.also: tuple[str, ...] = ()  # tensors brought next to it, for values at the same place
         self._connected: EngineClient | None = None
         self._dim = QTimer(self, singleShot=True, interval=DIM_AFTER, timeout=lambda: self._set_stale(True))
         self._coarse_to_fine = CoarseToFine(self, self._refine)

@@ -11,7 +11,7 @@ from designer.units import number
 
 Place = tuple[int, int, int]  # channel, x, y
 
-PADDED = 128  # pixels that an output may be cropped by, beside what `tiling` had padded
+PADDED = 128  # pixels that an output may be cropped by, next to what `tiling` had padded
 STEPS = (1, 2, 3, 4, 6, 8, 16, 32, 64)  # between tensors of a network, either way
 SHOWN = 4  # values that are told of a tensor
 

@@ -12,7 +12,7 @@ MAX_BENDS = 6_000  # of one network; beyond it, the longest links have no bends 
 
 
 class LayoutEdge(NamedTuple):
-    """A link, or a part of a long one, between points of neighbouring columns."""
+    """A link, or a part of a long one, between points of neighboring columns."""
 
     start: int
     end: int
@@ -23,7 +23,7 @@ class LayoutEdge(NamedTuple):
 
 @dataclass
 class LayeredNetwork:
-    """Points (layers first, then bends), each in a column, and the edges between neighbouring columns."""
+    """Points (layers first, then bends), each in a column, and the edges between neighboring columns."""
 
     names: list[str]
     column: list[int]

@@ -1,4 +1,4 @@
-"""Makes modules from a person's source. This is the only place where such text is executed, after they agreed to it."""
+"""Makes modules from a user's source. This is the only place where such text is executed, after they agreed to it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def make_custom(attribute: Attribute, data: TorchSource, program: Program, agree
     if digest(agreement_text(data.text, data.path, data.positional, data.kwargs)) not in agreed:
         raise DiagnosticError(_not_agreed(layer))
     file = f"<source of {layer}>"
-    # The same numbers every time, and the person's own generator untouched, whatever the class draws when it is made.
+    # The same numbers every time, and the user's own generator untouched, whatever the class draws when it is made.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(zlib.crc32(f"{layer}\0{data.text}".encode("utf-8", "surrogatepass")))
         made = _guarded(layer, file, "could not be made", lambda: _made(data, file))

@@ -1,4 +1,4 @@
-"""Which layers does each kernel of an optimised ONNX model run? ONNX Runtime fuses, folds and reorders; we follow it.
+"""Which layers does each kernel of an optimized ONNX model run? ONNX Runtime fuses, folds and reorders; we follow it.
 
 Names are those that `onnx_model` gives: a value is `layer`, `layer:port` or `layer/...`. ONNX Runtime keeps the name of
 the last value of a fusion, except in its blocked layout, where the kernel's name holds it (`<value>_nchwc`).
@@ -40,7 +40,7 @@ def layer_of(value: str) -> str:
 
 
 def groups(original: Sequence[Node], optimised: Sequence[Node], layers: Sequence[str]) -> list[KernelGroup]:
-    """Kernels of `optimised` by the layers they run, in running order; every kernel is in exactly one group."""
+    """Kernels of `optimized` by the layers they run, in running order; every kernel is in exactly one group."""
     members = set(layers)
     maker = {value: node for node in original for value in node.outputs}
     by_name = {node.name: node for node in original}

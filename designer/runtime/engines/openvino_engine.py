@@ -160,7 +160,7 @@ class OpenVinoTimer(StepTimer):
         return kernels, ran
 
     def _join_renamed(self, kernels: Sequence[Node], ran: Sequence[dict[str, None]], executed: Collection[str]) -> None:
-        """Time layers of which OpenVINO lost the name together with a neighbour: what it decomposed, and what it moved."""
+        """Time layers of which OpenVINO lost the name together with a neighbor: what it decomposed, and what it moved."""
         inference = self.engine.inference
         moved = any(k.name in executed and k.op != "Reorder" and not own for k, own in zip(kernels, ran, strict=True))
         named = {layer for layers in ran for layer in layers}

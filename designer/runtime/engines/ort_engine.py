@@ -118,7 +118,7 @@ def _session(model: bytes, count: int, arena: bool = True) -> Any:
 
 
 def _failed(what: str, part: Part, error: Exception, foreign: str | None = None) -> DiagnosticError:
-    """The error for people; `foreign` is a layer whose operator only ONNX Runtime may know."""
+    """The error for users; `foreign` is a layer whose operator only ONNX Runtime may know."""
     if isinstance(error, MemoryError) or "allocate memory" in str(error):
         return DiagnosticError(
             Diagnostic(
