@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QTableView
 
 import samples
 from app.checks.screenshots import Photographer, pause, wait
-from app.ui.compare.pictures import Mode
+from app.ui.compare.pictures import ViewMode
 from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
@@ -155,13 +155,13 @@ def side_by_side(at: Photographer) -> None:
     wait(lambda: not side.model.busy and side.model.measured.figures)
     pause(500)
     at.keep(side, "side_grid")
-    side.bar.set_mode(Mode.SPLIT)
+    side.bar.set_mode(ViewMode.SPLIT)
     at.keep(side, "side_split")
-    side.bar.set_mode(Mode.DIFFERENCE)
+    side.bar.set_mode(ViewMode.DIFFERENCE)
     side.figures.step(1)
     at.keep(side, "side_difference")
     side.pictures.mark_region(None, "")
-    side.bar.set_mode(Mode.GRID)
+    side.bar.set_mode(ViewMode.GRID)
     side.bar.zoom(0.0)
     side.tabs.setCurrentWidget(side.folder)
     with tempfile.TemporaryDirectory() as home:

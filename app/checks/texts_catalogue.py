@@ -55,7 +55,7 @@ ROOMS = ("app/ui", "app/engine", "app/reports", "designer", "exporters", "analys
 
 
 @dataclass
-class Text:
+class CatalogueText:
     """One text, in the files where it stands; `plural` where it goes with a count."""
 
     plural: str = ""
@@ -66,13 +66,13 @@ class Text:
 class Catalogue:
     """Texts by their English singular, and what is wrong with the sources."""
 
-    texts: dict[str, Text] = field(default_factory=dict)
+    texts: dict[str, CatalogueText] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
     def add(self, text: str, file: str, plural: str = "") -> None:
         if not text:
             return
-        entry = self.texts.setdefault(text, Text())
+        entry = self.texts.setdefault(text, CatalogueText())
         if plural and entry.plural not in ("", plural):
             self.faults.append(f"{file}: {text!r} has two plurals: {entry.plural!r} and {plural!r}")
         entry.plural = entry.plural or plural

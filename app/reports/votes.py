@@ -21,7 +21,7 @@ TEST = "two-sided sign test (exact binomial), votes without a preference left ou
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class VoteTrial:
     """The keys of the variants on the left and right. `square` is (left, top, side) of the region shown; None: all."""
 
     picture: int
@@ -34,7 +34,7 @@ class Trial:
 class Vote:
     """The answer to a trial: LEFT, RIGHT or EQUAL."""
 
-    trial: Trial
+    trial: VoteTrial
     answer: str
     seconds: float
 
@@ -58,7 +58,7 @@ class PairResult:
 
 def make_trials(
     keys: Sequence[str], sizes: Sequence[tuple[int, int]], count: int, side: int, rng: Random
-) -> list[Trial]:
+) -> list[VoteTrial]:
     """`count` trials over images of these (width, height): every pair and image as often as the others, in random
     order, each pair in random order too. `side` > 0 shows a random square of that many pixels."""
     pairs = list(combinations(keys, 2))
@@ -75,7 +75,7 @@ def make_trials(
         square = None
         if side:
             square = (rng.randint(0, max(0, width - side)), rng.randint(0, max(0, height - side)), side)
-        trials.append(Trial(picture, left, right, square))
+        trials.append(VoteTrial(picture, left, right, square))
     return trials
 
 

@@ -34,7 +34,7 @@ class Fix:
 
 
 def fixes(
-    graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic, trial: Trial | None = None
+    graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic, trial: FixTrial | None = None
 ) -> tuple[Fix, ...]:
     """The edits that mend `diagnostic`, the gentlest first; none where there is nothing that surely helps.
 
@@ -44,10 +44,10 @@ def fixes(
 
 
 def finding_fixes(
-    graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic, trial: Trial | None = None
+    graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic, trial: FixTrial | None = None
 ) -> Steps[tuple[Fix, ...]]:
     """`fixes` in steps. Once the network is another one they are no longer of use."""
-    trial = trial if trial is not None else Trial(graph, registry, inference)
+    trial = trial if trial is not None else FixTrial(graph, registry, inference)
     yield from trial.prepare()
     if not trial.has(diagnostic):
         return ()
@@ -76,7 +76,7 @@ def _ideas(case: Case) -> Iterator[Idea]:
             yield idea
 
 
-class Trial:
+class FixTrial:
     """A copy of a network on which edits are tried and taken back. Call `prepare` before use."""
 
     def __init__(self, graph: Graph, registry: Registry, inference: Inference) -> None:

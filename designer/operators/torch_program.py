@@ -71,7 +71,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Step:
+class TorchStep:
     """`target = value`. `release` are the locals that nothing reads afterwards."""
 
     layer: str
@@ -97,7 +97,7 @@ class Program:
 
     attributes: tuple[Attribute, ...]
     inputs: Mapping[Source, str]
-    steps: tuple[Step, ...]
+    steps: tuple[TorchStep, ...]
     outputs: Mapping[Source, str]
     weights: tuple[BoundWeight, ...]
 
@@ -163,7 +163,7 @@ class _Walker:
     inference: Inference
     names: dict[str, str]
     attributes: list[Attribute] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TorchStep] = field(default_factory=list)
     weights: list[BoundWeight] = field(default_factory=list)
     values: dict[Source, str] = field(default_factory=dict)
     locals: set[str] = field(default_factory=set)
@@ -216,7 +216,7 @@ class _Walker:
                 self.values[source] = self._step(name, self._tensor_local(source), value, kind).name
 
     def _step(self, layer: str, target: str, value: TorchExpr, kind: TensorType | None = None) -> Local:
-        self.steps.append(Step(layer, target, value, kind))
+        self.steps.append(TorchStep(layer, target, value, kind))
         return Local(target)
 
     def add_part(self, layer: str, value: TorchExpr) -> Local:
@@ -354,10 +354,10 @@ def locals_of(value: Any) -> Iterator[str]:
             yield from locals_of(node.args)
 
 
-def _with_releases(steps: Sequence[Step], kept: set[str]) -> tuple[Step, ...]:
+def _with_releases(steps: Sequence[TorchStep], kept: set[str]) -> tuple[TorchStep, ...]:
     """The steps whose results are read or kept, each with the locals that nothing reads after it."""
     read = set(kept)
-    useful: list[Step] = []
+    useful: list[TorchStep] = []
     for step in reversed(steps):
         if step.target in read:
             read.update(locals_of(step.value))

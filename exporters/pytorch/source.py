@@ -16,7 +16,7 @@ from designer.operators.code_text import visible
 from designer.operators.deploy import without_observers
 from designer.operators.registry import Read, Registry
 from designer.operators.torch_data import TorchModule, TorchParameter
-from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program, Step, build_program
+from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program, TorchStep, build_program
 from designer.operators.training_branch import no_output
 from designer.texts import tr
 from exporters.pytorch.checked import check_compiles, check_source, vocabulary
@@ -331,6 +331,6 @@ def _return(module: Module, more: str) -> list[str]:
     return ["        return {", *entries, f"        }}{more}"]
 
 
-def _step(step: Step) -> str:
+def _step(step: TorchStep) -> str:
     code = f"{step.target} = {expression(step.value)}"
     return f"{code}  # {step.type}" if step.type is not None else code

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from app.reports.votes import EQUAL, LEFT, RIGHT, Trial, Vote, as_csv, as_json, make_trials, results, sign_test
+from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial, as_csv, as_json, make_trials, results, sign_test
 from designer.files.tables import as_cells
 from designer.runtime.provenance import Provenance
 
@@ -40,11 +40,11 @@ def test_the_sign_test_is_the_exact_binomial_one() -> None:
 
 def test_votes_count_for_the_variant_not_for_the_side() -> None:
     votes = [
-        Vote(Trial(0, "A", "B"), LEFT, 1.0),
-        Vote(Trial(0, "B", "A"), RIGHT, 1.0),
-        Vote(Trial(1, "B", "A"), LEFT, 2.5),
-        Vote(Trial(1, "A", "B"), EQUAL, 1.0),
-        Vote(Trial(1, "C", "A", (3, 4, 5)), RIGHT, 1.0),
+        Vote(VoteTrial(0, "A", "B"), LEFT, 1.0),
+        Vote(VoteTrial(0, "B", "A"), RIGHT, 1.0),
+        Vote(VoteTrial(1, "B", "A"), LEFT, 2.5),
+        Vote(VoteTrial(1, "A", "B"), EQUAL, 1.0),
+        Vote(VoteTrial(1, "C", "A", (3, 4, 5)), RIGHT, 1.0),
     ]
     first, second = results(votes)
     assert (first.a, first.b, first.wins_a, first.wins_b, first.ties) == ("A", "B", 2, 1, 1)
@@ -62,7 +62,7 @@ def test_votes_count_for_the_variant_not_for_the_side() -> None:
 
 
 def test_no_name_becomes_a_formula_of_a_spreadsheet():
-    votes = [Vote(Trial(0, "A", "B"), EQUAL, 1.0)]
+    votes = [Vote(VoteTrial(0, "A", "B"), EQUAL, 1.0)]
     (_, line) = as_csv(votes, ["=1+1.png"], {"A": "@a", "B": "-b"}).splitlines()
     assert line == "1,'=1+1.png,,,,'@a,'-b,=,,1.00"
     assert as_cells(["-", "-1.5", "+inf", 3, "=", "=A1", "\n=A1", "plain"]) == [

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.display import Display, Mode
+from app.ui.analysis.display import Display, DisplayMode
 from app.ui.analysis.output_view import OutputView
 from app.ui.widgets import theme
 
@@ -20,34 +20,36 @@ VALUES = np.array([[-1.5, -1.0, -0.25, 0.0, 0.25, 1.0, 1.5]], np.float32)
 GRAY = VALUES[None]
 
 
-def grays(display: Display, image: np.ndarray = GRAY, own: Mode = Mode.IMAGE) -> list[int]:
+def grays(display: Display, image: np.ndarray = GRAY, own: DisplayMode = DisplayMode.IMAGE) -> list[int]:
     return [QColor(int(pixel)).green() for pixel in display.pixels(image, own)[0]]
 
 
 def test_an_image_clips_and_a_signed_view_has_zero_in_the_middle() -> None:
     assert grays(Display()) == [0, 0, 0, 0, 64, 255, 255]
-    assert grays(Display(Mode.SIGNED)) == [0, 0, 96, 128, 159, 255, 255]
-    below, zero, above = (QColor(int(p)).getRgb()[:3] for p in Display(Mode.MAP).pixels(GRAY, Mode.IMAGE)[0, 1::2][:3])
+    assert grays(Display(DisplayMode.SIGNED)) == [0, 0, 96, 128, 159, 255, 255]
+    below, zero, above = (
+        QColor(int(p)).getRgb()[:3] for p in Display(DisplayMode.MAP).pixels(GRAY, DisplayMode.IMAGE)[0, 1::2][:3]
+    )
     assert (below, zero) == ((255, 0, 0), (0, 0, 0))
     assert above == (0, 255, 0)
-    assert grays(Display(), own=Mode.SIGNED) == grays(Display(Mode.SIGNED))
+    assert grays(Display(), own=DisplayMode.SIGNED) == grays(Display(DisplayMode.SIGNED))
 
 
 def test_exposure_is_in_stops_and_gamma_brightens() -> None:
     assert grays(Display(exposure=1.0))[4] == 128
     assert grays(Display(exposure=-2.0))[5] == 64
-    assert grays(Display(Mode.SIGNED, exposure=2.0))[2:5] == [0, 128, 255]
+    assert grays(Display(DisplayMode.SIGNED, exposure=2.0))[2:5] == [0, 128, 255]
     assert grays(Display(gamma=2.0))[4] == 128
     assert grays(Display(exposure=-2.0, gamma=2.0))[5] == 128  # gamma comes last
 
 
 def test_what_is_out_of_range_is_painted() -> None:
-    found = Display(mark=True).pixels(np.repeat(GRAY, 3, 0), Mode.IMAGE)[0].tolist()
+    found = Display(mark=True).pixels(np.repeat(GRAY, 3, 0), DisplayMode.IMAGE)[0].tolist()
     below, above = theme.color("accent").rgb(), theme.color("error").rgb()
     assert [p in (below, above) for p in found] == [True, True, True, False, False, False, True]
     assert found[0] == below
     assert found[-1] == above
-    assert below not in Display(Mode.SIGNED, mark=True).pixels(GRAY, Mode.IMAGE)[0, 1:-1].tolist()
+    assert below not in Display(DisplayMode.SIGNED, mark=True).pixels(GRAY, DisplayMode.IMAGE)[0, 1:-1].tolist()
 
 
 def test_the_view_follows_its_controls(qtbot: QtBot) -> None:

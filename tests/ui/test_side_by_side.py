@@ -38,7 +38,7 @@ from app.ui.compare import difference_images
 from app.ui.compare.folder_run import best
 from app.ui.compare.metrics_view import BEST, PSNR, SSIM, TIME, VALUES
 from app.ui.compare.model import CLEAN, INPUT, NoiseChoice
-from app.ui.compare.pictures import Mode
+from app.ui.compare.pictures import ViewMode
 from app.ui.compare.variants import VariantChoice
 from app.ui.compare.window import SideWindow
 from app.ui.shell.window import MainWindow
@@ -132,7 +132,7 @@ def test_zoom_and_place_are_the_same_everywhere(side: Side, qtbot: QtBot) -> Non
     qtbot.mouseMove(panes["A"], start + QPoint(-30, 10))
     qtbot.mouseRelease(panes["A"], Qt.MouseButton.LeftButton, pos=start + QPoint(-30, 10))
     assert len({pane.view for pane in panes.values()}) == 1
-    qtbot.mouseClick(side.window.bar.modes[Mode.SPLIT], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(side.window.bar.modes[ViewMode.SPLIT], Qt.MouseButton.LeftButton)
     assert side.window.pictures.split.view == panes["A"].view
 
 

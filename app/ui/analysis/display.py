@@ -21,7 +21,7 @@ STOPS = 12.0  # of exposure, either way
 GAMMAS = (0.2, 5.0)
 
 
-class Mode(StrEnum):
+class DisplayMode(StrEnum):
     IMAGE = "image"  # 0 is black, 1 is white
     SIGNED = "signed"  # -1 is black, 0 is mid-gray, 1 is white
     MAP = "map"  # the first channel: red below zero, green above
@@ -29,9 +29,9 @@ class Mode(StrEnum):
 
 MODES = (
     (None, mark("As the layer says")),
-    (Mode.IMAGE, mark("Image")),
-    (Mode.SIGNED, mark("Signed")),
-    (Mode.MAP, mark("Map")),
+    (DisplayMode.IMAGE, mark("Image")),
+    (DisplayMode.SIGNED, mark("Signed")),
+    (DisplayMode.MAP, mark("Map")),
 )
 
 
@@ -39,24 +39,24 @@ MODES = (
 class Display:
     """`mode` None is the layer's own choice. Values are multiplied by 2^`exposure`; `gamma` applies to images only."""
 
-    mode: Mode | None = None
+    mode: DisplayMode | None = None
     exposure: float = 0.0
     gamma: float = 1.0
     mark: bool = False  # paint what is out of range
 
-    def pixels(self, image: Floats, own: Mode) -> Pixels:
+    def pixels(self, image: Floats, own: DisplayMode) -> Pixels:
         """Colors of C x H x W; `own` is the mode of the output layer."""
         mode = self.mode or own
         gain = np.float32(2.0**self.exposure)
-        if mode is Mode.MAP:
+        if mode is DisplayMode.MAP:
             return signed_pixels(image[0], "green / red", float(gain))
         values = image[:3] if len(image) >= 3 else image[:1]
-        if mode is Mode.SIGNED:
+        if mode is DisplayMode.SIGNED:
             values = values * (gain / 2) + np.float32(0.5)
         elif self.exposure:
             values = values * gain
         shown = values
-        if mode is Mode.IMAGE and self.gamma != 1.0:
+        if mode is DisplayMode.IMAGE and self.gamma != 1.0:
             shown = np.clip(values, 0, 1) ** np.float32(1 / self.gamma)
         found = picture_pixels(shown)
         if self.mark:

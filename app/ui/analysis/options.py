@@ -38,7 +38,7 @@ W = TypeVar("W", bound=QWidget)
 
 
 @dataclass(slots=True)
-class _Row:
+class _OptionRow:
     option: Option
     widget: QWidget
     show: Show
@@ -55,7 +55,7 @@ class LayerOptions(QGroupBox):
         self._layer = layer
         self._operator = operator
         self.shape: Shape = (layer, operator.type, operator.options())  # other controls need another widget
-        self._rows: list[_Row] = []
+        self._rows: list[_OptionRow] = []
         self._form = QFormLayout(self)
         self._form.setContentsMargins(8, 4, 8, 4)
         self._form.setVerticalSpacing(4)
@@ -105,7 +105,7 @@ class LayerOptions(QGroupBox):
         parameter = self._operator.parameter(option.param)
         if parameter is not None:
             widget.setToolTip(tr_data(parameter.info.doc))
-        self._rows.append(_Row(option, widget, show))
+        self._rows.append(_OptionRow(option, widget, show))
         if option.kind in ("bool", "button"):
             self._form.addRow("", widget)
         elif option.kind == "label" and parameter is None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from app.ui.analysis.display import DisplayBar, Mode, out_of_range
+from app.ui.analysis.display import DisplayBar, DisplayMode, out_of_range
 from app.ui.engine.pinned_place import Spot
 from app.ui.engine.result import Array
 from app.ui.engine.same_place import scaled
@@ -43,7 +43,7 @@ class OutputView(QWidget):
         self.setObjectName(name)
         self.setAccessibleName(tr("Output {layer}", layer=layer))
         self._array: Array | None = None
-        self._mode = Mode.IMAGE  # of the output layer
+        self._mode = DisplayMode.IMAGE  # of the output layer
         self._offset = (0, 0)
         self._size: tuple[int, int] | None = None  # width and height of the whole tensor
         self._spot: Spot | None = None
@@ -112,7 +112,7 @@ class OutputView(QWidget):
         self._size = (array.shape[3], array.shape[2]) if array is not None and array.ndim == 4 else None
         array, self._offset = shown_part(array, operator)
         self._array = array
-        self._mode = Mode.MAP if kind == "tensor" else Mode.IMAGE
+        self._mode = DisplayMode.MAP if kind == "tensor" else DisplayMode.IMAGE
         self.export.setEnabled(array is not None)
         self.view.set_note(note)
         self.features.set_note(note)
@@ -142,7 +142,7 @@ class OutputView(QWidget):
         display = self.display_bar.display
         self.view.show_image(to_image(display.pixels(channels, self._mode)))
         mode = display.mode or self._mode
-        shares = out_of_range(channels) if mode is Mode.IMAGE else (0.0, 0.0)
+        shares = out_of_range(channels) if mode is DisplayMode.IMAGE else (0.0, 0.0)
         texts = [f"{sign}: {percent(share)}" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
         self._range.setText("   ".join(texts))
 

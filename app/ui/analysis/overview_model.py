@@ -24,7 +24,7 @@ NOT_RUN = "-"  # the engine of layers that only hand on what they get
 
 
 @dataclass(slots=True)
-class _Row:
+class _StepRow:
     step: RunStep
     layers: list[str]  # in display order
     took: float = 0.0  # ms when it ran last: kept results keep the time that they cost
@@ -36,7 +36,7 @@ class OverviewModel(QAbstractItemModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._rows: list[_Row] = []
+        self._rows: list[_StepRow] = []
         self._running: list[tuple[str, ...]] = []  # the steps in running order
         self._infos: dict[str, LayerInfo] = {}
         self._faults: dict[str, str] = {}
@@ -65,7 +65,9 @@ class OverviewModel(QAbstractItemModel):
         self.beginResetModel()
         took = {row.step.layers: row.took for row in self._rows}
         self._running, self._infos = running, infos
-        self._rows = [_Row(s, list(s.layers), took.get(s.layers, 0.0) if s.cached else s.milliseconds) for s in steps]
+        self._rows = [
+            _StepRow(s, list(s.layers), took.get(s.layers, 0.0) if s.cached else s.milliseconds) for s in steps
+        ]
         self._measure()
         self.endResetModel()
 
@@ -108,7 +110,7 @@ class OverviewModel(QAbstractItemModel):
         pairs = [(self._time(row, name), self._memory(name)) for row in self._rows for name in row.layers]
         self._largest = (max((t for t, _ in pairs), default=0.0), max((m for _, m in pairs), default=0.0))
 
-    def _time(self, row: _Row, layer: str) -> float:
+    def _time(self, row: _StepRow, layer: str) -> float:
         """Milliseconds of a layer; inside of a group its share by the declared costs."""
         if len(row.layers) == 1:
             return row.took
@@ -139,12 +141,12 @@ class OverviewModel(QAbstractItemModel):
             self.changePersistentIndex(index, found.siblingAtColumn(index.column()))
         self.layoutChanged.emit()
 
-    def _key(self, row: _Row, name: str, column: int) -> Any:
+    def _key(self, row: _StepRow, name: str, column: int) -> Any:
         if column == TIME:
             return self._time(row, name)
         return self._memory(name) if column == MEMORY else self._layer_text(row, name, column)
 
-    def _row_key(self, row: _Row, column: int) -> Any:
+    def _row_key(self, row: _StepRow, column: int) -> Any:
         if column == TIME:
             return row.took
         if column == MEMORY:
@@ -235,7 +237,7 @@ class OverviewModel(QAbstractItemModel):
         category = self._info(layer).category
         return theme.category_icon(category) if category is not None else None
 
-    def _tip(self, row: _Row, layer: str, single: bool) -> str:
+    def _tip(self, row: _StepRow, layer: str, single: bool) -> str:
         parts = []
         if single and layer in self._faults:
             parts.append(self._faults[layer])
@@ -247,14 +249,14 @@ class OverviewModel(QAbstractItemModel):
             parts.append(tr("its results are above the memory for kept ones: the next run computes it again"))
         return "\n".join([*parts, tr("double-click {layer} to see its channels", layer=layer)])
 
-    def _heat(self, row: _Row, layer: str, column: int) -> float | None:
+    def _heat(self, row: _StepRow, layer: str, column: int) -> float | None:
         if row.step.engine == NOT_RUN or column not in (TIME, MEMORY):
             return None
         value = self._time(row, layer) if column == TIME else self._memory(layer)
         largest = self._largest[0 if column == TIME else 1]
         return value / largest if largest > 0 and value > 0 else None
 
-    def _layer_text(self, row: _Row, layer: str, column: int) -> str:
+    def _layer_text(self, row: _StepRow, layer: str, column: int) -> str:
         """Of one layer; inside of a group its time is modelled."""
         info = self._info(layer)
         if column == TIME and len(row.layers) > 1:
@@ -265,7 +267,7 @@ class OverviewModel(QAbstractItemModel):
             return tr("not finite")
         return {LAYER: layer, TYPE: info.title, SHAPE: info.shape}.get(column, "")
 
-    def _row_text(self, row: _Row, column: int) -> str:
+    def _row_text(self, row: _StepRow, column: int) -> str:
         step = row.step
         if column == TIME:
             return number(row.took) if row.took and step.engine != NOT_RUN else "-"

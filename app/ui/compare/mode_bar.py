@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.compare.model import CLEAN, INPUT, SideModel
-from app.ui.compare.pictures import Mode, Pictures
+from app.ui.compare.pictures import Pictures, ViewMode
 from app.ui.widgets import theme
 from app.ui.widgets.slider import NumberSlider
 from designer.texts import tr
@@ -39,13 +39,13 @@ class ModeBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(4)
-        self.modes: dict[Mode, QToolButton] = {}
+        self.modes: dict[ViewMode, QToolButton] = {}
         group = QButtonGroup(self)
         for mode, text, tip in (
-            (Mode.GRID, tr("Grid"), tr("All beside each other (G)")),
-            (Mode.SPLIT, tr("Split"), tr("Parts of one image, with lines to drag (S)")),
-            (Mode.TURNS, tr("Flicker"), tr("Two in turns in the same place (F; X for the other one)")),
-            (Mode.DIFFERENCE, tr("Difference"), tr("What differs, amplified (D)")),
+            (ViewMode.GRID, tr("Grid"), tr("All beside each other (G)")),
+            (ViewMode.SPLIT, tr("Split"), tr("Parts of one image, with lines to drag (S)")),
+            (ViewMode.TURNS, tr("Flicker"), tr("Two in turns in the same place (F; X for the other one)")),
+            (ViewMode.DIFFERENCE, tr("Difference"), tr("What differs, amplified (D)")),
         ):
             button = _button(f"side.mode.{mode.value}", text, tip, lambda _on=False, m=mode: self.set_mode(m))
             button.setCheckable(True)
@@ -67,8 +67,8 @@ class ModeBar(QWidget):
         row.addWidget(self.zoom_label)
         row.addSpacing(8)
         self._options = QStackedWidget()
-        self._pages = {Mode.GRID: self._grid_page(), Mode.SPLIT: QWidget(), Mode.TURNS: self._turns_page()}
-        self._pages[Mode.DIFFERENCE] = self._difference_page()
+        self._pages = {ViewMode.GRID: self._grid_page(), ViewMode.SPLIT: QWidget(), ViewMode.TURNS: self._turns_page()}
+        self._pages[ViewMode.DIFFERENCE] = self._difference_page()
         for page in self._pages.values():
             self._options.addWidget(page)
         self._options.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -76,11 +76,11 @@ class ModeBar(QWidget):
         pictures.zoom_changed.connect(lambda zoom: self.zoom_label.setText(f"{zoom * 100:.0f} %"))
         pictures.turned.connect(self._show_turn)
         model.started.connect(self.refresh)
-        self.set_mode(Mode.GRID)
+        self.set_mode(ViewMode.GRID)
 
     # --- actions of the user ------------------------------------------------------------------------------------
 
-    def set_mode(self, mode: Mode) -> None:
+    def set_mode(self, mode: ViewMode) -> None:
         self.modes[mode].setChecked(True)
         for each, button in self.modes.items():  # Fusion's pressed look is faint in dark colors
             font = button.font()
@@ -89,7 +89,7 @@ class ModeBar(QWidget):
             button.setFont(font)
         self._options.setCurrentWidget(self._pages[mode])
         self._pictures.set_mode(mode)
-        self._turning(self.automatic.isChecked() and mode is Mode.TURNS)
+        self._turning(self.automatic.isChecked() and mode is ViewMode.TURNS)
 
     def zoom(self, zoom: float) -> None:
         """Zoom to a factor around the middle; 0 fits."""
@@ -102,14 +102,14 @@ class ModeBar(QWidget):
 
     def show_only(self, key: str) -> None:
         """One image alone, as a key on the keyboard asks for it."""
-        if self._pictures.mode is not Mode.TURNS:
-            self.set_mode(Mode.TURNS)
+        if self._pictures.mode is not ViewMode.TURNS:
+            self.set_mode(ViewMode.TURNS)
         self._pictures.show_alone(key)
 
     def swap(self) -> None:
         """The other image of the pair."""
-        if self._pictures.mode is not Mode.TURNS:
-            self.set_mode(Mode.TURNS)
+        if self._pictures.mode is not ViewMode.TURNS:
+            self.set_mode(ViewMode.TURNS)
         self._pictures.swap()
 
     def refresh(self) -> None:
@@ -184,11 +184,11 @@ class ModeBar(QWidget):
         pictures.against = str(self.against.currentData() or "")
         pictures.signed = self.signed.isChecked()
         pictures.gain = self.gain.value
-        if pictures.mode is Mode.DIFFERENCE:
+        if pictures.mode is ViewMode.DIFFERENCE:
             pictures.refresh()
 
     def _turning(self, on: object) -> None:
-        self._pictures.set_turning(round(1000 / self.rate.value) if on and self._pictures.mode is Mode.TURNS else 0)
+        self._pictures.set_turning(round(1000 / self.rate.value) if on and self._pictures.mode is ViewMode.TURNS else 0)
 
     def _show_turn(self, key: str) -> None:
         self.other.setToolTip(tr("Shown: {title}. Show the other one (X)", title=self._model.title(key)))

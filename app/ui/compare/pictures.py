@@ -23,7 +23,7 @@ from designer.texts import tr
 REGION_SHARE = 3  # a region that is jumped to has this many times its side around it
 
 
-class Mode(StrEnum):
+class ViewMode(StrEnum):
     """How the images are put together."""
 
     GRID = "grid"
@@ -44,7 +44,7 @@ class Pictures(QWidget):
         self.setObjectName("side.pictures")
         self.setAccessibleName(tr("Images"))
         self._model = model
-        self.mode = Mode.GRID
+        self.mode = ViewMode.GRID
         self.with_input = True
         self.with_clean = True
         self.gain = 8.0
@@ -83,12 +83,12 @@ class Pictures(QWidget):
     def keys(self) -> list[str]:
         """The images of the present mode that could be shown, in order."""
         model = self._model
-        if self.mode is Mode.GRID:
+        if self.mode is ViewMode.GRID:
             around = [INPUT] * self.with_input + [CLEAN] * (self.with_clean and model.knows_clean)
             return [*around, *model.keys]
-        if self.mode is Mode.TURNS:
+        if self.mode is ViewMode.TURNS:
             return [self.alone]
-        if self.mode is Mode.DIFFERENCE:
+        if self.mode is ViewMode.DIFFERENCE:
             return [k for k in model.keys if k != self.difference_to()] or model.keys
         return model.keys
 
@@ -96,21 +96,21 @@ class Pictures(QWidget):
         """The key of the image that is taken away in differences."""
         return self.against if self.against and self._model.pixels(self.against) is not None else self._model.reference
 
-    def set_mode(self, mode: Mode) -> None:
+    def set_mode(self, mode: ViewMode) -> None:
         self.mode = mode
-        if mode is not Mode.TURNS:
+        if mode is not ViewMode.TURNS:
             self._turns.stop()
         self.refresh()
 
     def refresh(self) -> None:
         """Show what the model has."""
         keys = self.keys()
-        if self.mode is Mode.SPLIT:
+        if self.mode is ViewMode.SPLIT:
             there = [k for k in keys if self._model.pixels(k) is not None]
             self.split.show_pictures([self._pixels(k) for k in there], [self._model.title(k) for k in there])
             self.split.follow(self._view)
             self._stack.setCurrentWidget(self.split)
-        elif self.mode is Mode.TURNS:
+        elif self.mode is ViewMode.TURNS:
             self._show_alone()
             self._stack.setCurrentWidget(self.single)
         else:
@@ -123,7 +123,7 @@ class Pictures(QWidget):
         """One image in the whole room."""
         self.alone = key
         self.turned.emit(key)
-        if self.mode is Mode.TURNS:
+        if self.mode is ViewMode.TURNS:
             self._show_alone()
             self._mark()
 
@@ -146,9 +146,9 @@ class Pictures(QWidget):
 
     def shown_view(self) -> ImageView | None:
         """The image that zoom and fit are asked of."""
-        if self.mode is Mode.SPLIT:
+        if self.mode is ViewMode.SPLIT:
             return self.split
-        return self.single if self.mode is Mode.TURNS else self.grid.first()
+        return self.single if self.mode is ViewMode.TURNS else self.grid.first()
 
     def mark_region(self, corner: Any, label: str) -> None:
         """Draw a square of the worst region (left, top), and bring it into the middle; None takes it away."""
@@ -193,7 +193,7 @@ class Pictures(QWidget):
 
     def _caption(self, key: str) -> str:
         title = self._model.title(key)
-        if self.mode is not Mode.DIFFERENCE:
+        if self.mode is not ViewMode.DIFFERENCE:
             return title
         minus = "-" if self.signed else tr("to")
         return f"{title} {minus} {self._model.title(self.difference_to())}  x {self.gain:g}"
@@ -202,7 +202,7 @@ class Pictures(QWidget):
         return self._draw(key)[1]
 
     def _image(self, key: str) -> QImage | None:
-        if self.mode is not Mode.DIFFERENCE:
+        if self.mode is not ViewMode.DIFFERENCE:
             return self._draw(key)[2]
         mine, other = self._model.pixels(key), self._model.pixels(self.difference_to())
         assert mine is not None

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
-from app.reports.votes import EQUAL, LEFT, RIGHT, Trial, Vote
+from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
 from app.ui.compare.grid import PictureGrid
 from app.ui.widgets.overlays import LabelOverlay
 from app.ui.widgets.render import Pixels, to_image
@@ -27,7 +27,7 @@ class VotePage(QWidget):
         self.setObjectName("side.vote")
         self.setAccessibleName(tr("Blind vote"))
         self.votes: list[Vote] = []
-        self._trials: Sequence[Trial] = ()
+        self._trials: Sequence[VoteTrial] = ()
         self._pictures: Sequence[Mapping[str, Pixels]] = ()
         self._since = 0.0
         self.question = QLabel(tr("Which of the two do you prefer?"))
@@ -78,7 +78,7 @@ class VotePage(QWidget):
         leave.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         leave.activated.connect(self.ended)
 
-    def begin(self, trials: Sequence[Trial], pictures: Sequence[Mapping[str, Pixels]]) -> None:
+    def begin(self, trials: Sequence[VoteTrial], pictures: Sequence[Mapping[str, Pixels]]) -> None:
         """Ask `trials`; `images` hold the colors of each image by the variants' keys."""
         self.votes = []
         self._trials, self._pictures = trials, pictures
@@ -88,7 +88,7 @@ class VotePage(QWidget):
         self.grid.panes["1"].setFocus()
 
     @property
-    def trial(self) -> Trial | None:
+    def trial(self) -> VoteTrial | None:
         """The one that is asked now."""
         return self._trials[len(self.votes)] if len(self.votes) < len(self._trials) else None
 

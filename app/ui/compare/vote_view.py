@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.reports.votes import VOTES, Trial, Vote, make_trials, results
+from app.reports.votes import VOTES, Vote, VoteTrial, make_trials, results
 from app.ui.compare.folder_run import FolderRun
 from app.ui.compare.model import SideModel
 from app.ui.widgets import theme
@@ -180,7 +180,7 @@ class VoteView(QWidget):
         self._titles = [name for name, _ in shown]
         self._origin = origin
         sizes = [next(iter(pixels.values())).shape[::-1] for _, pixels in shown]
-        trials: list[Trial] = make_trials(
+        trials: list[VoteTrial] = make_trials(
             keys, sizes, self.count.value(), int(self.part.currentData()), Random(self._seed)
         )
         self.begun.emit(trials, [pixels for _, pixels in shown])

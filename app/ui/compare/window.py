@@ -28,7 +28,7 @@ from app.ui.compare.folder_view import FolderView
 from app.ui.compare.metrics_view import MetricsView
 from app.ui.compare.mode_bar import ModeBar
 from app.ui.compare.model import CLEAN, INPUT, MOST, SideModel
-from app.ui.compare.pictures import Mode, Pictures
+from app.ui.compare.pictures import Pictures, ViewMode
 from app.ui.compare.report import copy_of, write_comparison
 from app.ui.compare.setup import Setup
 from app.ui.compare.variants import VariantChoice
@@ -176,10 +176,10 @@ class SideWindow(QWidget):
         keys: dict[str, Callable[[], object]] = {
             "Esc": self.close,
             "F5": self.compare,
-            "G": partial(bar.set_mode, Mode.GRID),
-            "S": partial(bar.set_mode, Mode.SPLIT),
-            "F": partial(bar.set_mode, Mode.TURNS),
-            "D": partial(bar.set_mode, Mode.DIFFERENCE),
+            "G": partial(bar.set_mode, ViewMode.GRID),
+            "S": partial(bar.set_mode, ViewMode.SPLIT),
+            "F": partial(bar.set_mode, ViewMode.TURNS),
+            "D": partial(bar.set_mode, ViewMode.DIFFERENCE),
             "X": bar.swap,
             "W": partial(self.figures.step, 1),
             "Shift+W": partial(self.figures.step, -1),

@@ -14,7 +14,7 @@ from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import Steps, finish
-from designer.operators.fixes import Fix, Trial, finding_fixes
+from designer.operators.fixes import Fix, FixTrial, finding_fixes
 from designer.texts import tr
 
 SLICE_MS = 30  # time budget per event loop turn
@@ -26,7 +26,7 @@ def fixes_of(document: Document, findings: Sequence[Diagnostic]) -> list[Fix]:
 
 
 def _search(document: Document, findings: Sequence[Diagnostic]) -> Steps[list[Fix]]:
-    trial = Trial(document.graph, document.registry, document.inference)
+    trial = FixTrial(document.graph, document.registry, document.inference)
     found: dict[str, Fix] = {}
     for finding in findings:
         for fix in (yield from finding_fixes(document.graph, document.registry, document.inference, finding, trial)):

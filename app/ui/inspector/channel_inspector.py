@@ -25,7 +25,7 @@ from app.ui.inspector.legend import Legend
 from app.ui.inspector.look import Look
 from app.ui.inspector.matrix_view import MatrixView
 from app.ui.inspector.order import Sorter
-from app.ui.inspector.pages import Form, Page, page_of
+from app.ui.inspector.pages import Form, TensorPage, page_of
 from app.ui.inspector.probe import InspectorProbe
 from app.ui.inspector.subject import Kind, Subject
 from app.ui.inspector.subject_bar import SubjectBar
@@ -144,7 +144,7 @@ class ChannelInspectorPanel(QWidget):
         return self.probe.status.text()
 
     @property
-    def page(self) -> Page | None:
+    def page(self) -> TensorPage | None:
         """What is shown of the tensor."""
         return self.shown.page
 

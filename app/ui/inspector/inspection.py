@@ -8,7 +8,7 @@ from PySide6.QtGui import QImage
 
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.matrix_view import MatrixView
-from app.ui.inspector.pages import Form, Page
+from app.ui.inspector.pages import Form, TensorPage
 from app.ui.inspector.subject import Subject
 from app.ui.widgets.features import FeatureView
 from app.ui.widgets.image_view import ImageView
@@ -30,7 +30,7 @@ class Inspection:
 
     subject: Subject
     views: Views
-    page: Page | None = None
+    page: TensorPage | None = None
     item: int = 0  # of the batch
     channel: int | None = None  # the one that is shown alone
 

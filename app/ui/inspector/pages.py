@@ -42,7 +42,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TensorPage:
     """`data` is what is drawn, C x H x W; `values` the same values, C first, without gaps, for statistics."""
 
     form: Form
@@ -61,7 +61,7 @@ class Page:
         return self.extent or (self.data.shape[2], self.data.shape[1])
 
 
-def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0, *, cut: bool = False) -> Page:
+def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0, *, cut: bool = False) -> TensorPage:
     """The page of a tensor of any rank; `item` of the batch where there is one. `cut`: leave out zeros all around."""
     array: Floats = np.asarray(tensor, np.float32)
     if kind is Kind.WEIGHTS:
@@ -73,23 +73,23 @@ def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0, *, cut: bool = Fals
     if array.ndim == 2:
         return _values(one.reshape(1, -1), items)
     if array.ndim == 3:
-        return Page(Form.MATRIX, one[None], one[None], items, axes=(tr("position"), tr("feature")))
+        return TensorPage(Form.MATRIX, one[None], one[None], items, axes=(tr("position"), tr("feature")))
     if kind is Kind.OUTPUT and prod(one.shape[:-1]) == 1:  # single values, such as those of analysis layers
         return _values(one.reshape(1, -1), items)
     channels = one.reshape(-1, *one.shape[-2:])
     if cut:
         return _cut(channels, items)
-    return Page(Form.CHANNELS, channels, channels, items)
+    return TensorPage(Form.CHANNELS, channels, channels, items)
 
 
-def _cut(channels: Floats, items: int) -> Page:
+def _cut(channels: Floats, items: int) -> TensorPage:
     """The part with values, and some room around it."""
     height, width = channels.shape[1:]
     (top, bottom), (left, right) = (
         _part((channels != 0).any(axis=axes), length) for axes, length in (((0, 2), height), ((0, 1), width))
     )
     part = np.ascontiguousarray(channels[:, top:bottom, left:right])
-    return Page(Form.CHANNELS, part, part, items, offset=(left, top), extent=(width, height))
+    return TensorPage(Form.CHANNELS, part, part, items, offset=(left, top), extent=(width, height))
 
 
 def _part(used: NDArray[np.bool_], length: int) -> tuple[int, int]:
@@ -100,17 +100,17 @@ def _part(used: NDArray[np.bool_], length: int) -> tuple[int, int]:
     return max(0, int(at[0]) - room), min(length, int(at[-1]) + 1 + room)
 
 
-def _values(row: Floats, items: int = 1) -> Page:
-    return Page(Form.VALUES, row[:, None], row[:, None], items)
+def _values(row: Floats, items: int = 1) -> TensorPage:
+    return TensorPage(Form.VALUES, row[:, None], row[:, None], items)
 
 
-def _weights(array: Floats) -> Page:
+def _weights(array: Floats) -> TensorPage:
     """Kernels as images, matrices and 1 x 1 kernels as a map, vectors as bars."""
     if array.ndim <= 1:
         return _values(array.reshape(1, -1))
     if array.ndim < 4 or prod(array.shape[2:]) == 1:
         flat = array.reshape(len(array), -1)[None]
-        return Page(Form.MATRIX, flat, flat, axes=(tr("filter"), tr("input channel")))
+        return TensorPage(Form.MATRIX, flat, flat, axes=(tr("filter"), tr("input channel")))
     count, inputs = array.shape[0], prod(array.shape[1:-2])
     height, width = array.shape[-2:]
     columns = inputs if inputs <= IN_A_ROW else ceil(sqrt(inputs))
@@ -126,4 +126,4 @@ def _weights(array: Floats) -> Page:
     down, across = rows * (height + 1), columns * (width + 1)
     data = np.ascontiguousarray(sheet.reshape(count, down, across)[:, :-1, :-1])
     plain = np.ascontiguousarray(values.reshape(count, inputs * height, width))
-    return Page(Form.CHANNELS, data, plain, 1, gaps.reshape(down, across)[:-1, :-1], filters)
+    return TensorPage(Form.CHANNELS, data, plain, 1, gaps.reshape(down, across)[:-1, :-1], filters)

@@ -17,7 +17,7 @@ from app.ui.inspector.channel_statistics import TensorStatistics
 from app.ui.inspector.color_bar import tool_button
 from app.ui.inspector.input_pane import InputPane
 from app.ui.inspector.inspection import Inspection
-from app.ui.inspector.pages import Form, Page
+from app.ui.inspector.pages import Form, TensorPage
 from app.ui.inspector.subject import At, Kind
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
@@ -289,7 +289,7 @@ class InspectorProbe(QObject):
         self.status.setText(self._words(page, channel, x, y))
         self.same.setText(self._same(page, (x, y)))
 
-    def _words(self, page: Page, channel: int, x: int, y: int) -> str:
+    def _words(self, page: TensorPage, channel: int, x: int, y: int) -> str:
         value = number(float(page.data[channel, y - page.offset[1], x - page.offset[0]]))
         if page.filters is not None:
             at = page.filters.at(x, y)
@@ -319,7 +319,7 @@ class InspectorProbe(QObject):
             statistics=statistics,
         )
 
-    def _same(self, page: Page, place: tuple[int, int]) -> str:
+    def _same(self, page: TensorPage, place: tuple[int, int]) -> str:
         size, result = self._size(), self._analysis.result
         if size is None or result is None:
             return ""
