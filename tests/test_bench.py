@@ -63,7 +63,7 @@ def test_a_missed_target_is_reported_and_fails_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")} | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

@@ -342,7 +342,7 @@ def test_a_reader_that_goes_away_is_no_mistake() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (MemoryError(), "out-of-memory", "smaller picture"),
+        (MemoryError(), "out-of-memory", "smaller image"),
         (OSError(28, "No space left on device", "/tmp/x"), "system", "/tmp/x: No space left"),
     ],
     ids=["memory", "system"],

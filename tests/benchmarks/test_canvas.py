@@ -25,7 +25,7 @@ from app.ui.engine.context import Context
 from designer.files.document import parse_document, write_document
 from designer.graph import commands
 from designer.graph.graph import Graph
-from designer.graph.layout import Box, arrange
+from designer.graph.layout import LayerBox, arrange
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import default_registry
 
@@ -320,7 +320,7 @@ def test_automatic_layout(benchmark) -> None:
         sources = {dice.randrange(max(0, number - 9), number) for _ in range(1 + (number % 5 == 0))}
         layers.append(Layer(f"n{number}", "x", (0, 0), tuple(Source(f"n{s}") for s in sorted(sources))))
     graph = Graph(layers)
-    boxes = {layer.name: Box(160, 72, (32, 50), {"": 32}) for layer in graph}
+    boxes = {layer.name: LayerBox(160, 72, (32, 50), {"": 32}) for layer in graph}
     benchmark.pedantic(arrange, (graph, boxes), rounds=1 if benchmark.disabled else 3)
 
 

@@ -199,9 +199,9 @@ def test_a_mistake_in_the_text_names_its_line(source: str, words: tuple[str, ...
         ({"source": GAIN, "arguments": "**{}"}, ("**",)),
         ({"source": GAIN, "arguments": "1) + f(2"}, ("no list of values",)),
         ({"source": GAIN, "arguments": "1, 2, 3="}, ("arguments",)),
-        ({"source": GAIN, "tensors": "conv.weight 3xx3"}, ("line 1", "no shape")),
-        ({"source": GAIN, "tensors": "a 1\na 2"}, ("line 2", "again")),
-        ({"source": GAIN, "tensors": "../up 1"}, ("no name",)),
+        ({"source": GAIN, "tensors": "conv.weight 3xx3"}, ("line 1", "not a shape")),
+        ({"source": GAIN, "tensors": "a 1\na 2"}, ("line 2", "repeats")),
+        ({"source": GAIN, "tensors": "../up 1"}, ("not a valid name",)),
     ],
 )
 def test_the_text_is_only_parsed_while_editing(params: dict[str, str], words: tuple[str, ...]) -> None:

@@ -216,7 +216,7 @@ def test_memory_that_runs_out_is_told_and_a_smaller_picture_goes_on(
     bench.analysis.launch_random()
     bench.wait(Phase.FAILED)
     assert "memory" in bench.notice
-    assert "smaller picture" in bench.notice
+    assert "smaller image" in bench.notice
     assert "norm_0" in bench.notice
     assert bench.engine.running  # it refused, it did not die
     text = write_document(bench.document.graph)

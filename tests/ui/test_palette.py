@@ -129,7 +129,7 @@ def test_what_was_added_last_is_offered_first(qtbot, palette, context):
 def test_the_tooltip_is_the_description(palette):
     tree = tree_of(palette)
     conv = next(t for t in [tree.topLevelItem(i) for i in range(9)] if t.text(0) == "Convolution").child(0)
-    assert "Slide learned filters" in conv.toolTip(0)
+    assert "Apply learned filters" in conv.toolTip(0)
 
 
 def test_templates_of_the_document_stand_first_with_their_number_of_instances(qtbot, palette, context):

@@ -181,7 +181,7 @@ def test_help_is_shown_on_demand(qtbot, panel, context):
     assert doc.isVisible()
     assert "Number of filters" in doc.text()
     qtbot.mouseClick(field(panel, "help", QToolButton), Qt.MouseButton.LeftButton)
-    assert "Slide learned filters" in text_of(panel, "doc")
+    assert "Apply learned filters" in text_of(panel, "doc")
 
 
 def test_renaming_keeps_the_links_the_selection_and_the_focus(qtbot, panel, context):

@@ -300,7 +300,7 @@ def test_a_folder_dropped_on_the_row(bench: Bench, tmp_path: Path) -> None:
 def test_sources_that_cannot_be_used_say_why(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     bench.feed(tmp_path / "empty")
-    assert "no pictures" in bench.text("problem")
+    assert "no images" in bench.text("problem")
     assert not bench.find("transport").isVisible()
     (tmp_path / "broken.mp4").write_text("hello")
     bench.feed(tmp_path / "broken.mp4")

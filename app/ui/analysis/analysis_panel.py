@@ -139,7 +139,7 @@ class AnalysisPanel(QWidget):
         self._split.setStretchFactor(0, 3)
         self._split.setStretchFactor(1, 2)
         main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
+        main.setContentsMargins(6, 8, 6, 8)
         main.addLayout(bar)
         main.addWidget(self._notice)
         main.addWidget(self._split, 1)

@@ -16,7 +16,7 @@ from designer.texts import tr
 
 GAINS = (1e-3, 1e5)  # of the slider
 LIMITS = (1e-9, 1e12)
-LINE = 734  # pixels that the bar may ask for: in English it fits, longer languages take a second line
+LINE = 722  # pixels that the bar may ask for: in English it fits, longer languages take a second line
 
 
 class ColorBar(QWidget):
