@@ -272,8 +272,8 @@ class Player:
     def connect(self, producer: str, consumer: str, index: int = 0) -> None:
         """Pull a link from an output to an input."""
         projection = self.window.canvas.projection
-        start = self.on_canvas(projection[producer].outputs[0].centre)
-        self.drag(start, self.on_canvas(projection[consumer].inputs[index].centre))
+        start = self.on_canvas(projection[producer].outputs[0].center)
+        self.drag(start, self.on_canvas(projection[consumer].inputs[index].center))
 
 
 def _scroll_area(widget: QWidget) -> QScrollArea | None:
