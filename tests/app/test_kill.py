@@ -126,7 +126,13 @@ def kill_and_check(server: Server, folder: Path, kills: int, longest: float) -> 
         for left in folder.glob(".lw-*.tmp"):  # of a save that was killed
             assert not found, "what was left beside the document goes with the look at the journal"
             left.unlink()
-        assert {p.name for p in folder.iterdir()} <= {"start.xml", "net.xml", "journal", "window.ini"}
+        assert {p.name for p in folder.iterdir()} <= {
+            "start.xml",
+            "net.xml",
+            "journal",
+            "window.ini",
+            "window.ini.lock",
+        }
         for left in journal.iterdir() if journal.exists() else ():
             assert left.suffix == ".making", left  # nothing else outlives its document
             left.unlink()

@@ -26,6 +26,7 @@ from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
+engine_is_let_go = kit.engine_is_let_go
 WAIT = kit.WAIT
 
 

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("PySide6")
 pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.gui
+engine_is_let_go = kit.engine_is_let_go
 
 from collections.abc import Iterator
 from math import ceil
