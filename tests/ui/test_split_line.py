@@ -7,7 +7,6 @@ import pytest
 pytest.importorskip("PySide6")
 pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.gui
-engine_is_let_go = kit.engine_is_let_go
 
 from collections.abc import Iterator
 from math import ceil
@@ -23,6 +22,8 @@ from analysis_layers.mix import SELECTIONS
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.engine.client import EngineClient
 from app.ui.widgets.image_view import ImageView, SplitMode
+
+engine_is_let_go = kit.engine_is_let_go
 
 
 class Bench(kit.Launched):
