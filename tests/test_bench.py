@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from bench_kit import Report, best_of_turns, table
+from bench_kit import Report, medians_in_turns, table
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,7 +40,7 @@ def test_the_table_says_what_was_met() -> None:
 
 def test_works_are_timed_in_turns() -> None:
     played: list[str] = []
-    best_of_turns(lambda: played.append("ours"), lambda: played.append("peer"), pairs=3)
+    medians_in_turns(lambda: played.append("ours"), lambda: played.append("peer"), pairs=3)
     warm_up, timed = played[:2], played[2:]
     assert warm_up == ["ours", "peer"]
     assert timed == ["ours", "peer", "peer", "ours", "ours", "peer"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_kit import best_of_turns
+from bench_kit import medians_in_turns
 
 import samples
 from designer.files.document import read_document
@@ -52,7 +52,7 @@ def session_of(registry, photograph, name="denoiser_analyze.xml") -> Session:
 
 
 def compare(benchmark, report, what, ours, peer, peer_name, target) -> None:
-    mine, theirs = best_of_turns(ours, peer, 1 if benchmark.disabled else PAIRS)
+    mine, theirs = medians_in_turns(ours, peer, 1 if benchmark.disabled else PAIRS)
     report.ratio(what, mine, "ms", peer=theirs, peer_name=peer_name, target=target)
     benchmark.pedantic(ours, rounds=1)
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from bench_kit import best_of_turns
+from bench_kit import medians_in_turns
 from runtime_networks import analysed, pixels, plain_torch_unet, unet, unet_weights
 
 from designer.graph.model import Source
@@ -35,7 +35,7 @@ def bench_registry():
 
 
 def compare(benchmark, report, what, ours, plain, peer_name, target, pairs=PAIRS) -> None:
-    mine, theirs = best_of_turns(ours, plain, 1 if benchmark.disabled else pairs)
+    mine, theirs = medians_in_turns(ours, plain, 1 if benchmark.disabled else pairs)
     report.ratio(what, mine, "ms", peer=theirs, peer_name=peer_name, target=target)
     benchmark.pedantic(ours, rounds=1)
 
