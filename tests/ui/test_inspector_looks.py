@@ -19,6 +19,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.engine.client import EngineClient
 from app.ui.inspector.animation import save_animation
+from app.ui.inspector.color_bar import ColorBar
 from app.ui.inspector.legend import GAP, Legend
 from app.ui.inspector.look import Fit, Look, fit, pixels, value_at
 from app.ui.inspector.order import INLINE, Order, Sorter, order_of
@@ -87,6 +88,14 @@ def test_what_is_no_number_is_seen(qapp: QApplication) -> None:
         assert found[0, 0] in inside
         assert found[11, 11] in table
     assert set(clean.ravel().tolist()) == {0xFF000000}
+
+
+def test_the_controls_of_the_colors_fit_one_line(qtbot: QtBot) -> None:
+    bar = ColorBar()
+    qtbot.addWidget(bar)
+    bar.resize(bar.minimumSizeHint().width(), 100)
+    bar.show()
+    assert bar.side.geometry().center().y() == pytest.approx(bar.palette_box.geometry().center().y(), abs=1)
 
 
 def test_ranges_that_are_fitted() -> None:

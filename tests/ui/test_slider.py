@@ -34,3 +34,15 @@ def test_a_share_of_255_is_typed(qtbot: QtBot) -> None:
     for wrong in ("25/", "255/25", "two"):  # no sum, beyond the range, no number
         write(slider, wrong)
         assert slider.value == pytest.approx(25 / 255, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1.000"), (2.611058, "2.611"), (0.001234, "0.001234"), (12345.678, "12346"), (0.0, "0.0000")],
+)
+def test_a_measured_value_has_four_digits(qtbot: QtBot, value: float, text: str) -> None:
+    slider = NumberSlider("gain", "Magnify", 0.0, 1e5, 0.001, significant=4)
+    qtbot.addWidget(slider)
+    slider.set_value(value)
+    assert slider.box.text() == text
+    assert slider.value == value

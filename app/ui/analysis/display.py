@@ -89,7 +89,7 @@ class DisplayBar(QWidget):
         self.exposure = NumberSlider(f"{name}.exposure", tr("Exposure"), -STOPS, STOPS, 0.1)
         self.exposure.setToolTip(tr("Exposure in stops: each multiplies the values by two (gain 2^stops)"))
         self.exposure.changed.connect(lambda value: self._set(exposure=value))
-        self.gamma = NumberSlider(f"{name}.gamma", tr("Gamma"), *GAMMAS, 0.05, logarithmic=True)
+        self.gamma = NumberSlider(f"{name}.gamma", tr("Gamma"), *GAMMAS, 0.05, logarithmic=True, significant=4)
         self.gamma.setToolTip(tr("Gamma of the image: above 1 brightens the dark parts"))
         self.gamma.changed.connect(lambda value: self._set(gamma=value))
         self.mark = QToolButton()

@@ -157,7 +157,7 @@ class ModeBar(QWidget):
         self.signed = _check(
             "side.signed", tr("Signed"), tr("Green where it is brighter, red where darker"), self._on_difference
         )
-        self.gain = NumberSlider("side.gain", tr("Gain"), 1.0, 100.0, 1.0, logarithmic=True)
+        self.gain = NumberSlider("side.gain", tr("Gain"), 1.0, 100.0, 1.0, logarithmic=True, significant=4)
         self.gain.set_value(self._pictures.gain)
         self.gain.setMaximumWidth(260)
         self.gain.changed.connect(self._on_difference)

@@ -16,6 +16,7 @@ from designer.texts import tr
 
 GAINS = (1e-3, 1e5)  # of the slider
 LIMITS = (1e-9, 1e12)
+DIGITS = 4  # significant digits of magnify and shift
 LINE = 722  # pixels that the bar may ask for: in English it fits, longer languages take a second line
 
 
@@ -43,11 +44,13 @@ class ColorBar(QWidget):
         for name in PALETTES:
             self.palette_box.addItem(titles.get(name, name), name)
         self.palette_box.currentIndexChanged.connect(self._rescale)
-        self.gain = NumberSlider("channel_inspector.gain", tr("Magnify"), *GAINS, 0.001, logarithmic=True)
+        self.gain = NumberSlider(
+            "channel_inspector.gain", tr("Magnify"), *GAINS, 0.001, logarithmic=True, significant=DIGITS
+        )
         self.gain.set_value(1.0)
         self.gain.setToolTip(tr("Values are multiplied by this before they become colors"))
         self.gain.changed.connect(self._touch)
-        self.shift = NumberSlider("channel_inspector.shift", tr("Shift"), -2.0, 2.0, 0.01)
+        self.shift = NumberSlider("channel_inspector.shift", tr("Shift"), -2.0, 2.0, 0.01, significant=DIGITS)
         self.shift.set_value(0.0)
         self.shift.setToolTip(tr("Is added to the values before they are magnified"))
         self.shift.changed.connect(self._touch)

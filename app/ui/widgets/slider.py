@@ -12,10 +12,14 @@ from app.ui.widgets.expression import ExpressionError, evaluate
 from designer.texts import tr
 
 REST = 500  # ms without a change after which a series of wheel or key steps ends
+DECIMALS = 6  # of a value
 
 
 class NumberSlider(QWidget):
-    """Values from `low` to `high` in steps. `released` ends a gesture (one undo step) by mouse, wheel or keyboard."""
+    """Values from `low` to `high` in steps. `released` ends a gesture (one undo step) by mouse, wheel or keyboard.
+
+    With `significant`, the number is displayed with that many significant digits; the value keeps all of them.
+    """
 
     changed = Signal(float)
     released = Signal()
@@ -30,6 +34,7 @@ class NumberSlider(QWidget):
         *,
         whole: bool = False,
         logarithmic: bool = False,
+        significant: int | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -43,7 +48,7 @@ class NumberSlider(QWidget):
         self.slider.setObjectName(name)
         self.slider.setAccessibleName(title)
         self.slider.setMinimumWidth(48)
-        self.box: QSpinBox | QDoubleSpinBox = _box(low, high, self._step, whole)
+        self.box: QSpinBox | QDoubleSpinBox = _box(low, high, self._step, whole, significant)
         self.box.setObjectName(f"{name}.number")
         self.box.setAccessibleName(tr("{title}, number", title=title))
         self.setFocusProxy(self.slider)
@@ -104,12 +109,16 @@ class NumberSlider(QWidget):
 
 
 class SumBox(QDoubleSpinBox):
-    """Takes a sum in place of a number: `25/255`. Shows `digits` digits, and more where the value needs them."""
+    """Takes a sum in place of a number: `25/255`. Displays `decimals` decimals, and more for a value that has more.
 
-    def __init__(self, digits: int) -> None:
+    With `significant`, decimals beyond that many significant digits are not displayed.
+    """
+
+    def __init__(self, decimals: int, significant: int | None = None) -> None:
         super().__init__()
-        self._digits = digits
-        self.setDecimals(6)
+        self._decimals = decimals
+        self._significant = significant
+        self.setDecimals(DECIMALS)
         self.setToolTip(tr("A number, or a sum such as 25/255"))
 
     def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
@@ -126,22 +135,26 @@ class SumBox(QDoubleSpinBox):
             return self.value()
 
     def textFromValue(self, value: float) -> str:
-        whole, _, digits = f"{value:.6f}".partition(".")
-        return f"{whole}.{digits.rstrip('0').ljust(self._digits, '0')}"
+        places = DECIMALS
+        if self._significant is not None and value:
+            places = min(max(self._significant - 1 - math.floor(math.log10(abs(value))), 0), DECIMALS)
+        whole, point, decimals = f"{value:.{places}f}".partition(".")
+        return whole + point + decimals.rstrip("0").ljust(min(self._decimals, places), "0")
 
 
-def _box(low: float, high: float, step: float, whole: bool) -> QSpinBox | QDoubleSpinBox:
+def _box(low: float, high: float, step: float, whole: bool, significant: int | None) -> QSpinBox | QDoubleSpinBox:
     box: QSpinBox | QDoubleSpinBox
     if whole:
         box = QSpinBox()
         box.setRange(round(low), round(high))
         box.setSingleStep(max(1, round(step)))
     else:
-        box = SumBox(max(2, min(6, 1 - math.floor(math.log10(step)))))
+        box = SumBox(max(2, min(DECIMALS, 1 - math.floor(math.log10(step)))), significant)
         box.setRange(low, high)
         box.setSingleStep(step)
     box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
     box.setAlignment(Qt.AlignmentFlag.AlignRight)
     box.setKeyboardTracking(False)
-    box.setFixedWidth(box.fontMetrics().horizontalAdvance("00000.000") + 12)
+    widest = "00000.000" if significant is None else "0." + "0" * (significant + 2)
+    box.setFixedWidth(box.fontMetrics().horizontalAdvance(widest) + 12)
     return box
