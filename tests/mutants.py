@@ -25,6 +25,7 @@ TESTS = {  # the sources in which mistakes are planted, and the tests that shoul
     "designer/runtime": ["tests/runtime", "tests/test_every_field.py"],
     "analysis_layers": ["tests/operators/test_analysis_layers.py", "tests/operators/test_worked_examples.py"],
     "exporters": ["tests/exporters"],
+    "importers": ["tests/importers"],
 }
 OPPOSITE: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,

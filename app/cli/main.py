@@ -10,6 +10,7 @@ from app.cli.console import err, of_the_system, show
 from app.cli.desktop_entry import desktop_entry
 from app.cli.documents import convert, diff
 from app.cli.export import export
+from app.cli.import_ import import_model
 from app.cli.library import engines, operators, samples
 from app.cli.profile import profile
 from app.cli.run import run, video
@@ -19,6 +20,7 @@ from designer.graph.diagnostics import DiagnosticError
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 for command in (check, run, video, profile, compare, tour, convert, operators, engines, diff, samples, desktop_entry):
     app.command()(command)
+app.command("import")(import_model)
 app.add_typer(export, name="export")
 
 

@@ -47,9 +47,14 @@ class DataType(StrEnum):
     FLOAT32 = "float32"
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
+    FLOAT64 = "float64"
     INT64 = "int64"
     INT32 = "int32"
+    INT16 = "int16"
     INT8 = "int8"
+    UINT64 = "uint64"
+    UINT32 = "uint32"
+    UINT16 = "uint16"
     UINT8 = "uint8"
     BOOL = "bool"
 
@@ -60,16 +65,21 @@ class DataType(StrEnum):
 
     @property
     def is_float(self) -> bool:
-        return self in (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16)
+        return self in (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT64)
 
 
 _ITEMSIZE = {
     "float32": 4,
     "float16": 2,
     "bfloat16": 2,
+    "float64": 8,
     "int64": 8,
     "int32": 4,
+    "int16": 2,
     "int8": 1,
+    "uint64": 8,
+    "uint32": 4,
+    "uint16": 2,
     "uint8": 1,
     "bool": 1,
 }

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "ARRAY_TYPES",
     "BATCH",
     "FLOATS",
     "INTEGERS",
@@ -88,6 +89,7 @@ __all__ = [
 # A network is declared in fp32; half precision is a choice of the run, which turns all of it.
 FLOATS = (DataType.FLOAT32,)
 INTEGERS = (DataType.INT64, DataType.INT32)
+ARRAY_TYPES = tuple(kind.value for kind in DataType if kind is not DataType.BFLOAT16)  # those that NumPy has
 MAX_ELEMENTS = 2**38  # a tensor beyond this (1 TiB in fp32) is a mistake, not a network
 
 

@@ -56,6 +56,7 @@ class TorchParameter(TorchExpr):
 
     `values` are its initial numbers: nested tuples, a plain number that fills it, or None for zeros; where `uniform` is not
     0 they are drawn at random between -uniform and uniform instead. A buffer that is not `persistent` is a constant of the computation: it moves with the model and is not in the state dict.
+    `dtype` is the element type of such a constant; learned tensors are float32.
     """
 
     name: str
@@ -64,6 +65,7 @@ class TorchParameter(TorchExpr):
     trainable: bool = True
     persistent: bool = True
     uniform: float = 0.0
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Layer
-from designer.graph.types import Size2D, Size3D
+from designer.graph.types import Size2D, Size3D, Symbol
 from designer.operators.api import Operator
-from designer.runtime.api import Array
+from designer.runtime.api import Array, Tensor
 from designer.texts import tr
 from designer.units import dims_text
 
@@ -20,15 +20,15 @@ Extent = tuple[int, int]  # height, width
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """The data of one input layer. `serial` is unique to every array."""
+    """The data of one input layer. `serial` is unique to every array. The extent of what is not an image is 1 x 1."""
 
-    array: Array
+    array: Tensor
     picture: bool
     serial: int
 
     @property
     def extent(self) -> Extent:
-        return (self.array.shape[2], self.array.shape[3])
+        return (self.array.shape[2], self.array.shape[3]) if self.array.ndim == 4 else (1, 1)
 
 
 def as_batch(array: Array, channels: int) -> Array:
@@ -42,9 +42,19 @@ def as_batch(array: Array, channels: int) -> Array:
     return array
 
 
-def check_fed(layer: str, operator: Operator, array: Array) -> None:
-    """Raise DiagnosticError unless `array` fits the input layer: rank 4, its number of channels, not empty."""
+def input_dtype(operator: Operator) -> str:
+    """The element type that an input layer is fed with, as NumPy names it."""
+    (kind,) = operator.infer_checked(())
+    return kind.dtype.value
+
+
+def check_fed(layer: str, operator: Operator, array: Tensor) -> None:
+    """Raise DiagnosticError unless `array` fits the input layer: of an image rank 4 and its number of channels, else the
+    rank of its shape; not empty."""
     dims = getattr(operator, "dims", None)
+    if not isinstance(dims, Size3D):
+        _check_tensor(layer, operator, array)
+        return
     if array.ndim != 4 or 0 in array.shape:
         shape = dims_text(array.shape)
         raise DiagnosticError(
@@ -55,7 +65,7 @@ def check_fed(layer: str, operator: Operator, array: Array) -> None:
                 remedy=tr("choose an image, or an .npy file with four dimensions"),
             )
         )
-    if isinstance(dims, Size3D) and array.shape[1] != dims.channels:
+    if array.shape[1] != dims.channels:
         raise DiagnosticError(
             Diagnostic(
                 "input-channels",
@@ -73,6 +83,24 @@ def check_fed(layer: str, operator: Operator, array: Array) -> None:
         )
 
 
+def _check_tensor(layer: str, operator: Operator, array: Tensor) -> None:
+    (kind,) = operator.infer_checked(())
+    if array.ndim != kind.rank or 0 in array.shape:
+        raise DiagnosticError(
+            Diagnostic(
+                "input-shape",
+                tr(
+                    "the input '{layer}' needs a tensor {kind}, not {shape}",
+                    layer=layer,
+                    kind=kind,
+                    shape=dims_text(array.shape),
+                ),
+                layer=layer,
+                remedy=tr("choose an .npy file with that number of dimensions"),
+            )
+        )
+
+
 def padded_extent(operator: Operator, extent: Extent) -> Extent:
     """Height and width rounded up to the input's `tiling`."""
     tile = tiling(operator)
@@ -86,15 +114,22 @@ def tiling(operator: Operator) -> Extent:
 
 
 def sized(layer: Layer, operator: Operator | None, fed: Fed) -> Layer:
-    """The input layer with `dims` of what it is fed, padding included."""
-    dims = getattr(operator, "dims", None)
-    if operator is None or not isinstance(dims, Size3D):
+    """The input layer with the size of what it is fed, padding included."""
+    if operator is None:
         return layer
+    dims = getattr(operator, "dims", None)
+    if not isinstance(dims, Size3D):
+        (kind,) = operator.infer_checked(())
+        sizes = tuple(zip(kind.shape, fed.array.shape, strict=True))
+        shape = ",".join(str(size) for dim, size in sizes if not isinstance(dim, Symbol))
+        return (
+            layer if layer.params.get("shape", "") == shape else replace(layer, params={**layer.params, "shape": shape})
+        )
     height, width = padded_extent(operator, fed.extent)
     return replace(layer, params={**layer.params, "dims": str(Size3D(width, height, dims.channels))})
 
 
-def prepare(operator: Operator, fed: Fed) -> Array:
+def prepare(operator: Operator, fed: Fed) -> Tensor:
     """The array that the network reads: scaled and shifted when it is an image, padded by repeating the edge."""
     array = fed.array
     scale, shift = factors(operator)

@@ -68,14 +68,14 @@ def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Arra
     return np.ascontiguousarray(color.transpose(2, 0, 1)[None])
 
 
-def read_npy(path: Path | str) -> Array:
-    """A tensor of numbers from an `.npy` file, as float32. DiagnosticError for any other file; nothing is unpickled."""
+def read_npy(path: Path | str, dtype: str = "float32") -> NDArray[Any]:
+    """A tensor of numbers from an `.npy` file, as `dtype`. DiagnosticError for any other file; nothing is unpickled."""
     check_regular(Path(path))
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")  # mapping checks the header against the file's length
         if mapped.dtype.kind not in "fiub":
             raise ValueError("it does not contain a numeric array")
-        return np.array(mapped, dtype=np.float32, order="C")
+        return np.array(mapped, dtype=dtype, order="C")
     except MemoryError:
         raise deep_images.out_of_memory(Path(path)) from None
     except Exception as error:  # a damaged header makes numpy raise almost anything

@@ -29,7 +29,7 @@ from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline, inlined_source, is_flat
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output, training_branch, training_only
-from designer.runtime.api import ONE_TILE, Array, Compiled, Progress, RunOptions, RunResult, Step
+from designer.runtime.api import ONE_TILE, Array, Compiled, Progress, RunOptions, RunResult, Step, Tensor
 from designer.runtime.checked_engine import CheckedEngine
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.expectation import Expectation
@@ -41,6 +41,7 @@ from designer.runtime.feeding import (
     crop,
     factors,
     frozen,
+    input_dtype,
     padded_extent,
     prepare,
     sized,
@@ -114,20 +115,25 @@ class Session:
         self._plans.clear()
         self._changed(self._graph.layers)
 
-    def set_input(self, layer: str, array: Array, *, picture: bool) -> None:
-        """Feed an input layer with N x C x H x W values. An image's are 0..1 and get the layer's scale and shift."""
+    def set_input(self, layer: str, array: Tensor, *, picture: bool) -> None:
+        """Feed an input layer with values of its shape. An image's (N x C x H x W) are 0..1 and get the layer's scale and shift."""
         operator = self.input_operator(layer)
         check_fed(layer, operator, array)
         self._serial += 1
-        copy = np.array(array, dtype=np.float32, order="C")
+        copy = np.array(array, dtype=input_dtype(operator), order="C")
         self._fed[layer] = Fed(copy, picture, self._serial)
         self._changed([layer])
         self._take(Edit(tr("Size"), {layer: (self._graph[layer], self._sized(self._document[layer]))}))
 
     def set_input_file(self, layer: str, path: Path) -> None:
         """Feed an input layer with an image, `pattern:NAME` at the size of its dims, or an `.npy` file as it is."""
-        dims = getattr(self.input_operator(layer), "dims", None)
-        size = dims if isinstance(dims, Size3D) else Size3D(256, 256, 3)
+        operator = self.input_operator(layer)
+        dims = getattr(operator, "dims", None)
+        if not isinstance(dims, Size3D):
+            TENSORS.reader(path)  # refuses other formats by name
+            self.set_input(layer, read_npy(path, input_dtype(operator)), picture=False)
+            return
+        size = dims
         name = pattern_name(path)
         if name is not None:
             self.set_input(layer, make_pattern(name, size.channels, size.height, size.width), picture=True)

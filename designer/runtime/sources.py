@@ -17,7 +17,7 @@ from designer.graph.types import Size3D
 from designer.operators.api import Operator
 from designer.runtime.api import Array
 from designer.runtime.camera import Camera, camera_name
-from designer.runtime.feeding import as_batch
+from designer.runtime.feeding import as_batch, input_dtype
 from designer.runtime.images import ARRAYS, IMAGES, TENSORS, ArrayFormat, read_image, read_npy, with_channels
 from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.video import VideoReader
@@ -151,6 +151,8 @@ class Sources:
             assert name is not None
             return Taken(make_pattern(name, size.channels, size.height, size.width), True)
         if kind == "tensor":
+            if operator is not None and not isinstance(dims, Size3D):
+                return Taken(read_npy(path, input_dtype(operator)), False)
             return Taken(as_batch(read_npy(path), size.channels), False)
         if kind == "video":
             pixels = self.video(path).read(frame or 0)

@@ -54,6 +54,7 @@ def vocabulary(programs: Iterable[Program], classes: Iterable[str]) -> Vocabular
     for program in programs:
         members.update(attribute.name for attribute in program.attributes)
         contents = [attribute.content for attribute in program.attributes]
+        paths.update(f"torch.{content.dtype}" for content in contents if isinstance(content, TorchParameter))
         for node in _nodes([step.value for step in program.steps] + [_parts(content) for content in contents]):
             if isinstance(node, TorchSource):
                 own.add(node.path)

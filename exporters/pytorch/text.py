@@ -137,9 +137,12 @@ def tensor_text(data: TorchParameter) -> str:
         return f"torch.empty({shape}).uniform_({literal(-data.uniform)}, {literal(data.uniform)})"
     if data.values is None:
         return f"torch.zeros({shape})"
-    if isinstance(data.values, int | float):
+    if isinstance(data.values, int | float) and data.dtype == "float32":
         return f"torch.full({shape}, {literal(float(data.values))})"
-    return f"torch.tensor({literal(data.values)}, dtype=torch.float32).reshape({shape})"
+    dtype = f"dtype=torch.{data.dtype}"
+    if isinstance(data.values, int | float):
+        return f"torch.full({shape}, {literal(data.values)}, {dtype})"
+    return f"torch.tensor({literal(data.values)}, {dtype}).reshape({shape})"
 
 
 def expression(value: Any, binding: int = 0) -> str:

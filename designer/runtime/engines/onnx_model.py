@@ -332,5 +332,6 @@ def _value_info(name: str, kind: TensorType, layout: str) -> Any:
 def _element(dtype: DataType) -> int:
     from onnx import TensorProto
 
-    code: int = TensorProto.DataType.Value("FLOAT" if dtype is DataType.FLOAT32 else dtype.value.upper())
+    names = {DataType.FLOAT32: "FLOAT", DataType.FLOAT64: "DOUBLE"}
+    code: int = TensorProto.DataType.Value(names.get(dtype, dtype.value.upper()))
     return code

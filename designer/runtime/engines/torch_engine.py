@@ -250,7 +250,7 @@ def _initial(data: TorchParameter) -> torch.Tensor:
         return torch.empty(data.shape).uniform_(-data.uniform, data.uniform)
     if data.values is None:
         return torch.zeros(data.shape)
-    tensor = torch.tensor(data.values, dtype=torch.float32)
+    tensor = torch.tensor(data.values, dtype=getattr(torch, data.dtype))
     return tensor.expand(data.shape).clone() if tensor.dim() == 0 else tensor.reshape(data.shape)
 
 

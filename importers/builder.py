@@ -1,0 +1,180 @@
+"""Builds documents layer by layer: names, links, types, weights, layout and frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.arrangement import around
+from designer.graph.graph import Graph
+from designer.graph.layout import LayerBox, arrange
+from designer.graph.model import ActivationSpec, Frame, Layer, Source, check_layer_name
+from designer.graph.naming import free_identifier
+from designer.graph.types import ShapeError, TensorType
+from designer.operators.api import Activation, Operator
+from designer.operators.params import ParamError, Value
+from designer.operators.registry import Registry
+from designer.texts import tr
+
+Scope = tuple[str, ...]
+NODE_WIDTH, NODE_HEIGHT, PORT_HEIGHT, CHARACTER = 240.0, 120.0, 20.0, 9.0  # canvas units, generous
+MAX_LEVEL = 10
+
+
+@dataclass
+class GraphBuilder:
+    """Collects the layers of a new document in topological order; types are inferred as layers are added.
+
+    `scopes` has the path of modules of each layer, which become comment frames; `weights` the tensors by key.
+    """
+
+    registry: Registry
+    name: str = "network"
+    layers: dict[str, Layer] = field(default_factory=dict)
+    types: dict[Source, TensorType] = field(default_factory=dict)
+    scopes: dict[str, Scope] = field(default_factory=dict)
+    weights: dict[WeightKey, NDArray[np.float32]] = field(default_factory=dict)
+    _taken: set[str] = field(default_factory=set)
+
+    def reserve(self, names: Sequence[str]) -> None:
+        """Keep `names` free for layers that are added with `exact`, such as inputs and outputs."""
+        self._taken.update(name for name in names if check_layer_name(name) is None)
+
+    def add(
+        self,
+        type: str,
+        inputs: Sequence[Source | None] = (),
+        params: Mapping[str, Value] | None = None,
+        *,
+        name: str = "",
+        exact: bool = False,
+        activation: tuple[str, Mapping[str, Value]] | None = None,
+        weights: Mapping[str, NDArray[np.float32]] | None = None,
+        scope: Scope = (),
+        attributes: Mapping[str, str] | None = None,
+    ) -> tuple[Source, ...]:
+        """Add a layer and return its outputs. `name` is a proposal; with `exact` it is kept if it is a legal layer name.
+
+        Raises ShapeError or ParamError if the operator does not take these inputs or parameters; nothing is added then.
+        """
+        operator = self._operator(type, params or {})
+        types = [self.types[source] for source in inputs if source is not None]
+        outputs = operator.infer_checked(types)
+        spec = None
+        if activation is not None:
+            function = self._activation(*activation)
+            spec = ActivationSpec(function.type, function.texts(all=False))
+            (first,) = function.infer_checked((outputs[0],))
+            outputs = (first, *outputs[1:])
+        self._check_weights(operator, types, weights or {})
+        chosen = self._free(name or operator.base_name(), exact)
+        self.layers[chosen] = Layer(
+            chosen, type, (0, 0), tuple(inputs), operator.texts(all=False), spec, dict(attributes or {})
+        )
+        self.scopes[chosen] = scope
+        for key, array in (weights or {}).items():
+            self.weights[WeightKey(chosen, key)] = np.ascontiguousarray(array, np.float32)
+        ports = operator.output_ports()
+        sources = tuple(Source(chosen, port.name if index else "") for index, port in enumerate(ports))
+        self.types.update(zip(sources, outputs, strict=True))
+        return sources
+
+    def declare(self, source: Source, type: TensorType) -> None:
+        """Set the type of an output that the operator itself cannot infer."""
+        self.types[source] = type
+
+    def _operator(self, type: str, params: Mapping[str, Value]) -> Operator:
+        cls = self.registry.get(type)
+        if cls is None:
+            raise ParamError(tr("there is no operator '{type}'", type=type))
+        return _checked(cls, params)
+
+    def _activation(self, type: str, params: Mapping[str, Value]) -> Activation:
+        made = _checked(self.registry.activations[type], params)
+        assert isinstance(made, Activation)
+        return made
+
+    def _check_weights(
+        self, operator: Operator, types: Sequence[TensorType], given: Mapping[str, NDArray[np.float32]]
+    ) -> None:
+        needed = {weight.name: weight.shape for weight in operator.weights(types)}
+        for name, shape in needed.items():
+            found = given.get(name)
+            if found is None or tuple(found.shape) != tuple(shape):
+                has = "no values" if found is None else f"the shape {found.shape}"
+                raise ShapeError(
+                    tr("the tensor '{name}' needs the shape {shape} but has {has}", name=name, shape=shape, has=has)
+                )
+
+    def _free(self, name: str, exact: bool) -> str:
+        if exact and check_layer_name(name) is None and name not in self.layers:
+            self._taken.add(name)
+            return name
+        return free_identifier(name, self._taken)
+
+    def finish(self, *, arranged: bool = True) -> tuple[Graph, Weights]:
+        """The document with positions and frames, and its weights."""
+        graph = Graph(self.layers.values(), name=self.name)
+        weights = Weights(dict(self.weights))
+        if not arranged or not self.layers:
+            return graph, weights
+        boxes = self._boxes()
+        positions = arrange(graph, boxes)
+        laid_out = [replace(layer, position=positions[layer.name]) for layer in graph]
+        return Graph(laid_out, name=self.name, frames=self._frames(positions, boxes)), weights
+
+    def _boxes(self) -> dict[str, LayerBox]:
+        sizes: dict[str, int] = {}
+        for name, layer in self.layers.items():
+            kind = self.types.get(Source(name))
+            sides = [dim for dim in kind.shape[2:] if isinstance(dim, int)] if kind is not None else []
+            below = (sizes[producer] for producer in layer.producers() if producer in sizes)
+            sizes[name] = sides[0] * sides[1] if len(sides) == 2 else min(below, default=0)
+        largest = max(sizes.values(), default=1)
+        boxes = {}
+        for name, layer in self.layers.items():
+            level = min(MAX_LEVEL, round(log(largest / sizes[name], 4))) if sizes[name] else 0
+            ports = len(layer.inputs)
+            height = max(NODE_HEIGHT, 48.0 + PORT_HEIGHT * ports)
+            entries = tuple(48.0 + PORT_HEIGHT * index for index in range(ports))
+            boxes[name] = LayerBox(max(NODE_WIDTH, CHARACTER * len(name)), height, entries, {"": 48.0}, level)
+        return boxes
+
+    def _frames(self, positions: Mapping[str, tuple[int, int]], boxes: Mapping[str, LayerBox]) -> list[Frame]:
+        """A frame for each scope of several layers, unless its rectangle would contain layers of other scopes."""
+        members: dict[Scope, list[str]] = {}
+        for name, scope in self.scopes.items():
+            for depth in range(1, len(scope) + 1):
+                members.setdefault(scope[:depth], []).append(name)
+        names = list(positions)
+        corners = np.array([positions[name] for name in names], np.float64)
+        ends = corners + np.array([(boxes[name].width, boxes[name].height) for name in names])
+        frames: list[Frame] = []
+        for scope, inside in members.items():
+            if not 1 < len(inside) < len(names):
+                continue
+            rect = around({name: positions[name] for name in inside}, boxes)
+            low = np.array(rect[:2])
+            high = low + np.array(rect[2:])
+            if int(np.sum(np.all((corners < high) & (ends > low), axis=1))) == len(inside):
+                frames.append(Frame(f"scope_{len(frames)}", ".".join(scope), rect=rect))
+        return frames
+
+
+def _checked(cls: type[Operator], params: Mapping[str, Value]) -> Operator:
+    """An operator with `params`. Raises ParamError for unknown parameters, values out of bounds and broken rules."""
+    for name, value in params.items():
+        parameter = cls.parameter(name)
+        if parameter is None:
+            raise ParamError(tr("{title} has no parameter '{name}'", title=cls.title, name=name))
+        parameter.check(value)
+    operator = cls(**params)
+    fault = next(iter(operator.faults()), None)
+    if fault is not None:
+        raise ParamError(fault.message)
+    return operator

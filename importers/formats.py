@@ -1,0 +1,29 @@
+"""The formats that can be imported, by suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from designer.files.formats import FormatTable
+from designer.operators.registry import Registry
+
+if TYPE_CHECKING:
+    from importers.imported import Imported
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How a file is imported. `sizes` are the shapes of inputs by name, for dimensions that the file leaves open.
+
+    `progress(done, total, text)` may raise to cancel.
+    """
+
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    progress: Callable[[int, int, str], None] | None = None
+
+
+Import = Callable[[Path, Registry, ImportOptions], "Imported"]
+IMPORTS: FormatTable[Import, None] = FormatTable("models of other programs")

@@ -1,0 +1,34 @@
+"""The result of an import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from designer.files.weights import Weights
+from designer.graph.graph import Graph
+from designer.operators.registry import Registry
+from importers.report import ImportReport
+from importers.verification import compare
+
+if TYPE_CHECKING:
+    from importers.verification import Original
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A document with its weights, the report, and the original to compare with; None if it cannot be run."""
+
+    graph: Graph
+    weights: Weights
+    report: ImportReport
+    original: Original | None = None
+
+    def verified(self, registry: Registry) -> Imported:
+        """The import with its comparison in the report."""
+        if self.original is None:
+            return self
+        found = compare(self.graph, registry, self.weights, self.original)
+        return replace(self, report=msgspec.structs.replace(self.report, **found))

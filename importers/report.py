@@ -1,0 +1,87 @@
+"""The report of an import: what became of every node, and how the document compares with the original."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+TOLERANCE = 1e-4  # relative difference above which an import is reported as different
+
+
+class Outcome(StrEnum):
+    """What became of a node of the original."""
+
+    KNOWN = "known"  # layers of the library
+    OPAQUE = "opaque"  # kept whole in an opaque layer
+    FOLDED = "folded"  # computed once: its value is a parameter or a constant
+
+
+class NodeOutcome(msgspec.Struct, frozen=True):
+    """One node: its name and type in the original, and the layers that represent it. `reason` says why it is opaque."""
+
+    node: str
+    type: str
+    outcome: Outcome
+    layers: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class ComparedCase(msgspec.Struct, frozen=True):
+    """One comparison with the original: the shapes of the inputs, and the largest differences over all outputs."""
+
+    inputs: dict[str, tuple[int, ...]]
+    max_abs_difference: float
+    max_rel_difference: float
+    output: str = ""  # the output that differs most
+
+
+class ImportReport(msgspec.Struct, frozen=True):
+    """The report of one import. `known`, `opaque` and `folded` count the nodes of the original.
+
+    The relative difference is the largest absolute difference divided by the largest magnitude in the output. Without a
+    comparison the differences are None and `not_compared_because` says why. `weights` maps the names of tensors in the
+    original to `<layer>.<tensor>`.
+    """
+
+    source: str
+    producer: str = ""
+    opset: int = 0
+    nodes: int = 0
+    known: int = 0
+    opaque: int = 0
+    folded: int = 0
+    templates: dict[str, int] = msgspec.field(default_factory=dict)  # name -> number of instances
+    max_abs_difference: float | None = None
+    max_rel_difference: float | None = None
+    not_compared_because: str = ""
+    cases: tuple[ComparedCase, ...] = ()
+    warnings: tuple[str, ...] = ()
+    outcomes: tuple[NodeOutcome, ...] = ()
+    weights: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the document computed what the original did, as far as both were compared."""
+        return self.max_rel_difference is None or self.max_rel_difference <= TOLERANCE
+
+    def summary(self) -> str:
+        """The report in a few lines of text."""
+        lines = [f"{self.nodes} nodes: {self.known} known, {self.opaque} opaque, {self.folded} folded"]
+        lines += [f"template {name}: {count} instances" for name, count in self.templates.items()]
+        if self.max_rel_difference is None:
+            lines.append(f"not compared with the original: {self.not_compared_because}")
+        elif self.max_abs_difference == 0:
+            lines.append("equal to the original, bit for bit")
+        else:
+            lines.append(
+                f"largest difference to the original: {self.max_abs_difference:.3g} ({self.max_rel_difference:.3g} relative)"
+            )
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+
+def counted(outcomes: tuple[NodeOutcome, ...]) -> Mapping[str, int]:
+    """The fields `nodes`, `known`, `opaque` and `folded` of a report."""
+    found = {"nodes": len(outcomes)}
+    return found | {kind.value: sum(1 for item in outcomes if item.outcome is kind) for kind in Outcome}
