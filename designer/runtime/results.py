@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,9 +88,9 @@ class Results:
     def put(self, key: str, result: Result) -> None:
         self._entries[key] = result
 
-    def like(self, group: str) -> tuple[str, Result] | None:
-        """Key and result of the latest one of a group."""
-        return next(((k, e) for k, e in reversed(self._entries.items()) if e.group == group), None)
+    def like(self, group: str) -> Iterator[tuple[str, Result]]:
+        """Keys and results of a group, the latest first."""
+        return ((key, entry) for key, entry in reversed(self._entries.items()) if entry.group == group)
 
     def clear(self) -> None:
         self._entries.clear()

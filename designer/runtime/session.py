@@ -419,11 +419,11 @@ class _Run:
         session, part, prints = self.session, step.part, self.prints[step]
         versions = [self.versions[feed] for feed in part.feeds]
         key, group = fingerprint(prints.key, versions), fingerprint(prints.group, versions)
-        tiled = None
-        if session.results.get(key) is None:
+        kept, tiled = session.results.get(key) is not None, None
+        found = None if kept else self._of_more(step, group)
+        if not kept and found is None:
             tiled = session.tilings.of(step, prints.key, self._batch(step))
-        near = tiled is None and session.results.get(key) is None
-        found = self._near(step, group, versions) if near else None
+            found = self._near(step, group, versions) if tiled is None else None
         compute = (
             partial(self._in_tiles, step, *tiled) if tiled is not None else partial(self._compute, step, prints.key)
         )
@@ -455,13 +455,27 @@ class _Run:
     def _batch(self, step: PartStep) -> int:
         return max((len(self.values[feed]) for feed in step.part.feeds), default=1)
 
+    def _of_more(self, step: PartStep, group: str) -> Step | None:
+        """Take the step's tensors from a run of the same values that captured more; None if there is none.
+
+        A run whose captures an engine would otherwise have folded into other layers does not count: its bits may differ.
+        """
+        session, wanted = self.session, set(step.wanted)
+        for key, result in session.results.like(group):
+            more = result.tensors.keys() - wanted
+            if wanted <= result.tensors.keys() and not any(folded(session.inference, source) for source in more):
+                session.results.get(key)  # it was used last
+                self._use(key, result)
+                return Step(step.part.layers, session.engine.name, 0.0, True)
+        return None
+
     def _near(self, step: PartStep, group: str, versions: list[str]) -> Step | None:
         """Take the step's tensors from a run that brings their neighbors; None where the step should run as it is.
 
         That is so while values still change (nothing was kept for these), and where bits would differ.
         """
         session, started = self.session, perf_counter()
-        before = session.results.like(group)
+        before = next(session.results.like(group), None)
         looked_at = {self.plan.origin[session.source(source)] for source in self.capture} & set(step.wanted)
         if before is None or not looked_at:
             return None
@@ -481,9 +495,8 @@ class _Run:
                 marks = {source: known.versions.get(source) or fingerprint(key, str(source)) for source in made}
                 result = Result(held, marks, group)
                 session.results.put(key, result)
-            self.keys.update((key, before[0]))
-            self.values.update(result.tensors)
-            self.versions.update(result.versions)
+            self.keys.add(before[0])
+            self._use(key, result)
             spent = 0.0 if cached else (perf_counter() - started) * 1000
             return Step(step.part.layers, session.engine.name, spent, cached)
         return None
@@ -518,10 +531,13 @@ class _Run:
             made = {source: frozen(array) for source, array in compute().items()}
             result = Result(made, {source: fingerprint(key, str(source)) for source in made}, group)
             results.put(key, result)
+        self._use(key, result)
+        return Step(layers, engine, 0.0 if cached else (perf_counter() - started) * 1000, cached)
+
+    def _use(self, key: str, result: Result) -> None:
         self.keys.add(key)
         self.values.update(result.tensors)
         self.versions.update(result.versions)
-        return Step(layers, engine, 0.0 if cached else (perf_counter() - started) * 1000, cached)
 
     def _value(self, source: Source) -> Array:
         return self.values[self.plan.origin[source]]

@@ -123,7 +123,8 @@ class Tiling:
     def tiles(self, axis: int, side: int) -> list[ImageTile]:
         """The tiles along an axis; cuts are alike in size where the border allows it, so that they share what is compiled."""
         size, unit = self.base[axis], self.unit(axis)
-        side = max(unit, side - side % unit)
+        count = ceil(size / max(unit, side - side % unit))
+        side = ceil(size / count / unit) * unit  # no narrow rest, whose cut would be as large as the others
         cores = [(start, min(start + side, size)) for start in range(0, size, side)]
         walks = [self._walk(axis, self._wanted(axis, core)) for core in cores]
         cuts = [self._cut(axis, core, walk) for core, walk in zip(cores, walks, strict=True)]

@@ -55,6 +55,25 @@ def test_while_values_change_only_the_looked_at_layer_is_brought(runtime_registr
     assert made.run([Source("dec")]).captures[Source("dec")].shape == (1, 8, 24, 32)
 
 
+def test_a_run_without_the_capture_takes_what_the_run_with_it_made(runtime_registry):
+    made = opened(runtime_registry)
+    made.run([Source("dec")])
+    made.set_param("noise", "scale", "0.3")
+    seen = made.run([Source("dec")])  # the engine has seen these values only together with the capture
+    alone = made.run()
+    assert ran(alone) == []
+    assert alone.outputs["result"] is seen.outputs["result"]
+    fresh = opened(runtime_registry)
+    fresh.set_param("noise", "scale", "0.3")
+    np.testing.assert_array_equal(fresh.run().outputs["result"], alone.outputs["result"])
+
+
+def test_a_run_whose_capture_prevented_a_fusion_is_not_used_without_it(runtime_registry):
+    made = opened(runtime_registry)
+    made.run([Source("enc_2")])  # engines fold the normalization that reads it
+    assert ran(made.run()) == ["enc 1", "mix"]
+
+
 def test_neighbours_take_no_more_memory_than_they_may(runtime_registry):
     """A cap so small that each tensor stands alone: every look runs, nothing fails."""
     made = opened(runtime_registry, keep_bytes=4 * 8 * 24 * 32 * 4)
