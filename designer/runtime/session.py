@@ -441,7 +441,7 @@ class _Run:
     def _in_tiles(self, step: PartStep, tiling: Tiling, side: int) -> Mapping[Source, Array]:
         counts = [len(tiling.tiles(axis, side)) for axis in (0, 1)]
         total = counts[0] * counts[1]
-        self.notes[f"run in {total} tiles of {side} x {side} pixels, to fit into memory"] = None
+        self.notes[f"run in {total} tiles of up to {side} x {side} pixels"] = None
 
         def tell(done: int, total: int) -> None:
             current().check()

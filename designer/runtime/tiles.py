@@ -35,6 +35,10 @@ SPARE = (
     2.6  # engines need room next to the tensors: packed weights, other layouts of them, what an arena keeps (measured)
 )
 SHARE = 0.6  # of the free memory that a part may take
+WHOLE = 2 << 30  # bytes above which a part is run in tiles although it fits: fresh memory costs more than overlaps
+USUAL = 1 << 30  # bytes that a tile takes if nothing else decides
+WIDE = 8  # times the surrounding pixels that a tile's side should have: overlaps then cost at most a quarter
+PARTS = 4  # of which it is remembered how they are cut
 SMALLEST = 64  # pixels of a tile's side below which nothing is gained
 
 Window = tuple[int, int]  # from, to (the first outside)
@@ -79,7 +83,8 @@ class Tiling:
     # --- sizes ---------------------------------------------------------------------------------------------------
 
     def side_for(self, limit: float, batch: int) -> int:
-        """The largest side of a tile with which the part needs at most `limit` bytes; DiagnosticError if there is none."""
+        """The side of a tile with which the part needs at most `limit` bytes, and not much more than USUAL unless overlaps
+        would take most of the time. DiagnosticError if there is none."""
         whole = peak_bytes(self.inference, self.step, batch)
         per_pixel = whole / prod(self.base)
         unit = lcm(*(self.unit(axis) for axis in (0, 1)))
@@ -100,7 +105,8 @@ class Tiling:
                     remedy=tr("use a smaller image, or close other programs"),
                 )
             )
-        return side
+        usual = max(int((USUAL / per_pixel) ** 0.5) - around, WIDE * around, SMALLEST)
+        return min(side, ceil(usual / unit) * unit)
 
     def unit(self, axis: int) -> int:
         """Cuts may only be at multiples of this: of all steps that images are reduced by on the way."""
@@ -343,25 +349,32 @@ class Tilings:
 
     def __init__(self, inference: Inference, tile: int, memory: int) -> None:
         self._inference, self._tile, self._memory = inference, tile, memory
-        self._known: dict[str, Tiling] = {}
+        self._known: dict[str, Tiling | DiagnosticError] = {}
 
     def of(self, step: PartStep, key: str, batch: int) -> tuple[Tiling, int] | None:
         """How a part is run in tiles and their side; None where it is run whole. `key` tells parts and sizes apart."""
         limit = self._memory or free_memory() * SHARE
-        if self._tile in (0, ONE_TILE) or (self._tile == AUTO and peak_bytes(self._inference, step, batch) <= limit):
+        automatic = self._tile == AUTO
+        if self._tile in (0, ONE_TILE) or (automatic and peak_bytes(self._inference, step, batch) <= min(limit, WHOLE)):
             return None
-        known = self._known.get(key)
-        if known is None:
-            try:
-                known = Tiling(self._inference, step)
-            except DiagnosticError as error:
-                if self._tile != AUTO:
-                    raise
-                self._check_whole(step, batch, error)
-                return None
-            self._known = {key: known}  # one network at one size
-        side = known.side_for(limit, batch) if self._tile == AUTO else self._tile
+        if key not in self._known:
+            while len(self._known) >= PARTS:
+                self._known.pop(next(iter(self._known)))
+            self._known[key] = self._make(step)
+        known = self._known[key]
+        if isinstance(known, DiagnosticError):
+            if not automatic:
+                raise known
+            self._check_whole(step, batch, known)
+            return None
+        side = known.side_for(limit, batch) if automatic else self._tile
         return (known, side) if side < max(known.base) else None
+
+    def _make(self, step: PartStep) -> Tiling | DiagnosticError:
+        try:
+            return Tiling(self._inference, step)
+        except DiagnosticError as error:
+            return error
 
     def _check_whole(self, step: PartStep, batch: int, refusal: DiagnosticError) -> None:
         """Raise DiagnosticError where a part that cannot be run in tiles does not fit into memory as a whole either."""

@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from time import perf_counter
+
 import numpy as np
 import pytest
 from bench_kit import medians_in_turns
 
 import samples
+from app.process import module_command
 from designer.files.document import read_document
 from designer.files.weights import load_weights, required_weights
 from designer.graph.inference import Inference
@@ -17,7 +22,7 @@ from designer.graph.model import Source
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.engines.onnx_model import build_model, serialized
-from designer.runtime.images import read_image, write_image
+from designer.runtime.images import read_image, read_npy, write_image
 from designer.runtime.machine import physical_cores
 from designer.runtime.network import passes_through
 from designer.runtime.plan import PartStep
@@ -141,3 +146,30 @@ def test_first_image_after_opening_a_photograph(benchmark, report, analysis_regi
         session.run()
 
     compare(benchmark, report, "photograph opened and run", opened, full(session), "full run", 1.5)
+
+
+def test_a_large_image_in_automatic_tiles(benchmark, report, tmp_path):
+    """24 megapixels through `layerwright run`, each run in a process of its own."""
+    height, width = (96, 128) if benchmark.disabled else (4000, 6000)
+    photograph = read_image(samples.PHOTOGRAPHS / "coffee.jpg")
+    repeated = np.tile(photograph, (1, 1, -(-height // photograph.shape[2]), -(-width // photograph.shape[3])))
+    write_image(tmp_path / "large.png", repeated[:, :, :height, :width])
+    seconds, memory = run_in_tiles(tmp_path, "auto")
+    peer, _ = run_in_tiles(tmp_path, "1024")
+    megapixels = f"{height * width / 1e6:.0f} megapixels in automatic tiles"
+    report.ratio(megapixels, seconds, "s", peer=peer, peer_name="--tile 1024", target=1.12)
+    report.value(f"{megapixels}, peak memory", memory, "MB", target=2500)
+    benchmark.pedantic(lambda: None, rounds=1)
+    np.testing.assert_allclose(read_npy(tmp_path / "auto.npy"), read_npy(tmp_path / "1024.npy"), atol=1e-5)
+
+
+def run_in_tiles(folder, tile) -> tuple[float, float]:
+    """Seconds and peak memory in MB of a run of the sample denoiser on `large.png`."""
+    command = ["run", str(samples.path("denoiser.xml")), "--tile", tile,
+               "--input", f"input_image={folder / 'large.png'}", "--output", f"output_image={folder / tile}.npy"]  # fmt: skip
+    started = perf_counter()
+    process = subprocess.Popen(module_command("app.main", *command), stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return perf_counter() - started, used.ru_maxrss * 1024 / 1e6

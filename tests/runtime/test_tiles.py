@@ -14,6 +14,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Source
 from designer.operators.inlining import inline
+from designer.runtime import tiles
 from designer.runtime.api import AUTO, RunOptions
 from designer.runtime.interrupt import Interrupt, InterruptedRunError
 from designer.runtime.plan import PartStep
@@ -224,6 +225,45 @@ def test_memory_decides_where_nobody_does(runtime_registry):
     with pytest.raises(DiagnosticError) as caught:
         tiny.run()
     assert caught.value.diagnostics[0].code == "out-of-memory"
+
+
+def test_tiles_take_no_more_memory_than_they_gain_from(runtime_registry, monkeypatch):
+    graph = chain(conv(1), conv(2, "5x5"), conv(3))
+    weights = weights_for(graph, runtime_registry)
+    session = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=1 << 40)
+    session.set_input("image", pixels(250, 510), picture=False)
+    whole = session.run()
+    assert whole.note == ""
+    needed = peak_bytes(session.inference, part_of(session), 1)
+    monkeypatch.setattr(tiles, "WHOLE", needed / 2)
+    monkeypatch.setattr(tiles, "USUAL", needed / 10)
+    session.invalidate()
+    told = []
+    result = session.run(progress=lambda done, total, text: told.append(total))
+    assert (
+        result.note == "run in 15 tiles of up to 104 x 104 pixels"
+    )  # a tenth of the area, less the surrounding pixels
+    assert max(told) == 15
+    np.testing.assert_allclose(result.outputs["result"], whole.outputs["result"], atol=1e-5)
+    monkeypatch.setattr(tiles, "USUAL", 1)  # tiles that would consist of overlaps only
+    session.invalidate()
+    assert "tiles of up to 64 x 64" in session.run().note
+
+
+def test_what_cannot_be_cut_runs_whole_although_it_is_large(runtime_registry, monkeypatch):
+    graph = chain(*GLOBAL["instance norm"])
+    session = Session(
+        graph, runtime_registry, weights_for(graph, runtime_registry), RunOptions(engine="torch", threads=1)
+    )
+    session.set_input("image", pixels(96, 128), picture=False)
+    monkeypatch.setattr(tiles, "WHOLE", 1)
+    assert session.run().note == ""
+
+
+def test_tiles_are_equal_in_size(runtime_registry):
+    """A narrow rest would be cut as large as the others, to share what is compiled."""
+    whole, _ = pair(chain(conv(1)), runtime_registry, 16, 64, 100)
+    assert [t.core for t in Tiling(whole.inference, part_of(whole)).tiles(1, 96)] == [(0, 50), (50, 100)]
 
 
 def test_a_run_in_tiles_tells_progress_and_can_be_given_up(runtime_registry):

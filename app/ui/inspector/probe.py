@@ -73,6 +73,7 @@ class InspectorProbe(QObject):
         views.grid.pinned.connect(self.toggle)
         views.channel.probed.connect(self._probe_channel)
         views.channel.clicked.connect(lambda: self._click(self.hover))
+        views.channel.right_clicked.connect(lambda: self.toggle(self.hover))
         views.channel.double_clicked.connect(self._restore_pin)
         views.matrix.probed.connect(self._probe_matrix)
         views.features.probed.connect(self._probe_feature)

@@ -51,6 +51,7 @@ class ImageView(QWidget):
     zoom_changed = Signal(float)
     view_changed = Signal(Viewport)  # the user zoomed or panned
     clicked = Signal()
+    right_clicked = Signal()
     double_clicked = Signal()  # follows `clicked`, whose effect was not intended
 
     def __init__(self, name: str, title: str, empty: str, parent: QWidget | None = None) -> None:
@@ -297,6 +298,8 @@ class ImageView(QWidget):
         self.view_changed.emit(self.view)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.RightButton and self._image is not None:
+            self.right_clicked.emit()
         if self._drag is None:
             return
         self._drag = None
