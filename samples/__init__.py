@@ -10,6 +10,17 @@ HELD_OUT = FOLDER / "held_out" / "chelsea.png"  # no weights here were trained w
 
 # The documents by name, the one to open first in front, and the folders of the weights that belong to them.
 DOCUMENTS = ("denoiser_analyze", "denoiser", "dncnn", "oidn_like", "residual_blocks")
+# Networks without weights that a new document can start from.
+STARTING_POINTS = (
+    "denoiser",
+    "residual_unet",
+    "dncnn",
+    "upscaler_x2",
+    "segmenter",
+    "digit_classifier",
+    "vision_transformer",
+    "autoencoder",
+)
 _WEIGHTS = {"denoiser_analyze": "denoiser", "denoiser": "denoiser", "dncnn": "dncnn"}
 
 
@@ -21,6 +32,11 @@ def path(name: str) -> Path:
 def documents() -> list[Path]:
     """The sample documents, the one to open first in front."""
     return [FOLDER / f"{name}.xml" for name in DOCUMENTS]
+
+
+def starting_point(name: str) -> Path:
+    """The file of a starting point."""
+    return FOLDER / "starting_points" / f"{name}.xml"
 
 
 def weights(document: str) -> Path | None:

@@ -93,8 +93,12 @@ def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
 
 
 def test_the_wheel_adds_one_package(wheel: Path) -> None:
-    names = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    files = zipfile.ZipFile(wheel).namelist()
+    names = {name.partition("/")[0] for name in files}
     assert names == {"layerwright", f"layerwright-{metadata.version('layerwright')}.dist-info"}
+    assert "layerwright/docs/getting_started.md" in files
+    assert "layerwright/samples/starting_points/dncnn.xml" in files
+    assert not [name for name in files if "screenshots" in name]
 
 
 def test_the_program_runs_next_to_a_project_with_packages_of_the_same_names(installation: Installation) -> None:

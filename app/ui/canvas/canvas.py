@@ -63,6 +63,7 @@ class Canvas(QWidget):
         self._hint = QLabel(
             tr("Drag an operator from the Layer Palette, or press Space to search for one."), self.viewer
         )
+        self._welcome: QWidget | None = None
         self._hint.setObjectName("canvas.hint")
         self._hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -143,14 +144,28 @@ class Canvas(QWidget):
     def _on_states(self, names: object) -> None:
         self.projection.refresh(cast(frozenset[str], names))
 
+    def show_when_empty(self, widget: QWidget) -> None:
+        """Show a widget in the middle of the canvas while the network is empty, where there is room for it."""
+        self._welcome = widget
+        widget.setParent(self.viewer.viewport())  # operators can be dropped on it
+        for bar in (self.viewer.horizontalScrollBar(), self.viewer.verticalScrollBar()):
+            bar.valueChanged.connect(self._update_hint)  # scrolling moves the children of the viewport
+        self._update_hint()
+
     def _update_hint(self) -> None:
-        empty = self._document is not None and len(self._document.graph) == 0
-        self._hint.setVisible(empty)
-        self._hint.setGeometry(self.viewer.rect())
+        document, welcome, around = self._document, self._welcome, self.viewer.rect()
+        empty = document is not None and not (document.graph.layers or document.graph.frames)
+        fits = welcome is not None and around.size().expandedTo(welcome.sizeHint()) == around.size()
+        greets = empty and fits and document is self._context.root
+        if welcome is not None:
+            welcome.setVisible(greets)
+            welcome.move(around.center() - welcome.rect().center())
+        self._hint.setVisible(empty and not greets)
+        self._hint.setGeometry(around)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize:
-            self._hint.setGeometry(self.viewer.rect())
+            self._update_hint()
         return super().eventFilter(watched, event)
 
     @property

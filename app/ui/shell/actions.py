@@ -20,13 +20,28 @@ TABS = Need(lambda s: s.tabs > 1, "no other network is open")
 CLOSED = Need(lambda s: s.closed > 0, "no document has been closed")
 FRAMES = Need(lambda s: s.ends, "no input is a folder or a video. Choose one in Analysis")
 
+_STARTING_POINTS = {
+    "denoiser": ("&Denoiser", "A small U-Net that removes noise from images"),
+    "residual_unet": ("&Residual U-Net", "A U-Net of residual blocks that predicts a correction of the image"),
+    "dncnn": ("Dn&CNN", "A denoiser at full resolution that predicts the noise"),
+    "upscaler_x2": ("&Upscaler x2", "A network that doubles width and height of images"),
+    "segmenter": ("&Segmenter", "An encoder and decoder that classifies every pixel"),
+    "digit_classifier": ("Digit C&lassifier", "Convolutions and fully connected layers for images of digits"),
+    "vision_transformer": ("&Vision Transformer", "A small transformer that classifies images by their patches"),
+    "autoencoder": ("&Autoencoder", "A network that compresses images and reconstructs them"),
+}
+
 _FILES: tuple[Action[Files], ...] = (
+    *(
+        Action(f"file.new_{name}", title, tip, partial(Files.new_from, name=name), ("File/new from",))
+        for name, (title, tip) in _STARTING_POINTS.items()
+    ),
     Action(
         "file.new",
         "&New",
         "Create an empty network",
         Files.new,
-        ("File/open", "Tools/file"),
+        ("File/new", "Tools/file"),
         ("Ctrl+N",),
         icon="file-plus-outline",
     ),

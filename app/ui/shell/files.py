@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+import samples
 from app.ui.document.document import Document
 from app.ui.document.locations import is_sample, resolved, sample_files
 from app.ui.document.opened import Opened
@@ -18,7 +19,7 @@ from app.ui.shell.tabs import Tabs
 from app.ui.widgets.file_dialogs import ask_save_path, open_filter
 from app.ui.widgets.findings import show_findings
 from designer.files.document import DOCUMENTS, read_document
-from designer.graph.diagnostics import DiagnosticError, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.texts import tr, trn
 
@@ -35,7 +36,7 @@ class Files:
         self._settings = settings
         self._tabs = tabs
         self._closed: list[Path] = []
-        self.on_recent: Callable[[], None] = lambda: None
+        self.on_new: Callable[[], None] = lambda: None  # a new network is shown
         self.elsewhere: Callable[[Path], bool] = lambda path: (
             False
         )  # shows the document in another window that has it open
@@ -45,6 +46,17 @@ class Files:
     def new(self) -> None:
         """Show an empty network."""
         self._tabs.add(Opened(Document(Graph(), self._context.registry), ""))
+        self.on_new()
+
+    def new_from(self, name: str) -> None:
+        """Show a new network with the layers of a starting point."""
+        path = samples.starting_point(name)
+        reading = read_document(path)
+        if reading.graph is None:
+            self._show_unreadable(path, reading.diagnostics)
+            return
+        self._tabs.add(Opened(Document(reading.graph, self._context.registry), ""))
+        self.on_new()
 
     def open_first(self, path: Path | None) -> None:
         """Open the first document of a window: `path`, or the analyzed sample, or an empty network."""
@@ -77,12 +89,7 @@ class Files:
             opened = self.read(path)
         except DiagnosticError as error:
             self.forget(path)
-            show_findings(
-                tr("Not Opened"),
-                tr("{name} could not be opened.", name=path.name),
-                error.diagnostics,
-                self._window,
-            )
+            self._show_unreadable(path, error.diagnostics)
             return False
         self._tabs.add(opened, show=show)
         if not is_sample(path):
@@ -101,6 +108,9 @@ class Files:
         else:
             self._context.message.emit("info", tr("Opened {name}", name=path.name))
         return True
+
+    def _show_unreadable(self, path: Path, found: tuple[Diagnostic, ...]) -> None:
+        show_findings(tr("Not Opened"), tr("{name} could not be opened.", name=path.name), found, self._window)
 
     def read(self, path: Path) -> Opened:
         """Read a document without opening a tab. Raises DiagnosticError if it cannot be read."""
@@ -244,4 +254,3 @@ class Files:
 
     def _store(self, paths: list[Path]) -> None:
         self._settings.setValue("recent", [str(p) for p in paths[:RECENT]])
-        self.on_recent()

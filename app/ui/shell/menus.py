@@ -28,6 +28,8 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "&File",
         (
+            "File/new",
+            ("New &From", ("File/new from",)),
             "File/open",
             ("Open &Sample", ("<samples>",)),
             ("Open &Recent", ("<recent>",)),

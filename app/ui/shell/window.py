@@ -37,12 +37,13 @@ from app.ui.shell.files import Files
 from app.ui.shell.layouts import Layouts
 from app.ui.shell.live_totals import LiveTotals
 from app.ui.shell.menus import TOOLBAR, Menus
-from app.ui.shell.panels import ANALYSIS, PROFILE
+from app.ui.shell.panels import ANALYSIS, DESIGN, PROFILE
 from app.ui.shell.recovery import Recovery
 from app.ui.shell.shortcuts import Shortcuts
 from app.ui.shell.status import StatusBar
 from app.ui.shell.tabs import Tabs
 from app.ui.shell.view_options import ViewOptions
+from app.ui.shell.welcome import Welcome
 from app.ui.widgets.action import DOCUMENT, LAYERS, VALID, Action, ActionGroup, ActionState, Need
 from designer.files.document import DOCUMENTS
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -79,6 +80,7 @@ class MainWindow(QMainWindow):
         self.files = Files(self, self.context, self.settings, self.tabs)
         self.files.elsewhere = lambda path: show_elsewhere(path, self)
         self.docks = Docks(self, self.context, self.settings)
+        self.files.on_new = lambda: self.docks.set_workspace(DESIGN)
         self.disk = DiskWatch(self, self.context, self.tabs, self.files, self.compare_saved)
         self.recovery = Recovery(self, self.context, self.tabs)
         self.setCentralWidget(self._centre())
@@ -92,6 +94,7 @@ class MainWindow(QMainWindow):
         self.image_input = ImageInput(self.context, self)
         self.actions_ = self._make_actions()
         self.view_options.changed.connect(self.actions_.refresh_checks)
+        self.canvas.show_when_empty(Welcome(self.actions_, self.files))
         self.commands = CommandPalette(self.actions_, self)
         self._watched: list[tuple[Any, Callable[..., None]]] = []  # connections of the current document
         self.menus = Menus(
@@ -356,6 +359,18 @@ class MainWindow(QMainWindow):
 
         ShortcutsDialog(self.actions_.shortcuts, self).open()
 
+    def start_tour(self) -> None:
+        from app.ui.shell.guided_tour import Tour
+
+        for tour in self.findChildren(Tour):
+            tour.end()
+        Tour(self)
+
+    def show_docs(self) -> None:
+        from app.ui.shell.docs_viewer import DocsViewer
+
+        DocsViewer(self).show()
+
     def show_about(self) -> None:
         from app.ui.shell.about import show_about
 
@@ -511,7 +526,7 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
         "New &Window",
         "Open another window",
         new_window,
-        ("File/open",),
+        ("File/new",),
         ("Ctrl+Shift+N",),
     ),
     Action(
@@ -594,6 +609,22 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
         ("Ctrl+Shift+R",),
         (DOCUMENT, LAYERS),
         "text-box-outline",
+    ),
+    Action(
+        "help.tour",
+        "&Tour",
+        "Learn the program in five steps on a sample",
+        MainWindow.start_tour,
+        ("Help/help",),
+        icon="school-outline",
+    ),
+    Action(
+        "help.docs",
+        "&Documentation",
+        "Show the pages about the program and its operators",
+        MainWindow.show_docs,
+        ("Help/help",),
+        icon="text-box-outline",
     ),
     Action(
         "help.commands",

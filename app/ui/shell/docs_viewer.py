@@ -1,0 +1,121 @@
+"""Help > Documentation: the pages of `docs/`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QFont, QTextCharFormat, QTextCursor, QTextDocument
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QSplitter,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from designer.texts import tr
+
+FOLDER = Path(__file__).parents[3] / "docs"
+FIRST = "getting_started.md"
+SIZE = QSize(960, 700)
+LIST_WIDTH = 180
+
+
+def pages() -> list[Path]:
+    """The pages, the one for beginners first."""
+    return sorted(FOLDER.glob("*.md"), key=lambda path: (path.name != FIRST, path.name))
+
+
+def page_title(path: Path) -> str:
+    """The first heading of a page."""
+    lines = path.read_text("utf-8").splitlines()
+    return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), path.stem)
+
+
+class DocsViewer(QDialog):
+    """A list of the pages, and the current page with a search field. Does not block the window."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("docs")
+        self.setWindowTitle(tr("Documentation"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(SIZE)
+        self._list = QListWidget()
+        self._list.setObjectName("docs.pages")
+        self._list.setAccessibleName(tr("Pages"))
+        self._page = QTextBrowser()
+        self._page.setObjectName("docs.page")
+        self._page.setAccessibleName(tr("Documentation"))
+        self._page.setOpenLinks(False)
+        self._page.document().setDocumentMargin(16)
+        self._page.anchorClicked.connect(self._follow)
+        self._search = QLineEdit()
+        self._search.setObjectName("docs.search")
+        self._search.setAccessibleName(tr("Search this page"))
+        self._search.setPlaceholderText(tr("Search this page"))
+        self._search.setClearButtonEnabled(True)
+        self._search.textChanged.connect(lambda _text: self._find(again=False))
+        self._search.returnPressed.connect(lambda: self._find(again=True))
+        for path in pages():
+            item = QListWidgetItem(page_title(path))
+            item.setData(Qt.ItemDataRole.UserRole, path.name)
+            self._list.addItem(item)
+        self._list.currentItemChanged.connect(self._show)
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._search)
+        column.addWidget(self._page, 1)
+        split = QSplitter()
+        split.addWidget(self._list)
+        split.addWidget(right)
+        split.setSizes([LIST_WIDTH, SIZE.width() - LIST_WIDTH])
+        row = QHBoxLayout(self)
+        row.addWidget(split)
+        self._list.setCurrentRow(0)
+        self._search.setFocus()
+
+    def _show(self, item: QListWidgetItem | None) -> None:
+        if item is not None:
+            path = FOLDER / str(item.data(Qt.ItemDataRole.UserRole))
+            self._page.setMarkdown(path.read_text("utf-8"))
+            _make_headings_bold(self._page.document())
+
+    def _follow(self, link: QUrl) -> None:
+        """Show another page, or open an address in the browser."""
+        for row in range(self._list.count()):
+            if self._list.item(row).data(Qt.ItemDataRole.UserRole) == link.path():
+                self._list.setCurrentRow(row)
+                return
+        if link.scheme() in ("http", "https"):
+            QDesktopServices.openUrl(link)
+
+    def _find(self, *, again: bool) -> None:
+        """Select the next match, from the start of the page for a new text or after the last match."""
+        cursor = self._page.textCursor()
+        if not again:
+            cursor.setPosition(cursor.selectionStart())
+            self._page.setTextCursor(cursor)
+        text = self._search.text()
+        if text and not self._page.find(text):
+            self._page.moveCursor(QTextCursor.MoveOperation.Start)
+            self._page.find(text)
+
+
+def _make_headings_bold(document: QTextDocument) -> None:
+    """Qt does not show a heading that starts with code as one."""
+    bold = QTextCharFormat()
+    bold.setFontWeight(QFont.Weight.Bold)
+    block = document.begin()
+    while block.isValid():
+        if block.blockFormat().headingLevel():
+            cursor = QTextCursor(block)
+            cursor.select(QTextCursor.SelectionType.BlockUnderCursor)
+            cursor.mergeCharFormat(bold)
+        block = block.next()

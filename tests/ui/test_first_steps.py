@@ -1,0 +1,185 @@
+"""A new user's first steps: File > New From, the welcome of an empty network, the tour, and the documentation."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QMenu,
+    QPushButton,
+    QTextBrowser,
+    QToolButton,
+    QWidget,
+)
+from window_kit import action, open_window, press
+
+import samples
+from app.ui.shell.docs_viewer import FOLDER, pages
+from app.ui.shell.guided_tour import Tour, tour_steps
+
+WAIT = 60000
+
+
+def link(window, name: str) -> QToolButton:
+    found = window.findChild(QToolButton, f"welcome.{name}")
+    assert found is not None, name
+    return found
+
+
+def welcome(window) -> QWidget:
+    return window.findChild(QWidget, "welcome")
+
+
+# --- new networks ------------------------------------------------------------------------------------------------
+
+
+def test_new_from_opens_each_starting_point_as_an_unsaved_network(window):
+    menu = window.findChild(QMenu, "menu.new_from")
+    assert [a.objectName() for a in menu.actions()] == [f"file.new_{name}" for name in samples.STARTING_POINTS]
+    for name, entry in zip(samples.STARTING_POINTS, menu.actions(), strict=True):
+        entry.trigger()
+        document = window.context.document
+        assert document.path is None
+        assert document.graph.name == name
+        assert document.history.is_clean
+        assert not document.diagnostics()
+    assert len(window.tabs) == len(samples.STARTING_POINTS)
+    press(window, "Ctrl+W")  # nothing to save, nothing is asked
+
+
+def test_a_new_network_opens_in_design(window):
+    window.docks.set_workspace("Analysis")
+    press(window, "Ctrl+N")
+    assert window.docks.workspace == "Design"
+    window.docks.set_workspace("Profile")
+    action(window, "file.new_dncnn").trigger()
+    assert window.docks.workspace == "Design"
+
+
+# --- the welcome -------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_network_offers_starting_points_until_it_has_a_layer(window):
+    assert welcome(window).isVisible()
+    press(window, "Space")
+    line = window.findChild(QLineEdit, "quick_add.text")
+    QTest.keyClicks(line, "input")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    assert not welcome(window).isVisible()
+    press(window, "Ctrl+Z")
+    assert welcome(window).isVisible()
+    QTest.mouseClick(link(window, "file.new_segmenter"), Qt.MouseButton.LeftButton)
+    assert window.context.document.graph.name == "segmenter"
+    assert not welcome(window).isVisible()
+    assert len(window.tabs) == 1  # it replaced the blank one
+
+
+def test_the_welcome_lists_recent_documents(window, tmp_path):
+    path = tmp_path / "mine.xml"
+    path.write_bytes(samples.path("dncnn.xml").read_bytes())
+    window.files.open(path)
+    press(window, "Ctrl+W")
+    found = link(window, "recent")
+    assert found.text() == "mine.xml"
+    QTest.mouseClick(found, Qt.MouseButton.LeftButton)
+    assert window.context.document.path == path
+
+
+def test_where_the_welcome_has_no_room_a_hint_takes_its_place(qtbot, tmp_path):
+    window = open_window(qtbot, tmp_path, size=(900, 560))
+    window.files.new()
+    hint = window.findChild(QLabel, "canvas.hint")
+    assert hint.isVisible() != welcome(window).isVisible()
+    window.canvas.setFixedSize(300, 200)
+    QApplication.processEvents()
+    assert hint.isVisible()
+    assert not welcome(window).isVisible()
+
+
+# --- the tour ----------------------------------------------------------------------------------------------------
+
+
+def step(window) -> str:
+    return window.findChild(QLabel, "tour.count").text()
+
+
+def test_the_tour_follows_what_the_user_does(window, qtbot):
+    pytest.importorskip("onnxruntime")
+    window.start_engine_client()
+    action(window, "help.tour").trigger()
+    assert window.context.document.path == samples.documents()[0]
+    assert window.findChild(QWidget, "tour").isVisible()
+    assert step(window) == "Step 1 of 5"
+    kit.click(window.canvas, kit.node(window.canvas, "conv_2s"))
+    assert step(window) == "Step 2 of 5"
+    press(window, "Space")
+    line = window.findChild(QLineEdit, "quick_add.text")
+    QTest.keyClicks(line, "identity")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    assert step(window) == "Step 3 of 5"
+    window.context.select(("conv_2s",))
+    QApplication.processEvents()
+    field = window.docks.panel("parameters").findChild(QWidget, "parameters.features")
+    field.setFocus()
+    QTest.keyClick(field, Qt.Key.Key_Up)
+    assert step(window) == "Step 4 of 5"
+    press(window, "Ctrl+Z")
+    assert step(window) == "Step 4 of 5"
+    press(window, "Ctrl+Z")
+    assert step(window) == "Step 5 of 5"
+    press(window, "F5")
+    title = window.findChild(QLabel, "tour.title")
+    last = tour_steps()[-1].title
+    qtbot.waitUntil(lambda: title.text() != last, timeout=WAIT)
+    QTest.mouseClick(window.findChild(QPushButton, "tour.end"), Qt.MouseButton.LeftButton)
+    assert not window.findChild(QWidget, "tour").isVisible()
+
+
+def test_steps_can_be_skipped_and_the_tour_begins_again(window, qtbot):
+    action(window, "help.tour").trigger()
+    QTest.mouseClick(window.findChild(QPushButton, "tour.next"), Qt.MouseButton.LeftButton)
+    assert step(window) == "Step 2 of 5"
+    for _ in range(2):
+        QTest.mouseClick(window.findChild(QPushButton, "tour.next"), Qt.MouseButton.LeftButton)
+    assert step(window) == "Step 5 of 5"  # there is nothing to undo
+    old = window.findChild(Tour)
+    with qtbot.waitSignal(old.destroyed):
+        action(window, "help.tour").trigger()
+    assert step(window) == "Step 1 of 5"
+    hint = window.findChild(QWidget, "tour")
+    assert window.canvas.rect().contains(hint.geometry())
+
+
+# --- documentation -----------------------------------------------------------------------------------------------
+
+
+def test_the_pages_of_docs_are_shown_and_searched(window):
+    action(window, "help.docs").trigger()
+    dialog = window.findChild(QDialog, "docs")
+    assert dialog.isVisible()
+    titles = dialog.findChild(QListWidget, "docs.pages")
+    page = dialog.findChild(QTextBrowser, "docs.page")
+    assert titles.count() == len(pages()) == len(list(FOLDER.glob("*.md")))
+    assert titles.item(0).text() == "Getting started"
+    assert "Create a network" in page.toPlainText()
+    address = page.document().find("listed in Operators").charFormat().anchorHref()
+    page.anchorClicked.emit(QUrl(address))
+    assert "depthwise_convolution" in page.toPlainText()
+    line = dialog.findChild(QLineEdit, "docs.search")
+    QTest.keyClicks(line, "unpooling")
+    first = page.textCursor().selectionStart()
+    assert page.textCursor().selectedText() == "unpooling"
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    assert page.textCursor().selectionStart() > first
+    dialog.close()
