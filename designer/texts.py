@@ -50,6 +50,16 @@ def tr_data(text: str) -> str:
     return _catalogues[-1].gettext(text) if text else ""
 
 
+def visible(text: str) -> str:
+    """The text with every character that could hide or reorder others (direction marks, control codes) as an escape."""
+    return "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text.replace("\r\n", "\n"))
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
 def file(folder: Path, language: str) -> Path:
     """The compiled translation into a language."""
     return folder / language / "LC_MESSAGES" / f"{DOMAIN}.mo"

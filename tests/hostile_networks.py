@@ -10,7 +10,7 @@ from designer.graph.template import Template
 
 # What a name may hold; a value may hold what XML can.
 NAME = "; __import__(chr(111)+chr(115)) #<img src=canary><b>[red]{0}%s`$(x)|\u202e"
-VALUE = f'"""\n\'\'\'\n=1+1\n\t"><script>alert(1)</script><img src="file://canary"/>]]>-->\\x1b[31m [/x] {NAME}'
+VALUE = f'"""\n\'\'\'\n=1+1\n\t"><script>alert(1)</script><img src="file://canary"/>]]>-->\\x1b[31m \x9b31m [/x] {NAME}'
 
 
 def harmless(text: str) -> str:

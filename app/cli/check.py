@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from app.cli.console import out, show
+from app.cli.console import out, print_json, show
 from app.cli.options import FileArgument, JsonOption
 from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.units import count
@@ -31,11 +30,11 @@ def check(file: FileArgument, layers: LayersOption = False, as_json: JsonOption 
         network = open_network(file, strict=False)
     except DiagnosticError as error:
         if as_json:
-            out.print_json(json.dumps({"layers": [], "diagnostics": [d.as_dict() for d in error.diagnostics]}))
+            print_json({"layers": [], "diagnostics": [d.as_dict() for d in error.diagnostics]})
             raise typer.Exit(1) from None
         raise
     if as_json:
-        out.print_json(json.dumps(network.as_dict()))
+        print_json(network.as_dict())
     else:
         _print(network, layers)
     if network.has_errors:
@@ -47,7 +46,7 @@ def _print(network: OpenedNetwork, layers: bool) -> None:
     show(network.diagnostics)
     problems = sum(d.severity is Severity.ERROR for d in network.diagnostics)
     counts = f"{count(len(rows))} layers, {count(network.parameters)} parameters, {problems} error{'s' if problems != 1 else ''}"
-    out.print(f"{network.graph.name}: {counts}", markup=False)
+    out.print(f"{network.graph.name}: {counts}")
     branch = sum(row.training for row in rows)
     if branch:
         out.print(f"{branch} of the layers are the training branch, which inference, ONNX and deployment exclude")

@@ -61,23 +61,21 @@ def compare(
         files, images, clean, noise or (), seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
         trust_custom or (),
     )  # fmt: skip
-    found = compare_request.compare(request, lambda text: err.print(text, markup=False, highlight=False))
+    found = compare_request.compare(request, lambda text: err.print(text, highlight=False))
     columns, rows, origin = found
     for name in dict.fromkeys(row.noise for row in rows):
         out.print(_table(name, columns, [row for row in rows if row.noise == name]))
-    out.print(comparison.reference_text(rows), markup=False)
+    out.print(comparison.reference_text(rows))
     times = zip(columns[1:], comparison.means(rows)[1:], strict=True)
-    out.print(
-        "mean time: " + ", ".join(f"{name} {comparison.ms_text(f.milliseconds)} ms" for name, f in times), markup=False
-    )
+    out.print("mean time: " + ", ".join(f"{name} {comparison.ms_text(f.milliseconds)} ms" for name, f in times))
     if report is not None:
         from app.reports.comparison_page import write_report
 
         write_report(report, " and ".join(columns[1:]), columns, rows, origin)
-        out.print(f"wrote {report}", markup=False, highlight=False)
+        out.print(f"wrote {report}", highlight=False)
     if json_out is not None:
         JSON.writer(json_out)(json_out, f"{compare_request.to_json(request, found)}\n")
-        out.print(f"wrote {json_out}", markup=False, highlight=False)
+        out.print(f"wrote {json_out}", highlight=False)
 
 
 def _table(noise: str, columns: Sequence[str], rows: Sequence[Row]) -> Table:

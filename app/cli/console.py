@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from rich.console import Console
+from rich.text import Text
 
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.texts import visible
 
-# Names of documents and files are plain text: `[/x]` is not markup.
-out = Console(soft_wrap=True, markup=False)
-err = Console(stderr=True, soft_wrap=True, markup=False)
+
+class PlainConsole(Console):
+    """A console for text from documents and files: `[/x]` is not markup, `:x:` is not an emoji, and control characters are escaped.
+
+    Rich renders every string through `render_str`, including cells and titles of tables.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, soft_wrap=True, markup=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+out = PlainConsole()
+err = PlainConsole(stderr=True)
+
+
+def print_json(value: object) -> None:
+    """Print JSON to the output stream, in ASCII."""
+    out.print_json(json.dumps(value), ensure_ascii=True)
 
 
 def of_the_system(error: OSError | MemoryError) -> Diagnostic:
@@ -31,4 +54,4 @@ def show(diagnostics: tuple[Diagnostic, ...]) -> None:
     """Print diagnostics to the error stream, one per line."""
     colours = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
     for diagnostic in diagnostics:
-        err.print(str(diagnostic), style=colours[diagnostic.severity], markup=False, highlight=False)
+        err.print(str(diagnostic), style=colours[diagnostic.severity], highlight=False)

@@ -47,12 +47,12 @@ def desktop_entry(
         path = share / folder / name
         if install:
             _write(path)
-            out.print(f"wrote {path}", markup=False, highlight=False)
+            out.print(f"wrote {path}", highlight=False)
         elif path.exists():
             path.unlink()
-            out.print(f"removed {path}", markup=False, highlight=False)
+            out.print(f"removed {path}", highlight=False)
     for tool, (folder, package) in TOOLS.items():
-        out.print(_refreshed(tool, share / folder, package), markup=False, highlight=False, end="")
+        out.print(_refreshed(tool, share / folder, package), highlight=False, end="")
 
 
 def _write(path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.cli.console import out, show
+from app.cli.console import out, print_json, show
 from app.cli.options import FileArgument, JsonOption
 from designer.files.document import DOCUMENTS, read_document, save_document
 from designer.graph.diagnostics import DiagnosticError
@@ -25,7 +24,7 @@ def convert(
         raise DiagnosticError(reading.diagnostics)
     show(reading.diagnostics)
     save_document(reading.graph, target)
-    out.print(f"wrote {target}", markup=False)
+    out.print(f"wrote {target}")
 
 
 def diff(
@@ -47,7 +46,7 @@ def diff(
     if not moves:
         found = found.without_moves()
     if as_json:
-        out.print_json(json.dumps(asdict(found)))
+        print_json(asdict(found))
     else:
-        out.print(found.text() or "no differences", markup=False, highlight=False, end="" if found else "\n")
+        out.print(found.text() or "no differences", highlight=False, end="" if found else "\n")
     raise typer.Exit(1 if found else 0)

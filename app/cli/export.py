@@ -25,7 +25,7 @@ def export_pytorch(
 
     network = open_network(file)
     for path in export_project(network.graph, network.registry, output, name):
-        out.print(str(path), markup=False, highlight=False)
+        out.print(str(path), highlight=False)
 
 
 @export.command("onnx")
@@ -43,5 +43,5 @@ def export_onnx_file(
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     report = export_onnx(network.graph, network.registry, tensors, output)
-    out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), markup=False)
-    out.print(f"takes {report.sizes}" if report.sizes.multiple else str(report.sizes), markup=False, highlight=False)
+    out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""))
+    out.print(f"takes {report.sizes}" if report.sizes.multiple else str(report.sizes), highlight=False)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
-from rich.markup import escape
 from rich.table import Table
 
-from app.cli.console import out, show
+from app.cli.console import out, print_json, show
 from app.cli.options import JsonOption
 
 
@@ -22,7 +19,7 @@ def operators(as_json: JsonOption = False) -> None:
 
         show(tuple(registry.diagnostics))
         activations = sorted(registry.activations.values(), key=lambda cls: cls.type)
-        out.print_json(json.dumps([operator_dict(cls) for cls in (*registry, *activations)]))
+        print_json([operator_dict(cls) for cls in (*registry, *activations)])
         return
     table = Table()
     for heading in ("type", "category", "parameters"):
@@ -31,7 +28,7 @@ def operators(as_json: JsonOption = False) -> None:
         table.add_row(cls.type, cls.category.value, ", ".join(p.name for p in cls.parameters))
     out.print(table)
     out.print("attached activations: " + ", ".join(sorted(registry.activations)))
-    out.print(f"plugin folder: {plugin_folder()}", markup=False, highlight=False)
+    out.print(f"plugin folder: {plugin_folder()}", highlight=False)
     show(tuple(registry.diagnostics))
 
 
@@ -48,7 +45,7 @@ def engines() -> None:
         problem = registry.problem(engine)
         state = "ready" if problem is None else f"{problem.message}: {problem.remedy}"
         devices = ", ".join(f"{' '.join(device.precisions)} on {device.kind}" for device in engine.devices)
-        table.add_row(engine.name, engine.title, devices, escape(state))
+        table.add_row(engine.name, engine.title, devices, state)
     out.print(table)
     show(tuple(registry.diagnostics))
 
@@ -58,4 +55,4 @@ def samples() -> None:
     import samples as package
 
     for path in package.documents():
-        out.print(str(path), markup=False, highlight=False)
+        out.print(str(path), highlight=False)

@@ -74,7 +74,7 @@ def run(
         trust_custom or (),
     )
     for line in run_network(request):
-        out.print(line, markup=False, highlight=False)
+        out.print(line, highlight=False)
 
 
 def video(
@@ -119,4 +119,4 @@ def video(
         )  # fmt: skip
         lines = list(run_network(request))
     for line in lines:
-        out.print(line, markup=False, highlight=False)
+        out.print(line, highlight=False)

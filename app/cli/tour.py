@@ -18,4 +18,4 @@ def tour(
     from app.reports.tour import run_tour
 
     page = run_tour(outdir, out, steps=steps)
-    out.print(f"open {page}", markup=False)
+    out.print(f"open {page}")

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from app.cli.console import out
 from app.cli.opened_network import OpenedNetwork
 from designer.files.agreements import agree, agreed, is_digest, not_agreed
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.operators.code_text import digest, visible
+from designer.operators.code_text import digest
 from designer.runtime.api import RunOptions
+from designer.texts import visible
 
 
 def with_trust(network: OpenedNetwork, options: RunOptions, trust: Sequence[str]) -> RunOptions:
@@ -36,10 +38,10 @@ def with_trust(network: OpenedNetwork, options: RunOptions, trust: Sequence[str]
 
 def _ask(layer: str, text: str) -> bool:
     """Show the source on the terminal and ask. Only "yes" approves it."""
-    print(f"The layer '{layer}' runs this Python code on your machine, with your permissions:\n")
+    out.print(f"The layer '{layer}' runs this Python code on your machine, with your permissions:\n", highlight=False)
     for number, line in enumerate(visible(text).split("\n"), 1):
-        print(f"{number:4} | {line}")
-    print("\nRun it now and whenever this exact source is used again? [yes/No] ", end="", flush=True)
+        out.print(f"{number:4} | {line}", highlight=False)
+    out.print("\nRun it now and whenever this exact source is used again? [yes/No] ", end="", highlight=False)
     return sys.stdin.readline().strip().lower() == "yes"
 
 

@@ -94,6 +94,10 @@ class FormatTable(Generic[R, W]):
         suffix = Path(path).suffix.lower()
         return next((format for format in self if suffix in format.suffixes), None)
 
+    def stem(self, name: str) -> str:
+        """The name of a file without its suffix, if that is one of the table's."""
+        return Path(name).stem if self.find(name) is not None else name
+
     def reads(self, path: str | os.PathLike[str]) -> bool:
         found = self.find(path)
         return found is not None and found.read is not None

@@ -7,13 +7,12 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from designer.files import limits
 from designer.files.atomic import remove_abandoned
-from designer.files.document import parse_document, read_bounded
+from designer.files.document import read_document
 from designer.files.file_lock import lock
 from designer.files.journal import ENDING, MAKING, journal_folder
 from designer.files.journal_format import (
@@ -27,7 +26,6 @@ from designer.files.journal_format import (
     read_line,
 )
 from designer.files.settings import Settings, find_settings, read_settings
-from designer.files.xml_tree import XmlError
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.texts import tr
@@ -222,12 +220,11 @@ def _on_disk(path: Path | None, digest: str) -> tuple[Disk, Graph | None, bool]:
     """The state of the file, the network in it, and whether its digest is `digest`."""
     if path is None:
         return "none", None, False
-    try:
-        data = read_bounded(path, limits.MAX_DOCUMENT_BYTES)
-    except XmlError:
+    reading = read_document(path)
+    if not reading.digest:
         return "gone", None, False
-    same = sha256(data).hexdigest() == digest
-    return "same" if same else "changed", parse_document(data, str(path), validate=False).graph, same
+    same = reading.digest == digest
+    return "same" if same else "changed", reading.graph, same
 
 
 def _finding(code: str, message: str, remedy: str) -> Diagnostic:

@@ -10,7 +10,7 @@ from pathlib import Path
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
 
 
 def as_cells(values: Iterable[object]) -> list[object]:

@@ -51,11 +51,6 @@ def agreement_text(source: str, class_name: str, positional: Sequence[Any], name
     return f"{source}\n\n# The layer is made by {class_name!r} with ({', '.join(values)})"
 
 
-def visible(text: str) -> str:
-    """The text with every character that could hide or reorder others (direction marks, control codes) as an escape."""
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text.replace("\r\n", "\n"))
-
-
 @lru_cache(maxsize=256)
 def parse_code(text: str) -> Code:
     """The top level of `text`; CodeError names the line that Python cannot read."""

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 MAX_LINE = 1 << 20  # characters; a longer line is not one of ours
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]  # what a float holds exactly
 
 
 class Started(Struct, frozen=True, tag_field="event", tag="start"):
     """Training begins, at `step` when it goes on. `held_out` names the photographs kept for validation."""
 
-    step: int
-    steps: int
-    parameters: int
-    pictures: int
-    made_up: int
+    step: Count
+    steps: Count
+    parameters: Count
+    pictures: Count
+    made_up: Count
     device: str
     held_out: tuple[str, ...] = ()
     recipe: dict[str, Any] = {}
@@ -29,8 +30,8 @@ class Stepped(Struct, frozen=True, tag_field="event", tag="step"):
     `loss` is the sum of `losses`, which are by name.
     """
 
-    step: int
-    steps: int
+    step: Count
+    steps: Count
     loss: float
     lr: float
     seconds: float
@@ -49,7 +50,7 @@ class Validated(Struct, frozen=True, tag_field="event", tag="validation"):
     The PSNR is None where the target is no image. `on_training`: not of unseen images.
     """
 
-    step: int
+    step: Count
     psnr: float | None = None
     noisy_psnr: float | None = None
     on_training: bool = False
@@ -59,23 +60,23 @@ class Validated(Struct, frozen=True, tag_field="event", tag="validation"):
 class Saved(Struct, frozen=True, tag_field="event", tag="checkpoint"):
     """A checkpoint and the weights were written."""
 
-    step: int
+    step: Count
     path: str
 
 
 class Stopped(Struct, frozen=True, tag_field="event", tag="stopped"):
     """Somebody stopped the run; it can be resumed."""
 
-    step: int
-    steps: int
+    step: Count
+    steps: Count
     message: str = ""
 
 
 class Done(Struct, frozen=True, tag_field="event", tag="done"):
     """The last step was made; `weights` is the folder for the designer."""
 
-    step: int
-    steps: int
+    step: Count
+    steps: Count
     weights: str
     message: str = ""
 

@@ -19,11 +19,10 @@ from designer.files.weight_types import WeightKey
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
-from designer.operators.code_text import visible
 from designer.operators.inlining import inlined
 from designer.operators.registry import Read, Registry
 from designer.runtime.provenance import provenance
-from designer.texts import tr
+from designer.texts import tr, visible
 from designer.units import dims_text
 from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of

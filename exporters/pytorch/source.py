@@ -12,13 +12,12 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.naming import identifier
 from designer.operators.api import Role
-from designer.operators.code_text import visible
 from designer.operators.deploy import without_observers
 from designer.operators.registry import Read, Registry
 from designer.operators.torch_data import TorchModule, TorchParameter
 from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program, TorchStep, build_program
 from designer.operators.training_branch import no_output
-from designer.texts import tr
+from designer.texts import tr, visible
 from exporters.pytorch.checked import check_compiles, check_source, vocabulary
 from exporters.pytorch.custom import custom_sources
 from exporters.pytorch.subnetworks import Subnetwork, WithClasses, prepared, with_classes

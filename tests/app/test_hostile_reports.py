@@ -46,7 +46,7 @@ def test_a_page_of_hostile_text_has_the_elements_of_a_harmless_one(text: str, tm
     assert not any("canary" in source for source in made.sources)
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "\n="])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n", "\n="])
 def test_no_cell_of_a_table_is_a_formula(start: str) -> None:
     (cell,) = as_cells([f"{start}1+1"])
     assert str(cell).startswith("'")

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pairs import RUNS, refused, run_onnx
 from pytorch_networks import load_source
+from trials import RUNS, refused, run_onnx
 
 from designer.files.document import read_document
 from designer.files.weights import Weights, random_weights, required_weights

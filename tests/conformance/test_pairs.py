@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from pairs import disagreements, names, pairs_from
+from pairs import names, pairs_from
+from trials import disagreements
 
 SAMPLE = 6  # pairs that begin with an operator in `make test`; all of them in `make conformance`
 

@@ -39,6 +39,14 @@ def test_a_suffix_in_any_case_finds_its_format() -> None:
     assert not table().reads("two")
 
 
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [("a.b.XML", "a.b"), ("net.nv-neural-model", "net"), ("net.xml.nv-neural-model", "net.xml"), ("a.onnx", "a.onnx")],
+)
+def test_a_name_loses_the_suffix_of_its_table_only(name: str, stem: str) -> None:
+    assert DOCUMENTS.stem(name) == stem
+
+
 def test_other_suffixes_are_refused_with_those_that_exist() -> None:
     unknown = refusal(table(), "a/b.three")
     assert (unknown.code, unknown.file) == ("unknown-format", "a/b.three")

@@ -17,10 +17,11 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.operators.code_text import CodeError, agreement_text, arguments, digest, literal, parse_code, visible
+from designer.operators.code_text import CodeError, agreement_text, arguments, digest, literal, parse_code
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
+from designer.texts import visible
 
 REGISTRY = load(entry_points=False)
 VALUE = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)

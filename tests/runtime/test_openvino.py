@@ -108,6 +108,7 @@ def mixed(kind: str, **params: str) -> Graph:
     [
         ("padding", {"mode": "circular"}, "Pad"),
         ("resize", {"size": "8x8", "antialias": "true"}, "antialiasing"),
+        ("local_response_normalization", {"bias": "2.0"}, "response"),
     ],
 )
 def test_a_layer_that_it_cannot_run_is_named_among_others(runtime_registry, kind, params, reason):

@@ -27,7 +27,7 @@ def test_an_event_and_what_is_left():
     "text",
     [
         "", "a warning", "{", "[1]", "{}", '{"event": 1}', '{"event": "other"}', '{"event": "step"}', "[" * 100_000,
-        "{" * 100_000, line(step="5"), line(step=True), line(loss=float("nan")), line(loss=None), line(lr=[1]),
+        "{" * 100_000, line(step="5"), line(step=True), line(steps=10**400), line(step=-1), line(loss=float("nan")), line(loss=None), line(lr=[1]),
         '{"event": "start", "held_out": [1], "step": 0, "steps": 1, "parameters": 1, "pictures": 0, "made_up": 1, "device": ""}',
     ],
 )  # fmt: skip

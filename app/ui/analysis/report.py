@@ -17,6 +17,7 @@ from app.ui.engine.provenance import provenance_of
 from app.ui.engine.quality import qualities
 from app.ui.widgets.background import Background
 from app.ui.widgets.saving import ask_path, png_of, write_in_thread
+from designer.files.document import DOCUMENTS
 from designer.operators.api import Operator, Role
 from designer.texts import tr, tr_data
 
@@ -70,7 +71,7 @@ def seen_in(context: Context, window: QWidget | None = None) -> Seen:
 
 def ask_report(window: QWidget, context: Context) -> None:
     """Ask for a place and write the page there."""
-    name = context.root.title.removesuffix(".xml")
+    name = DOCUMENTS.stem(context.root.title)
     path = ask_path(window, tr("Report"), f"{name}_report.html", PAGES)
     if path is not None:
         save_report(window, context, path)

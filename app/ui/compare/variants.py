@@ -9,7 +9,7 @@ from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
 from app.ui.engine.requests import open_request
-from designer.files.document import read_document, write_document
+from designer.files.document import DOCUMENTS, read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.graph import Graph
@@ -36,10 +36,10 @@ class VariantChoice:
 
     @property
     def title(self) -> str:
-        """The document's name without its ending."""
+        """The document's name without its suffix."""
         path = self.source if isinstance(self.source, Path) else self.source.path
         if path is not None:
-            return path.name.removesuffix(".xml").removesuffix(".nv-neural-model")
+            return DOCUMENTS.stem(path.name)
         return self.source.graph.name if isinstance(self.source, Document) else ""
 
     @property

@@ -16,8 +16,7 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
 from designer.files.agreements import agree, not_agreed
 from designer.graph.diagnostics import DiagnosticError
-from designer.operators.code_text import visible
-from designer.texts import tr
+from designer.texts import tr, visible
 
 
 class AgreeDialog(GrowingDialog):

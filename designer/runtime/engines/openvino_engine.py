@@ -47,9 +47,9 @@ class OpenVinoEngine(Engine):
     def prepare(self, part: Part, wanted: Sequence[Source], more: Mapping[str, Any]) -> OpenVinoCompiled:
         """`more` are further properties of the CPU plug-in."""
         model = build_model(self.inference, part, wanted, self.weights)
-        unlike = sorted({layer_of(node.name) for node in model.graph.node if _differs(node)})
+        unlike = {layer_of(node.name): why for node in model.graph.node if (why := _difference(node))}
         if unlike:
-            raise DiagnosticError(_refused(name, tr("it ignores antialiasing when it resizes")) for name in unlike)
+            raise DiagnosticError(_refused(name, why) for name, why in sorted(unlike.items()))
         _keep_reductions(model)
         properties = {**_properties(threads(self.options)), **more}
         try:
@@ -247,9 +247,13 @@ def _keep_reductions(model: Any) -> None:
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
 
 
-def _differs(node: Any) -> bool:
-    """Whether OpenVINO computes a node otherwise than ONNX defines it."""
-    return node.op_type == "Resize" and any(a.name == "antialias" and a.i for a in node.attribute)
+def _difference(node: Any) -> str:
+    """How OpenVINO's result of a node differs from what ONNX defines; "" if it does not."""
+    if node.op_type == "Resize" and any(a.name == "antialias" and a.i for a in node.attribute):
+        return tr("it ignores antialiasing when it resizes")
+    if node.op_type == "LRN" and any(a.name == "bias" and a.f != 1.0 for a in node.attribute):
+        return tr("its local response normalization is wrong for constants other than 1")
+    return ""
 
 
 def _refused(layer: str, reason: str) -> Diagnostic:
