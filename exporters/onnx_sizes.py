@@ -40,8 +40,8 @@ class OpenSizes:
     def __str__(self) -> str:
         if not self.multiple:
             because = f" because of '{self.layer}'" if self.layer else ""
-            return f"height and width are fixed{because}: {self.reason}"
-        return "any height and width" + (f" that are multiples of {self.multiple}" if self.multiple > 1 else "")
+            return f"Height and width are fixed{because}: {self.reason}"
+        return "Accepts any height and width" + (f" that are multiples of {self.multiple}" if self.multiple > 1 else "")
 
 
 def open_sizes(

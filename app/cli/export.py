@@ -44,4 +44,4 @@ def export_onnx_file(
     tensors = load_weights_for(network, weights, random_weights)
     report = export_onnx(network.graph, network.registry, tensors, output)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""))
-    out.print(f"takes {report.sizes}" if report.sizes.multiple else str(report.sizes), highlight=False)
+    out.print(str(report.sizes), highlight=False)

@@ -56,7 +56,7 @@ def test_what_the_file_says_about_itself(onnx_registry, tmp_path):
         assert value.type.tensor_type.shape.dim[0].dim_param == "N"
     assert report.inputs == {"image": "N x 3 x height x width"}
     assert report.outputs == {"result": "N x 3 x height x width"}
-    assert str(report.sizes) == "any height and width that are multiples of 8"
+    assert str(report.sizes) == "Accepts any height and width that are multiples of 8"
     assert report.bytes == path.stat().st_size
     assert report.nodes == len(model.graph.node)
     assert report.left_out == ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from PySide6.QtCore import QProcess
+from PySide6.QtCore import QByteArray, QProcess
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QWidget
 
 from app.process import module_command
@@ -85,10 +85,11 @@ class OnnxExportDialog(ExportDialog):
         process = self._process
         if process is None:
             return
-        error = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()
+        printed, error = _text(process.readAllStandardOutput()), _text(process.readAllStandardError())
         self._clean_up()
         if code == 0 and status is QProcess.ExitStatus.NormalExit:
-            self.written(tr("ONNX model written to {target}", target=self._written_to))
+            sizes = printed.splitlines()[-1:]  # the heights and widths that the model accepts
+            self.written(tr("ONNX model written to {target}", target=self._written_to), sizes)
         elif status is QProcess.ExitStatus.CrashExit:
             self.failed(
                 tr(
@@ -114,3 +115,7 @@ class OnnxExportDialog(ExportDialog):
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+
+
+def _text(output: QByteArray) -> str:
+    return bytes(output.data()).decode("utf-8", "replace").strip()
