@@ -98,7 +98,7 @@ def test_the_wheel_adds_one_package(wheel: Path) -> None:
     assert names == {"layerwright", f"layerwright-{metadata.version('layerwright')}.dist-info"}
     assert "layerwright/docs/getting_started.md" in files
     assert "layerwright/samples/starting_points/dncnn.xml" in files
-    assert not [name for name in files if "screenshots" in name]
+    assert not [name for name in files if name.startswith("layerwright/docs/screenshots")]
 
 
 def test_the_program_runs_next_to_a_project_with_packages_of_the_same_names(installation: Installation) -> None:

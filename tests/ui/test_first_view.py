@@ -8,12 +8,14 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QImage, QPainter
 from window_kit import show
 
+import samples
 from app.ui.canvas import node_paint
 from app.ui.widgets import theme
+from designer.files.document import read_document
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 
@@ -39,6 +41,53 @@ def test_names_have_one_size_at_a_scale_of_at_least_nine_pixels(qapp, detail):
     assert metrics.height() > 0
     if detail < 0.6:
         assert font.pixelSize() * detail < 10
+
+
+@pytest.mark.parametrize("path", [*samples.documents(), *map(samples.starting_point, samples.STARTING_POINTS)])
+def test_names_of_samples_are_whole_down_to_a_quarter(window, path):
+    show(window, read_document(path).graph)
+    for name in window.context.document.graph.layers:
+        block = window.canvas.projection.entry(name).layout.block
+        for detail in (0.25, 0.35, 0.5, 0.69):
+            lines = node_paint.name_lines(block.width(), block.height(), name, detail)
+            assert "".join(lines) == name or (detail == 0.25 and len(name) > 13), lines
+            _, metrics = node_paint.name_font(detail)
+            assert all(metrics.horizontalAdvance(line) <= block.width() for line in lines)
+            assert len(lines) * node_paint.LEAST / detail <= block.height()
+
+
+def test_long_names_break_at_their_words_and_keep_both_ends(qapp):
+    assert node_paint.name_lines(144, 80, "conv_enc_1", 0.25) == ("conv_", "enc_1")
+    assert node_paint.name_lines(144, 80, "convolution_7", 0.25)[1].endswith("_7")
+    head, tail = node_paint.name_lines(144, 80, "a_very_long_name_of_a_layer_17", 0.25)
+    assert head.startswith("a_")
+    assert tail.endswith("_17")
+    assert tail.startswith("…")
+
+
+def test_a_layer_far_out_is_hit_wherever_it_is_painted(window):
+    show(window, kit.small_graph())
+    viewer, item = window.canvas.viewer, window.canvas.projection["conv"]
+    below = item.mapToScene(item.layout.block.bottomLeft() + QPointF(20, -2))
+    assert not item.box().contains(below)
+    viewer.zoom_by(0.4 / viewer.zoom)
+    assert viewer.hit(viewer.mapFromScene(below)) is item
+    viewer.zoom_by(1 / viewer.zoom)
+    assert viewer.hit(viewer.mapFromScene(below)) is None
+
+
+def test_a_network_too_large_for_the_view_opens_at_its_input(window):
+    chains = [
+        Layer(f"l{row}_{n}", "identity", (n * 240 + 480, row * 160), (Source(f"l{row}_{n - 1}" if n else "in"),))
+        for row in range(30)
+        for n in range(12)
+    ]
+    show(window, Graph([Layer("in", "input", (0, 15 * 160)), *chains]))
+    viewer = window.canvas.viewer
+    assert viewer.seen().contains(window.canvas.projection.entry("in").area())
+    assert node_paint.LEAST / viewer.zoom < 18.1  # at 0.5, where names are whole
+    show(window, Graph([*chains[:12], Layer("in", "input", (0, 0)), *chains[12:]]))
+    assert viewer.seen().contains(window.canvas.projection.entry("in").area())
 
 
 def test_the_map_hides_itself_when_everything_is_in_view(window, qtbot):

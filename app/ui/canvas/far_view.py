@@ -70,7 +70,7 @@ class FarView:
                 continue
             item = items.get(entry.name)
             x, y = (entry.x, entry.y) if item is None else item.pos().toTuple()
-            box = place.box.translated(x, y)
+            box = place.block.translated(x, y)
             self.blocks.setdefault(look.category or Category.DEVELOPMENT, []).append(box)
             if look.activation:
                 tabs.append(place.tab.translated(x, y))
@@ -97,7 +97,7 @@ class FarView:
         if self._marks_known:
             return
         self.selected = [layers[name].box() for name in marked]
-        self.selected += [item.layout.box.translated(item.pos()) for item in items.values() if item.isSelected()]
+        self.selected += [item.layout.block.translated(item.pos()) for item in items.values() if item.isSelected()]
         self.marked = {"link_path": QPainterPath(), "link_active": QPainterPath()}
         curves = len(edges) <= CURVES  # in the same style as all other links
         for edge in edges:

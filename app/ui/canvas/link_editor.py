@@ -12,7 +12,7 @@ from app.ui.canvas import gestures
 from app.ui.canvas.connect_search import ConnectSearch
 from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.node import LayerItem
-from app.ui.canvas.node_paint import READABLE
+from app.ui.canvas.node_paint import PORTS
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
@@ -127,7 +127,7 @@ class LinkEditor:
     def _look_around(self) -> None:
         """Queue the visible nodes that are not checked yet. Ports too small to be visible are checked under the pointer only."""
         viewer = self._viewer
-        if self._drag is None or viewer.zoom < READABLE:
+        if self._drag is None or viewer.zoom < PORTS:
             return
         area = viewer.mapToScene(viewer.viewport().rect()).boundingRect()
         self._waiting = [name for name in self._projection.within(area) if name not in self._checked]

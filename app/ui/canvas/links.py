@@ -19,7 +19,7 @@ from app.ui.widgets.plain import plain_tip
 from designer.graph.types import DataType
 from designer.texts import tr
 
-READABLE = 0.6  # below this scale links have no shape labels
+READABLE = 0.7  # below this scale links have no shape labels
 HIT = 6.0  # half the width of a link's hit area, in canvas units
 POINT = 3.5  # radius of a reroute point
 SHARES = 64  # samples along a link to find its nearest point

@@ -129,7 +129,7 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
 
     def shape(self) -> QPainterPath:
         path = QPainterPath()
-        path.addRect(self.layout.box)
+        path.addRect(self.layout.block)
         if not self.layout.tab.isEmpty():
             path.addRect(self.layout.tab)
         return path
@@ -137,6 +137,11 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
     def box(self) -> QRectF:
         """The box with its tab, in canvas units."""
         return QRectF(self.mapRectToScene(self.layout.box.united(self.layout.tab)))
+
+    def covers(self, place: QPointF, zoom: float) -> bool:
+        """Whether the node is painted at a point of the canvas at this scale."""
+        block = zoom < node_paint.READABLE and self.mapRectToScene(self.layout.block).contains(place)
+        return block or self.box().contains(place)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         detail = option.levelOfDetailFromTransform(painter.worldTransform())

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication
 
 from app.ui.canvas.node_look import NodeLook, PortLook
@@ -18,6 +18,9 @@ PORT_RADIUS = 5.0
 MARK = 16.0
 MARK_GAP = 6.0
 MIN_WIDTH = 144.0
+LINES = (
+    2  # of text in a box: title and summary. A box without a summary is as high, so that its name fits when zoomed out
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,11 @@ class Layout:
     inputs: tuple[tuple[float, float], ...]
     outputs: tuple[tuple[float, float], ...]
 
+    @property
+    def block(self) -> QRectF:
+        """The rectangle that represents the node when zoomed out. It covers the text below the box, which is not shown then."""
+        return QRectF(self.box.topLeft(), QPointF(self.box.right(), max(self.box.bottom(), self.bounds.bottom() - 3)))
+
 
 def layout(look: NodeLook) -> Layout:
     """The layout of `look`. Width and height of the box are multiples of half the grid."""
@@ -112,9 +120,8 @@ def layout(look: NodeLook) -> Layout:
         2 * PAD + left + body + right,
     )
     width = _snap(width)
-    lines = 2 if look.summary else 1
     ports = max(len(look.inputs), len(look.outputs))
-    height = _snap(header + max(lines * line, ports * step) + 8)
+    height = _snap(header + max(LINES * line, ports * step) + 8)
     first = header + 4 + step / 2
     tab = QRectF()
     if look.activation:

@@ -13,18 +13,21 @@ from app.ui.canvas.node_layout import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, L
 from app.ui.widgets import theme
 from designer.operators.api import Category
 
-READABLE = 0.45  # below this scale texts are not readable
+READABLE = 0.7  # below this scale nodes are blocks with names, because smaller texts are not readable
+PORTS = 0.45  # below this scale ports are not painted
 NAMED = 0.18  # below this scale not even names are readable
 RADIUS = 5.0
 LEAST = 9.0  # minimum font size of names in pixels
 CONDENSED = 82  # percent of the normal width, for names that are larger than their box was made for
+SPACING = 1.05  # distance between two lines of a name, as a multiple of the font size
+EDGE = 2.0  # pixels between a name and the edges of its block
 GHOST = 0.4  # opacity of a bypassed layer
 _PROBLEM: dict[str, theme.RoleName] = {"error": "error", "warning": "warning", "unknown": "muted"}
 
 
 def paint(painter: QPainter, item: PaintedNode, detail: float) -> None:
     """Paint `item` at a scale of `detail` device pixels per canvas unit."""
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= READABLE)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= PORTS)
     painter.setOpacity(GHOST if item.look.bypassed else 1.0)
     if detail < READABLE:
         _paint_block(painter, item, detail)
@@ -38,24 +41,26 @@ def _category(item: PaintedNode) -> QColor:
 
 def _paint_block(painter: QPainter, item: PaintedNode, detail: float) -> None:
     place = item.layout
-    ground = _category(item)
-    painter.fillRect(place.box, ground)
+    block = place.block
+    painter.fillRect(block, _category(item))
     if not place.tab.isEmpty():
         painter.fillRect(place.tab, theme.category(Category.ACTIVATION))
     if detail >= NAMED:
-        paint_name(painter, place.box, item.look.name, detail)
+        paint_name(painter, block, item.look.name, detail)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
     if item.look.training:
         painter.setPen(training_pen(cosmetic=True))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRect(place.box)
+        painter.drawRect(block)
     if item.isSelected():
         pen = _pen(theme.color("link_active"), 3.0 * painter.device().devicePixelRatio())
         pen.setCosmetic(True)
         painter.setPen(pen)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRect(place.box)
+        painter.drawRect(block)
+    if detail >= PORTS:
+        for dot in (*item.inputs, *item.outputs):
+            _paint_port(painter, dot)
     if item.look.problem in ("error", "warning"):
-        paint_block_mark(painter, place.box, item.look.problem, detail)
+        paint_block_mark(painter, block, item.look.problem, detail)
 
 
 def paint_block_mark(painter: QPainter, box: QRectF, problem: str, detail: float) -> None:
@@ -66,20 +71,49 @@ def paint_block_mark(painter: QPainter, box: QRectF, problem: str, detail: float
     _paint_mark(painter, QRectF(center.x() - side / 2, center.y() - side / 2, side, side), problem)
 
 
-def paint_name(painter: QPainter, room: QRectF, name: str, detail: float) -> None:
-    """Paint a name at the size for the scale, at least `LEAST` pixels high, elided in the middle if it does not fit."""
-    font, metrics = name_font(detail)
+def paint_name(painter: QPainter, block: QRectF, name: str, detail: float) -> None:
+    """Paint a name in the middle of its block, at the size for the scale, on two lines where one is too short."""
+    font, _ = name_font(detail)
     painter.setFont(font)
     painter.setPen(theme.color("on_category"))
-    painter.drawText(
-        room, Qt.AlignmentFlag.AlignCenter, metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room.width())
+    lines, step = name_lines(block.width(), block.height(), name, detail), font.pixelSize() * SPACING
+    top = block.center().y() - len(lines) * step / 2
+    flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextDontClip
+    for number, line in enumerate(lines):
+        painter.drawText(QRectF(block.left(), top + number * step, block.width(), step), flags, line)
+
+
+def name_lines(width: float, height: float, name: str, detail: float) -> tuple[str, ...]:
+    """A name as the lines that fit into a block of this size (canvas units), shortened only if two lines are too short."""
+    font, _ = name_font(detail)
+    rows = 2 if height >= 2 * font.pixelSize() * SPACING else 1
+    return _broken(fonts(), ceil(LEAST / detail), int(width - 2 * EDGE / detail), rows, name)
+
+
+@lru_cache(maxsize=4096)
+def _broken(f: Fonts, size: int, width: int, rows: int, name: str) -> tuple[str, ...]:
+    """The lines of a name; most nodes share few sizes, and names are painted in every frame."""
+    _, metrics = _font(f, size)
+    if metrics.horizontalAdvance(name) <= width:
+        return (name,)
+    if rows == 1:
+        return (metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, width),)
+    words = [(name[: at + 1], name[at + 1 :]) for at, letter in enumerate(name) if letter in "_."]
+    widest = [max(metrics.horizontalAdvance(part) for part in pair) for pair in words]
+    if words and min(widest) <= width:
+        return words[widest.index(min(widest))]
+    head = next(
+        (name[:at] for at in range(len(name), 1, -1) if metrics.horizontalAdvance(name[:at]) <= width), name[:1]
     )
+    return head, metrics.elidedText(name[len(head) :], Qt.TextElideMode.ElideLeft, width)
 
 
 def name_font(detail: float) -> tuple[QFont, QFontMetricsF]:
     """The font of names at a scale of `detail` pixels per canvas unit."""
-    f = fonts()
-    size = ceil(LEAST / detail)
+    return _font(fonts(), ceil(LEAST / detail))
+
+
+def _font(f: Fonts, size: int) -> tuple[QFont, QFontMetricsF]:
     return (f.name, f.name_metrics) if size <= f.name.pixelSize() else _sized(f, size)
 
 

@@ -15,7 +15,7 @@ from app.ui.canvas.link_items import LinkItems
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_look import NodeLook, node_look
-from app.ui.canvas.node_paint import NAMED, READABLE
+from app.ui.canvas.node_paint import NAMED, PORTS
 from app.ui.canvas.nodes import Frames, Nodes, no_collection
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
@@ -131,6 +131,11 @@ class Projection:
         """Whether an area has so many links that single items cannot be distinguished."""
         return not self._eager and self._edges.count_near(area) > CROWD
 
+    def start(self) -> float | None:
+        """The height of the leftmost layer, where the network begins."""
+        first = min(self._layers, key=lambda entry: (entry.x, entry.y), default=None)
+        return first.box().center().y() if first is not None else None
+
     def extent(self) -> QRectF:
         """The bounds of all layers and collapsed frames."""
         extent = self._layers.extent()
@@ -174,7 +179,7 @@ class Projection:
         self.inspected = ""
         self.document = document
         self._eager = document is None or _is_small(document.graph)
-        self.viewer.far_below = NAMED if self._eager else READABLE
+        self.viewer.far_below = NAMED if self._eager else PORTS
         if document is None:
             return
         with no_collection():

@@ -55,6 +55,7 @@ class ItemSource(Protocol):
     def within(self, area: QRectF) -> list[str]: ...
     def entry(self, layer: str) -> LayerEntry: ...
     def extent(self) -> QRectF: ...
+    def start(self) -> float | None: ...
     def collect_far(self) -> FarView: ...
     def select(self, names: Iterable[str]) -> list[LayerItem]: ...
     def make_marked(self) -> None: ...
@@ -158,7 +159,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
                 if self.zoom >= PORT_ZOOM:
                     return item
             elif isinstance(item, LayerItem):
-                if node is None and item.box().contains(self.mapToScene(point)):
+                if node is None and item.covers(self.mapToScene(point), self.zoom):
                     node = item
             elif isinstance(item, LinkItem) and link is None:
                 link = item
@@ -258,10 +259,11 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             rect = rect.united(item.sceneBoundingRect())
         self.frame_rect(rect, least=least)
 
-    def frame_rect(self, rect: QRectF, *, least: float = ZOOM_MIN) -> None:
+    def frame_rect(self, rect: QRectF, *, least: float = ZOOM_MIN, start: float | None = None) -> None:
         """Zoom to fit an area of the canvas, to 100% at most. Much faster than NodeGraphQt's method.
 
-        If that needs a smaller scale than `least`, use `least` and show the top left corner.
+        If that needs a smaller scale than `least`, use `least` and show the left end at the height of `start`, or the top left
+        corner.
         """
         if rect.isEmpty():
             self.resetTransform()
@@ -276,12 +278,16 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             QGraphicsView.scale(self, wanted / self.zoom, wanted / self.zoom)
         shown = self.seen()
         x = rect.left() + shown.width() / 2 if too_wide else rect.center().x()
-        y = rect.top() + shown.height() / 2 if too_high else rect.center().y()
+        y = rect.center().y()
+        if too_high:
+            top, bottom = rect.top() + shown.height() / 2, rect.bottom() - shown.height() / 2
+            y = top if start is None else min(max(start, top), bottom)
         self.centerOn(x, y)
 
     def frame_all(self, *, least: float = ZOOM_MIN) -> None:
         """Zoom to fit everything, and keep it fitted when the window is resized, until the user pans or zooms."""
-        self.frame_rect(self.supply.extent() if self.supply is not None else QRectF(), least=least)
+        if self.supply is not None:
+            self.frame_rect(self.supply.extent(), least=least, start=self.supply.start())
         self._fitted, self._least = True, least
 
     def bring(self, item: LayerItem) -> None:
@@ -348,7 +354,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         for name in supply.within(area):
             entry = supply.entry(name)
             if entry.layout is not None:
-                yield entry.layout.box.translated(entry.x, entry.y), name
+                yield entry.layout.block.translated(entry.x, entry.y), name
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
         rect = rect.intersected(self.seen())  # after a jump Qt requests everything in between
