@@ -29,9 +29,11 @@ test: setup
 	$(ALONE) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q $(PARALLEL) -m "gui and not story"
 	$(THREADS) QT_QPA_PLATFORM=xcb xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/pytest -q -m story
 
-# Every pair of operators on every engine, in both layouts and exported; `make test` tries a sample.
+# Every pair of operators and random networks on every engine, in both layouts and exported, and random chains in tiles; `make test`
+# tries a sample. Other networks and chains: make conformance SEED=50000
 conformance: setup
-	$(THREADS) $(BIN)/pytest -q -n auto tests/conformance --all-pairs
+	$(ALONE) $(BIN)/pytest -q -n auto --timeout 1800 tests/conformance --all-pairs --networks 10000 --tiled-runs 3500 \
+		--first-seed $(or $(SEED),0)
 
 # Plants mistakes in a copy of the sources for ten minutes and prints those that no test finds: make mutants ONLY=designer/graph
 mutants: setup

@@ -190,7 +190,7 @@ def _difference(made: Any, right: Any, room: Any, strict: bool) -> str:
         apart = np.abs(made.astype(float) - right.astype(float))
         finite = right[np.isfinite(right)].astype(float)
         scale = max(float(np.abs(finite).max(initial=0)), 1e-3)
-        wrong = ~_same(made, right) & ~(apart <= TOLERANCE * scale + 20 * room)
+        wrong = np.isfinite(room) & ~_same(made, right) & ~(apart <= TOLERANCE * scale + 20 * room)
     if not strict:
         wrong &= np.isfinite(right)
     if not wrong.any():
