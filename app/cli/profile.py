@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from app.cli.console import out
+from app.cli.console import err, out
 from app.cli.options import (
     DeviceOption,
     EngineOption,
@@ -20,41 +22,133 @@ from app.cli.options import (
     WeightsOption,
 )
 from designer.files.settings import DEFAULT_ENGINE
-from designer.profiling.report import RECORDS, save_records
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.types import Size2D
+from designer.profiling.profile_files import PROFILES, load_profile, save_profile
+
+if TYPE_CHECKING:
+    from designer.profiling.schema import Profile
+
+
+T = TypeVar("T")
+
+
+class CounterMode(StrEnum):
+    """Whether hardware counters are read: if they can be, never, or with an error if they cannot be."""
+
+    AUTO = "auto"
+    OFF = "off"
+    REQUIRE = "require"
 
 
 def profile(
     file: FileArgument,
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
-    json_out: Annotated[
-        Path | None, typer.Option("--json", metavar="OUT", help=f"Write the record: {RECORDS.write_choices}.")
-    ] = None,
-    iterations: Annotated[int, typer.Option(min=1)] = 10,
     engine: EngineOption = DEFAULT_ENGINE,
     precision: PrecisionOption = "fp32",
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",
+    batch: Annotated[str, typer.Option(metavar="1,4,16", help="Batch sizes to measure, separated by commas.")] = "",
+    size: Annotated[
+        str,
+        typer.Option(
+            metavar="256x256,512x512", help="Image sizes (width x height) to measure; default: the document's."
+        ),
+    ] = "",
+    counters: Annotated[
+        CounterMode, typer.Option(help="Hardware counters of an NVIDIA GPU: if possible, never, or required.")
+    ] = CounterMode.AUTO,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", metavar="R", help=f"Write the profile: {PROFILES.write_choices}.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="R", help="Write the profile as an HTML page.")] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="OTHER.json", help="Compare with another profile.")
+    ] = None,
+    iterations: Annotated[int, typer.Option(min=1)] = 10,
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
     """Time every operator and compare it with the machine's peak performance."""
     from app.cli.opened_network import load_weights_for, open_network
     from app.cli.trust import with_trust
-    from app.reports.profile_table import lines
-    from designer.profiling.timing import profile as timed
+    from designer.profiling.measure import profile_session
     from designer.runtime.api import RunOptions
     from designer.runtime.session import Session
 
     if json_out is not None:
-        RECORDS.writer(json_out)  # refuses unknown formats before anything is timed
+        PROFILES.writer(json_out)  # rejects unknown formats before anything is measured
+    batches, sizes = batches_of(batch), sizes_of(size)
+    other = load_profile(against) if against is not None else None
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
     options = with_trust(network, options, trust_custom or ())
-    record = timed(Session(network.graph, network.registry, tensors, options), iterations)
-    for part in lines(record):
-        out.print(part)
+    latest: list[Profile] = []
+
+    def keep(found: Profile) -> None:
+        latest[:] = [found]
+        if json_out is not None:
+            save_profile(json_out, found)
+
+    session = Session(network.graph, network.registry, tensors, options)
+    try:
+        keep(profile_session(session, iterations, batches=batches, sizes=sizes, on_profile=keep))
+    except KeyboardInterrupt:
+        if latest:
+            _show(latest[0], other, json_out, html)
+        err.print("stopped")
+        raise typer.Exit(130) from None
+    _show(latest[0], other, json_out, html)
+
+
+def _show(found: Profile, other: Profile | None, json_out: Path | None, html: Path | None) -> None:
+    from app.reports.profile_table import WIDE, difference_lines, lines
+    from designer.profiling.difference import differences
+
+    compared = differences(other, found) if other is not None else []
+    width = out.width if out.is_terminal else WIDE
+    for part in lines(found, width):
+        out.print(part, width=width)
+    for each in compared:
+        for part in difference_lines(each):
+            out.print(part)
     if json_out is not None:
-        save_records(json_out, [record])
         out.print(f"wrote {json_out}")
+    if html is not None:
+        from app.reports.profile_page import write_page
+
+        write_page(html, found, compared)
+        out.print(f"wrote {html}")
+
+
+def batches_of(text: str) -> tuple[int, ...]:
+    """Batch sizes from text such as `1,4,16`. Raises DiagnosticError for any other text."""
+    return _listed("--batch", text, _batch, "write whole numbers such as 1,4,16")
+
+
+def sizes_of(text: str) -> tuple[Size2D, ...]:
+    """Sizes from text such as `256x256,512x512`. Raises DiagnosticError for any other text."""
+    return _listed("--size", text, _size, "write width x height such as 256x256,512x512")
+
+
+def _listed(option: str, text: str, parse: Callable[[str], T], remedy: str) -> tuple[T, ...]:
+    try:
+        return tuple(dict.fromkeys(parse(part.strip()) for part in text.split(",") if text))
+    except ValueError:
+        raise DiagnosticError(Diagnostic("bad-option", f"{option} {text} cannot be read", remedy=remedy)) from None
+
+
+def _batch(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 65536:
+        raise ValueError(text)
+    return number
+
+
+def _size(text: str) -> Size2D:
+    size = Size2D.parse(text)
+    if not (1 <= size.width <= 65536 and 1 <= size.height <= 65536):
+        raise ValueError(text)
+    return size

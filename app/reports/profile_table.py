@@ -1,46 +1,136 @@
-"""A profile as lines and a table for a terminal, steps with the largest possible saving first."""
+"""A profile as lines and tables for a terminal, steps with the largest possible saving first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from designer.profiling.figures import text
-from designer.profiling.report import UTILISATION, Group, Record
+from designer.profiling.difference import RunDifference
+from designer.profiling.quantities import Quantity, text
+from designer.profiling.rows import OUTSIDE
+from designer.profiling.schema import UTILIZATION, OperatorProfile, Profile, ProfileRun, mean_utilization
+from designer.texts import tr, tr_data
+from designer.units import UNAVAILABLE_SIGN, duration, quantity
 
-COLUMNS = ("time", "share", "flops", "compute_rate", "saving")  # figures of a step that a table shows
-
-
-def lines(record: Record) -> Iterator[RenderableType]:
-    """The whole record, for a terminal."""
-    yield record.title + (f" - {record.weights}" if record.weights else "")
-    yield operators_table(record)
-    yield "whole network: " + ", ".join(f"{name} {text(figure)}" for name, figure in record.total.items())
-    yield from utilisation(record)
-    yield from record.notes
+Cell = Callable[[ProfileRun, OperatorProfile], str]
 
 
-def utilisation(record: Record) -> Iterator[str]:
-    """Utilization of the machine, each value with its source."""
-    for key, title in UTILISATION.items():
-        figure = record.utilisation[key]
-        reason = f": {figure.reason}" if figure.reason else ""
-        yield f"{title}: {text(figure)} ({figure.source.value}{reason})"
+def name_of(row: OperatorProfile) -> str:
+    return row.name or f"({tr_data(OUTSIDE)})"
 
 
-def by_saving(record: Record) -> list[Group]:
-    """Steps of the network, sorted by the time that reaching the roofline would save, longest first."""
-    return sorted(record.groups, key=lambda group: -(group.figures["saving"].value or 0.0))
+def saving_text(row: OperatorProfile) -> str:
+    """The saving at the roof; "at roof" where there is none."""
+    if row.saving_ms is None:
+        return UNAVAILABLE_SIGN
+    return tr("at roof") if row.at_roof else duration(row.saving_ms)
 
 
-def operators_table(record: Record) -> Table:
-    """The record as a table for a terminal."""
-    table = Table()
-    table.add_column("layers (fused ones together)", min_width=18, overflow="fold")
-    for name in COLUMNS:
-        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
-    for group in by_saving(record):
-        table.add_row(group.name, *(text(group.figures[name]) for name in COLUMNS))
+def rate_text(value: float | None, unit: str) -> str:
+    return UNAVAILABLE_SIGN if not value else quantity(value, unit)
+
+
+COLUMNS: tuple[tuple[str, Cell], ...] = (
+    ("hyperparameters", lambda _, row: row.summary if row.layers else ""),
+    ("output", lambda _, row: ", ".join(row.outputs)),
+    ("time", lambda _, row: duration(row.time_ms)),
+    ("±", lambda _, row: UNAVAILABLE_SIGN if row.spread_ms is None else duration(row.spread_ms)),
+    ("share", lambda run, row: quantity(run.share(row), "%")),
+    ("FLOP", lambda _, row: quantity(row.flops, "FLOP") if row.flops else UNAVAILABLE_SIGN),
+    ("rate", lambda _, row: rate_text(row.flops_per_s, "FLOP/s")),
+    ("moved", lambda _, row: quantity(row.bytes, "B") if row.bytes else UNAVAILABLE_SIGN),
+    ("bandwidth", lambda _, row: rate_text(row.bytes_per_s, "B/s")),
+    ("roof", lambda _, row: row.bound or UNAVAILABLE_SIGN),
+    ("saving", lambda _, row: saving_text(row)),
+)
+WORDS = 2  # the first columns are texts, the others numbers
+ESSENTIAL = ("hyperparameters", "time", "share", "FLOP", "roof", "saving")  # on narrow terminals
+WIDE = 170  # characters that all columns need
+
+
+def lines(profile: Profile, width: int = WIDE) -> Iterator[RenderableType]:
+    """All runs of a profile for a terminal of `width` characters."""
+    for run in profile.runs:
+        yield profile.title(run) + (f" - {run.weights}" if run.weights else "")
+        if run.partial:
+            yield tr("partial: {reason}", reason=run.partial)
+        yield operators_table(run, width)
+        yield summary(run)
+        yield from utilization_lines(run)
+        yield from run.notes
+
+
+def operators_table(run: ProfileRun, width: int = WIDE) -> Table:
+    """The operators of a run, in the order of optimization priority. A narrow table has the essential columns only."""
+    table = Table(width=None if width < WIDE else max(width, WIDE))
+    table.add_column(tr("layers (fused ones together)"), min_width=14, ratio=2, overflow="fold")
+    shown = [(title, make) for title, make in COLUMNS if width >= WIDE or title in ESSENTIAL]
+    texts = [title for title, _ in COLUMNS[:WORDS]]
+    for title, _ in shown:
+        if title in texts:
+            table.add_column(title, min_width=20 if title == "output" else 10, ratio=2, overflow="fold")
+        else:
+            table.add_column(title, justify="right", no_wrap=True)
+    for row in run.by_saving():
+        table.add_row(name_of(row), *(make(run, row) for _, make in shown))
     return table
+
+
+def summary(run: ProfileRun) -> str:
+    """The whole network against the sum of its rows, in one line."""
+    if run.time_ms is None:
+        return tr("the run ended before the network was timed")
+    spread = "" if run.spread_ms is None else f" ± {duration(run.spread_ms)}"
+    parts = [
+        tr("whole network {time}{spread}", time=duration(run.time_ms), spread=spread),
+        tr("sum of the rows {time}", time=duration(run.rows_ms)),
+        f"{quantity(run.flops, 'FLOP')}, {rate_text(run.flops_per_s, 'FLOP/s')}",
+    ]
+    if run.roof_ms is not None:
+        parts.append(tr("at the roof {time}", time=duration(run.roof_ms)))
+    if run.peak_memory is not None:
+        parts.append(tr("peak memory {size}", size=quantity(run.peak_memory.bytes, "B")))
+    return "; ".join(parts)
+
+
+def utilization_lines(run: ProfileRun) -> Iterator[str]:
+    """Utilization of the machine, each value with its source, and energy."""
+    for key, found in mean_utilization(run.operators).items():
+        yield f"{tr_data(UTILIZATION[key])}: {_sourced(found, '%')}"
+    if run.energy is not None:
+        yield tr("Energy per run: {value}", value=_sourced(run.energy.joules, "J"))
+
+
+def _sourced(found: Quantity, unit: str) -> str:
+    reason = f": {found.reason}" if found.reason else ""
+    return f"{text(found, unit)} ({found.source.value}{reason})"
+
+
+def difference_lines(found: RunDifference) -> Iterator[RenderableType]:
+    """The difference of two runs for a terminal."""
+    yield tr("difference from {before} to {after}", before=found.before.configuration, after=found.after.configuration)
+    headings, rows = difference_table(found)
+    table = Table()
+    for number, title in enumerate(headings):
+        table.add_column(title, justify="right" if number else "left", no_wrap=number > 0, overflow="fold")
+    for cells in rows:
+        table.add_row(*cells)
+    yield table
+
+
+def difference_table(found: RunDifference) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and rows of a difference, the whole network first. A difference within the noise is "none"."""
+    rows: list[tuple[str, ...]] = [
+        (
+            " + ".join(row.layers) or (tr("whole network") if row is found.total else f"({tr_data(OUTSIDE)})"),
+            UNAVAILABLE_SIGN if row.before_ms is None else duration(row.before_ms),
+            UNAVAILABLE_SIGN if row.after_ms is None else duration(row.after_ms),
+            tr("none") if row.verdict == "none" else duration(row.difference_ms),
+            duration(row.noise_ms),
+            str(row.verdict),
+        )
+        for row in (found.total, *found.rows)
+    ]
+    return (tr("layers"), tr("before"), tr("after"), tr("difference"), tr("noise"), tr("verdict")), rows

@@ -19,7 +19,7 @@ import samples
 from analysis_layers.noise import Noise
 from app.cli.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
 from app.reports.page import Page
-from app.reports.profile_table import COLUMNS, by_saving, utilisation
+from app.reports.profile_table import COLUMNS, WORDS, name_of, summary, utilization_lines
 from app.reports.provenance_table import add_machine, add_provenance
 from designer.files.atomic import make_folder
 from designer.files.document import save_document
@@ -31,7 +31,6 @@ from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.metrics import psnr
-from designer.profiling.figures import text
 from designer.runtime.api import RunOptions
 from designer.runtime.provenance import Provenance, provenance
 from designer.texts import tr
@@ -189,17 +188,17 @@ class Tour:
 
     def profile(self, weights: Weights) -> None:
         """Time the operators on this machine."""
-        from designer.profiling.timing import profile
+        from designer.profiling.measure import profile_session
         from designer.runtime.session import Session
 
         network = open_network(samples.path("denoiser.xml"))
-        record = profile(Session(network.graph, network.registry, weights, OPTIONS), 5)
-        rows = [(g.name, *(text(g.figures[c]) for c in COLUMNS)) for g in by_saving(record)[:12]]
-        self.page.text(record.title)
-        self.page.table(("layers", *COLUMNS), rows, numbers=range(1, 6))
-        self.page.text(" ".join(f"{line}." for line in utilisation(record)))
-        for note in record.notes:
-            self.page.text(note)
+        profile = profile_session(Session(network.graph, network.registry, weights, OPTIONS), 5)
+        run = profile.runs[0]
+        rows = [(name_of(row), *(make(run, row) for _, make in COLUMNS)) for row in run.by_saving()[:12]]
+        self.page.text(profile.title(run))
+        self.page.table(("layers", *(title for title, _ in COLUMNS)), rows, numbers=range(1 + WORDS, 1 + len(COLUMNS)))
+        for line in (summary(run), *utilization_lines(run), *run.notes):
+            self.page.text(line)
 
     def onnx(self, weights: Weights) -> None:
         """Write the ONNX model."""

@@ -1,22 +1,544 @@
-"""Measures the profile of a network: what the window, `layerwright profile` and `make gpu-check` call."""
+"""Measures profiles: what the window, `layerwright profile` and `make gpu-check` call.
+
+The network is profiled as it is deployed, without analysis layers and losses. Runs of the whole network, without a profiler, alternate in blocks
+with runs in which the engine times every step, so that a change of clock rate or load affects both alike.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
 
-from designer.profiling.profile_files import from_json
-from designer.profiling.schema import Profile
-from designer.profiling.timing import Progress, profile
+import numpy as np
+
+from designer.files.weights import Weights
+from designer.graph.commands import set_params
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.graph.types import Size2D, Size3D
+from designer.operators.deploy import deploy
+from designer.operators.registry import Registry
+from designer.operators.training_branch import no_output
+from designer.profiling.cost import CostTable, cost_table
+from designer.profiling.energy import energy_counter, energy_of, no_energy
+from designer.profiling.figures import Figure
+from designer.profiling.machine import Machine, cpu_name, this_machine
+from designer.profiling.peaks import BUSY_PERCENT, Peaks, busy_times, cached, foreign_load, keep, measure_cpu
+from designer.profiling.place import above_roof, spread
+from designer.profiling.quantities import Quantity, ValueSource, measured
+from designer.profiling.rows import Counted, operator_rows, outside_row, peak_memory
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks
+from designer.runtime.api import Part, RunOptions
+from designer.runtime.engine_api import Sample
+from designer.runtime.engine_registry import default_engines
+from designer.runtime.machine import threads
+from designer.runtime.network import input_layers, output_layers
+from designer.runtime.plan import PartStep, make_plan
+from designer.runtime.provenance import Provenance, provenance, written_at
+from designer.texts import tr
+from designer.units import dims_text
 
 if TYPE_CHECKING:
+    from designer.runtime.api import Array
     from designer.runtime.session import Session
+
+Progress = Callable[[int, int, str], None]
+OnProfile = Callable[[Profile], None]
+BLOCKS = 4
+WARMUP = 2
+SEED = 0
+NOTEWORTHY = 0.002  # share of the whole network that gets a row
+ON_CPU = "only NVIDIA GPUs have this counter; the run used the processor"
+NOT_COUNTED = "hardware counters were not read"
+
+
+class Timer(Protocol):
+    def whole(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[float]: ...
+    def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]: ...
+
+
+@dataclass
+class Timing:
+    """Times of a run in s. `joules` and `metered` are the energy and duration of the `metered_runs` runs of the whole network."""
+
+    whole: list[float] = field(default_factory=list)
+    samples: dict[tuple[tuple[str, ...], str], Sample] = field(default_factory=dict)
+    load: Quantity | None = None
+    joules: float = 0.0
+    metered: float = 0.0
+    metered_runs: int = 0
+
+    def add(self, samples: Sequence[Sample]) -> None:
+        for sample in samples:
+            known = self.samples.setdefault((sample.layers, sample.what), Sample(sample.layers, [], sample.what))
+            known.seconds.extend(sample.seconds)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One configuration to measure: a deployed network at some size with feeds, and how often it runs.
+
+    `peaks` replaces those of the machine. `counted` is the utilization that hardware counters measured, `not_counted` why they did not.
+    """
+
+    inference: Inference
+    weights: Weights
+    options: RunOptions
+    feeds: Mapping[str, Array] = field(default_factory=dict)
+    batch: int = 1
+    iterations: int = 10
+    warmup: int = WARMUP
+    peaks: Peaks | None = None
+    store: Path | None = None  # where peaks are kept
+    counted: Counted = field(default_factory=dict)
+    not_counted: str = NOT_COUNTED
+    notes: tuple[str, ...] = ()
+    origin: Provenance | None = None
 
 
 def profile_session(
-    session: Session, iterations: int = 10, *, progress: Progress | None = None, store: Path | None = None
+    session: Session,
+    iterations: int = 10,
+    *,
+    batches: Sequence[int] = (),
+    sizes: Sequence[Size2D] = (),
+    warmup: int = WARMUP,
+    progress: Progress | None = None,
+    on_profile: OnProfile | None = None,
+    peaks: Peaks | None = None,
+    store: Path | None = None,
 ) -> Profile:
-    """Profile the network of `session` with its inputs. Raises DiagnosticError like `Session.run`."""
-    record = profile(session, iterations, progress=progress, store=store)
-    return from_json({"schema": "layerwright-profile", "version": 1, "records": [asdict(record)]})
+    """Profile the network of `session`: with its inputs, or with seeded noise at every combination of `batches` and `sizes`.
+
+    Inputs without data get noise. `on_profile` is called during the measurement with what was measured so far, marked partial.
+    Raises DiagnosticError like `Session.run`.
+    """
+    if not session.output_layers():
+        raise DiagnosticError(no_output(session.graph, session.registry))
+    graph = deploy(session.inference.graph, session.registry)
+    left_out = [name for name in session.inference.graph.layers if name not in graph]
+    notes = (tr("left out, as in deployment: {layers}", layers=", ".join(left_out)),) if left_out else ()
+    origin = provenance(session.graph.name, session.graph, session.weights, session.options)
+    first = Measurement(
+        Inference(graph, session.registry),
+        session.weights,
+        session.options,
+        iterations=iterations,
+        warmup=warmup,
+        peaks=peaks,
+        store=store,
+        notes=notes,
+        origin=origin,
+    )
+    if not batches and not sizes:
+        return measure([replace(first, feeds=_fed(session, graph))], progress=progress, on_profile=on_profile)
+    found = [
+        replace(first, inference=inference, batch=batch)
+        for inference in (sized(graph, session.registry, size) for size in (sizes or (None,)))
+        for batch in (batches or (1,))
+    ]
+    return measure(found, progress=progress, on_profile=on_profile)
+
+
+def measure(
+    measurements: Sequence[Measurement], *, progress: Progress | None = None, on_profile: OnProfile | None = None
+) -> Profile:
+    """Measure configurations of one network one after the other."""
+    runs: list[ProfileRun] = []
+    first = measurements[0]
+    network = first.inference.graph.name
+    machine = machine_of(first.options)
+    for number, measurement in enumerate(measurements):
+        title = f"{number + 1}/{len(measurements)}: " if len(measurements) > 1 else ""
+
+        def report(done: int, total: int, text: str, number: int = number, title: str = title) -> None:
+            if progress is not None:
+                progress(number * total + done, len(measurements) * total, title + text)
+
+        active = RunMeasurement(measurement, report if progress is not None else None)
+        while active.block():
+            if on_profile is not None:
+                on_profile(Profile(machine, network, (*runs, active.partial())))
+        runs.append(active.result())
+    return Profile(machine, network, tuple(runs))
+
+
+def measure_interleaved(measurements: Sequence[Measurement]) -> tuple[ProfileRun, ...]:
+    """Measure configurations in turns, block by block, so that a change of clock rate or load affects all alike."""
+    active = [RunMeasurement(measurement) for measurement in measurements]
+    for _ in range(max(run.blocks for run in active)):
+        for run in active:
+            run.block()
+    return tuple(run.result() for run in active)
+
+
+class RunMeasurement:
+    """The measurement of one configuration, block by block."""
+
+    def __init__(self, measurement: Measurement, progress: Progress | None = None) -> None:
+        _check_iterations(measurement.iterations)
+        inference, options = measurement.inference, measurement.options
+        part, wanted, inputs = whole_part(inference)
+        values, batch, noise = _feeds(inference, inputs, measurement.feeds, measurement.batch)
+        self._measurement = measurement
+        self._blocks = _blocks(measurement.iterations)
+        self.blocks = len(self._blocks)
+        self._done = 0
+        runs = sum(self._blocks) + measurement.warmup + len(self._blocks) - 1
+        self._tick = Ticks(2 * runs + 1, progress)
+        self._tick.say(tr("preparing"))
+        self._timer: Timer = default_engines().step_timer(inference, measurement.weights, options, part, wanted, values)
+        self._table = cost_table(inference, precision=options.precision, batch=batch)
+        self._timing = Timing()
+        self._peaks = measurement.peaks or _kept_peaks(options, measurement.store)
+        notes = (tr("inputs of seeded noise: {inputs}", inputs=", ".join(noise)),) if noise else ()
+        total = self._table.total()
+        self._base = ProfileRun(
+            engine=options.engine,
+            precision=options.precision,
+            layout=options.layout,
+            device=options.device,
+            batch=batch,
+            size=_size(values),
+            time_ms=None,
+            spread_ms=None,
+            operators=(),
+            threads=threads(options),
+            warmup=measurement.warmup,
+            date=written_at(),
+            inputs={source.layer: dims_text(array.shape) for source, array in values.items()},
+            flops=total.flops,
+            learned=total.parameters,
+            weights=measurement.weights.note,
+            notes=(*measurement.notes, *notes),
+            provenance=_origin(measurement).texts(),
+        )
+
+    def block(self) -> bool:
+        """Measure the next block; whether there is another one."""
+        if self._done < len(self._blocks):
+            warmup = self._measurement.warmup if self._done == 0 else 1
+            runs = self._blocks[self._done]
+            _time_block(self._timer, self._timing, runs, warmup, self._tick, self._measurement.options.device)
+            self._done += 1
+        return self._done < len(self._blocks)
+
+    def partial(self) -> ProfileRun:
+        """What was measured so far, marked partial."""
+        done, wanted = len(self._timing.whole), self._measurement.iterations
+        run = _run(self._base, self._table, self._timing, self._peaks, self._measurement)
+        return replace(run, partial=tr("ended after {done} of {wanted} iterations", done=done, wanted=wanted))
+
+    def result(self) -> ProfileRun:
+        """The run, with the peaks of the machine. Peaks that the run exceeds are measured again."""
+        options, store = self._measurement.options, self._measurement.store
+        peaks = self._peaks
+        if peaks is None:
+            self._tick.say(tr("measuring the peaks of the machine"))
+            peaks = machine_peaks(options, store)
+        run = _run(self._base, self._table, self._timing, peaks, self._measurement)
+        exceeded = any(above_roof(row.time_ms, row.spread_ms, row.roof_ms) for row in run.operators)
+        if exceeded and self._measurement.peaks is None:
+            self._tick.say(tr("measuring the peaks of the machine again"))
+            peaks = remeasured(options, peaks, store)
+            run = _run(self._base, self._table, self._timing, peaks, self._measurement)
+        self._tick()
+        return run
+
+
+def _time_block(timer: Timer, timing: Timing, runs: int, warmup: int, tick: Ticks, device: str) -> None:
+    """One block of runs of the whole network, and one of runs with times of the steps."""
+    before = busy_times()
+    with tick.text(tr("whole network")), _metered(timing, device, runs + warmup):
+        timing.whole += timer.whole(runs, warmup, tick)
+    with tick.text(tr("operators")):
+        timing.add(timer.layers(runs, warmup, tick))
+    load = foreign_load(before)
+    if load.value is not None and (timing.load is None or load.value > (timing.load.value or 0.0)):
+        timing.load = quantity_of(load)
+
+
+@contextmanager
+def _metered(timing: Timing, device: str, runs: int) -> Iterator[None]:
+    read = energy_counter(device)
+    if isinstance(read, str):
+        yield
+        return
+    before, began = read(), perf_counter()
+    yield
+    timing.metered += perf_counter() - began
+    timing.joules += read() - before
+    timing.metered_runs += runs
+
+
+def _run(
+    base: ProfileRun, table: CostTable, timing: Timing, peaks: Peaks | None, measurement: Measurement
+) -> ProfileRun:
+    """The run from what was measured so far."""
+    options = measurement.options
+    kept = run_peaks(peaks) if peaks is not None else NO_PEAKS
+    samples = list(timing.samples.values())
+    not_counted = ON_CPU if options.device == "cpu" else measurement.not_counted
+    rows = operator_rows(table, samples, kept, measurement.counted, not_counted)
+    whole_ms = median(timing.whole) * 1e3
+    stray = [sample for sample in samples if sample.seconds and not sample.layers]
+    rows, overhead = fit_rows(rows, stray, whole_ms, spread(timing.whole))
+    notes = [*base.notes, *([kept.note] if kept.note else [])]
+    ran = {name for row in rows for name in row.layers}
+    absent = [name for name, row in table.rows.items() if name not in ran and row.sources and row.type != "output"]
+    if absent:
+        notes.append(tr("without time in this run: {layers}", layers=", ".join(absent)))
+    if timing.load is not None and (timing.load.value or 0.0) > BUSY_PERCENT:
+        notes.append(
+            tr(
+                "other programs used {load:.0f} % of the cores during the run; close them and measure again",
+                load=timing.load.value,
+            )
+        )
+    read = energy_counter(options.device)
+    energy = (
+        no_energy(read)
+        if isinstance(read, str)
+        else energy_of(timing.joules, timing.metered, timing.metered_runs, base.flops)
+    )
+    return replace(
+        base,
+        time_ms=whole_ms,
+        spread_ms=spread(timing.whole),
+        operators=rows,
+        iterations=len(timing.whole),
+        peaks=kept,
+        load=timing.load or base.load,
+        overhead=overhead,
+        counters="" if measurement.counted else not_counted,
+        peak_memory=peak_memory(table, rows),
+        energy=energy,
+        notes=tuple(notes),
+    )
+
+
+def fit_rows(
+    rows: tuple[OperatorProfile, ...], stray: Sequence[Sample], whole_ms: float, whole_spread_ms: float | None
+) -> tuple[tuple[OperatorProfile, ...], Quantity]:
+    """Rows whose sum is the time of the whole network, and what profiling added in percent.
+
+    Time of the whole network that no row has becomes a row without layers. If the rows take longer than the network, because the
+    profiler adds time to each step, all are scaled by the same factor. `stray` are times of kernels of no layer.
+    """
+    summed = sum(row.time_ms for row in rows) + sum(median(sample.seconds) for sample in stray) * 1e3
+    factor = whole_ms / summed if summed > whole_ms else 1.0
+    added = max(0.0, 100 * (summed / whole_ms - 1)) if whole_ms > 0 else 0.0
+    overhead = measured(added, "sum of the steps with the profiler over the whole network without it; rows are scaled")
+    if factor < 1.0:
+        rows = tuple(_scaled(row, factor) for row in rows)
+    outside_ms = whole_ms - sum(row.time_ms for row in rows)
+    if outside_ms > NOTEWORTHY * whole_ms:
+        kernels = ", ".join(dict.fromkeys(sample.what for sample in stray if sample.what))
+        rows = (*rows, outside_row(outside_ms, whole_spread_ms, kernels))
+    return rows, overhead
+
+
+def _scaled(row: OperatorProfile, factor: float) -> OperatorProfile:
+    time_ms = row.time_ms * factor
+    saving_ms = row.saving_ms
+    if saving_ms and row.roof_ms is not None:
+        saving_ms = max(0.0, time_ms - row.roof_ms)
+    return replace(
+        row,
+        time_ms=time_ms,
+        spread_ms=None if row.spread_ms is None else row.spread_ms * factor,
+        saving_ms=saving_ms,
+    )
+
+
+# --- networks and inputs -----------------------------------------------------------------------------------------
+
+
+def sized(graph: Graph, registry: Registry, size: Size2D | None) -> Inference:
+    """The network with its first image input at `size`, and other images scaled by the same factors; None: as it is."""
+    result = graph.copy()
+    factors: tuple[float, float] | None = None
+    for name in input_layers(graph, Inference(graph, registry)) if size is not None else ():
+        dims = Size3D.parse(graph[name].params.get("dims", "256x256x3"))
+        assert size is not None
+        factors = factors or (size.width / dims.width, size.height / dims.height)
+        changed = Size3D(max(1, round(dims.width * factors[0])), max(1, round(dims.height * factors[1])), dims.channels)
+        result.apply(set_params(result, {name: {"dims": str(changed)}}))
+    return Inference(result, registry)
+
+
+def whole_part(inference: Inference) -> tuple[Part, tuple[Source, ...], tuple[str, ...]]:
+    """All layers that the outputs need as one part, its results, and the inputs that feed it."""
+    plan = make_plan(inference, [Source(n) for n in output_layers(inference)])
+    parts = [step for step in plan.steps if isinstance(step, PartStep)]
+    if len(parts) != 1 or len(plan.steps) != 1:
+        raise DiagnosticError(
+            Diagnostic(
+                "nothing-to-profile",
+                tr("the network has no layer that an engine runs between its inputs and outputs"),
+                remedy=tr("add layers, and connect them to an output"),
+            )
+        )
+    return parts[0].part, parts[0].wanted, plan.inputs
+
+
+def _fed(session: Session, graph: Graph) -> dict[str, Array]:
+    feeds: dict[str, Array] = {}
+    for name in graph.layers:
+        try:
+            feeds[name] = session.fed_input(name)[1]
+        except DiagnosticError:
+            continue  # not an input layer, or one without data
+    return feeds
+
+
+def _feeds(
+    inference: Inference, inputs: tuple[str, ...], feeds: Mapping[str, Array], batch: int
+) -> tuple[dict[Source, Array], int, list[str]]:
+    """The tensor of each input, the batch size, and the inputs that get seeded noise."""
+    given = [feeds[name].shape[0] for name in inputs if name in feeds]
+    batch = given[0] if given else batch
+    rng = np.random.default_rng(SEED)
+    values: dict[Source, Array] = {}
+    noise = []
+    for name in inputs:
+        if name in feeds:
+            values[Source(name)] = feeds[name]
+            continue
+        outputs = inference.states[name].outputs
+        assert outputs is not None  # make_plan has checked that the network runs
+        values[Source(name)] = rng.random(outputs[0].concrete(batch), np.float32)
+        noise.append(name)
+    return values, batch, noise
+
+
+def _size(values: Mapping[Source, Array]) -> str:
+    image = next((array for array in values.values() if array.ndim == 4), None)
+    return f"{image.shape[3]}x{image.shape[2]}" if image is not None else ""
+
+
+def _origin(measurement: Measurement) -> Provenance:
+    graph = measurement.inference.graph
+    return measurement.origin or provenance(graph.name, graph, measurement.weights, measurement.options)
+
+
+def _check_iterations(iterations: int) -> None:
+    if iterations < 1:
+        message = tr("{iterations} iterations cannot be timed", iterations=iterations)
+        raise DiagnosticError(Diagnostic("bad-iterations", message, remedy=tr("choose 1 or more")))
+
+
+def _blocks(iterations: int) -> list[int]:
+    """Iterations of each block, as equal as possible."""
+    count = min(BLOCKS, iterations)
+    return [iterations // count + (number < iterations % count) for number in range(count)]
+
+
+class Ticks:
+    """Counts runs and reports them as progress."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._done = 0
+        self._text = ""
+
+    def __call__(self) -> None:
+        self._done += 1
+        self.say(self._text)
+
+    def say(self, text: str) -> None:
+        if self._progress is not None:
+            self._progress(self._done, self._total, text)
+
+    @contextmanager
+    def text(self, text: str) -> Iterator[None]:
+        self._text = text
+        yield
+
+
+# --- machine and peaks -------------------------------------------------------------------------------------------
+
+
+def machine_of(options: RunOptions) -> Machine:
+    """This machine, with the GPU that `options` use."""
+    if options.device == "cpu":
+        return this_machine()
+    from designer.profiling.gpu import gpu_versions
+
+    gpu, versions = gpu_versions(options.device)
+    return this_machine(gpu=gpu, extra=versions)
+
+
+def machine_peaks(options: RunOptions, store: Path | None = None) -> Peaks:
+    """The peaks of this machine for an engine, kept or measured now (about a second)."""
+    return cached(_peaks_key(options), lambda: measure_peaks(options), store)
+
+
+def remeasured(options: RunOptions, known: Peaks, store: Path | None = None) -> Peaks:
+    """The larger of `known` and of peaks measured now: a peak can only be measured too low."""
+    fresh = measure_peaks(options)
+    best = replace(
+        fresh,
+        compute=_larger(known.compute, fresh.compute),
+        cache=_larger(known.cache, fresh.cache),
+        memory=_larger(known.memory, fresh.memory),
+    )
+    keep(_peaks_key(options), best, store)
+    return best
+
+
+def _larger(one: Figure, other: Figure) -> Figure:
+    return max(one, other, key=lambda found: found.value or 0.0)
+
+
+def _kept_peaks(options: RunOptions, store: Path | None) -> Peaks | None:
+    from designer.profiling.peaks import kept
+
+    return kept(_peaks_key(options), store)
+
+
+def _peaks_key(options: RunOptions) -> str:
+    if options.device != "cpu":
+        from designer.profiling.gpu import gpu_key
+
+        return gpu_key(options.device, options.precision)
+    version = this_machine().versions.get(default_engines().get(options.engine).package, "?")
+    return f"{cpu_name()} | {threads(options)} threads | {options.engine} {version}"
+
+
+def measure_peaks(options: RunOptions) -> Peaks:
+    """The peaks of what `options` run on, measured now."""
+    if options.device != "cpu":
+        from designer.profiling.gpu import measure_gpu
+
+        return measure_gpu(options.device, options.precision)
+    return measure_cpu(options.engine, threads(options))
+
+
+def run_peaks(peaks: Peaks) -> RunPeaks:
+    """The peaks as a profile has them."""
+    return RunPeaks(
+        quantity_of(peaks.compute),
+        quantity_of(peaks.memory),
+        quantity_of(peaks.cache),
+        peaks.cache_bytes,
+        others={name: quantity_of(figure) for name, figure in peaks.others.items()},
+        date=peaks.date,
+        note=peaks.note,
+    )
+
+
+def quantity_of(figure: Figure) -> Quantity:
+    return Quantity(figure.value, ValueSource(figure.source.value), figure.reason)
+
+
+_UNMEASURED = Quantity(None, ValueSource.UNAVAILABLE, "the peaks of the machine were not measured")
+NO_PEAKS = RunPeaks(_UNMEASURED, _UNMEASURED, _UNMEASURED)

@@ -82,14 +82,14 @@ def measure_cpu(engine: str, threads: int, *, seconds: float = 0.25, size: int =
     On a busy machine it is measured up to `tries` times and the best counts: a peak can only be under-measured.
     """
     threads = threads or os.cpu_count() or 1
-    before = _busy_times()
+    before = busy_times()
     cache_bytes = last_level_cache()
     small = max((cache_bytes or CACHE_GUESS) // 4, 2**20)
     large = max(4 * (cache_bytes or CACHE_GUESS), 64 * 2**20)
     flops = cache = memory = 0.0
     what = ""
     for _ in range(tries):
-        began = _busy_times()
+        began = busy_times()
         rate, kind = _compute_peak(engine, threads, seconds, size)
         if rate > flops:
             flops, what = rate, kind
@@ -156,7 +156,7 @@ def now() -> str:
 # --- other programs --------------------------------------------------------------------------------------------
 
 
-def _busy_times() -> tuple[float, float, float] | None:
+def busy_times() -> tuple[float, float, float] | None:
     """(busy core-seconds of the whole machine, core-seconds of this process, clock), or None where unknown."""
     own = os.times()
     mine = own.user + own.system
@@ -178,8 +178,8 @@ def _busy_times() -> tuple[float, float, float] | None:
 
 
 def foreign_load(before: tuple[float, float, float] | None) -> Figure:
-    """Other programs' share of all cores since `before` (a value of `_busy_times`)."""
-    after = _busy_times()
+    """Other programs' share of all cores since `before` (a value of `busy_times`)."""
+    after = busy_times()
     if before is None or after is None:
         return unavailable("%", "this system does not tell how busy it is")
     span = after[2] - before[2]
@@ -203,31 +203,41 @@ def default_store() -> Path:
 
 
 def cached(key: str, measure: Callable[[], Peaks], store: Path | None = None) -> Peaks:
-    """The peaks kept under `key`, else those of `measure`, kept unless the machine was busy. A broken store is ignored."""
-    path = store if store is not None else default_store()
-    kept = _load(path)
-    known = _peaks(kept.get(key))
+    """The peaks kept under `key`, else those of `measure`, kept unless the machine was busy."""
+    known = kept(key, store)
     if known is not None:
         return known
     found = measure()
-    if not found.busy:
-        kept[key] = asdict(found)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f"{path.name}.{os.getpid()}")
-            temporary.write_text(json.dumps(kept, indent=1))
-            temporary.replace(path)
-        except OSError:
-            pass  # a cache that cannot be written costs a second next time, nothing else
+    keep(key, found, store)
     return found
 
 
-def _peaks(kept: object) -> Peaks | None:
+def kept(key: str, store: Path | None = None) -> Peaks | None:
+    """The peaks kept under `key`. A broken store is ignored."""
+    return _peaks(_load(store or default_store()).get(key))
+
+
+def keep(key: str, peaks: Peaks, store: Path | None = None) -> None:
+    """Keep peaks for later, unless the machine was busy when they were measured."""
+    if peaks.busy:
+        return
+    path = store or default_store()
+    content = {**_load(path), key: asdict(peaks)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(content, indent=1))
+        temporary.replace(path)
+    except OSError:
+        pass  # without the file, peaks are measured again next time
+
+
+def _peaks(data: object) -> Peaks | None:
     """Peaks from plain data; None for anything else, and where msgspec is not installed (make gpu-check)."""
     try:
         import msgspec
 
-        return msgspec.convert(kept, Peaks)
+        return msgspec.convert(data, Peaks)
     except (ImportError, ValueError):
         return None
 

@@ -125,7 +125,7 @@ class PeakMemory:
 
 @dataclass(frozen=True)
 class Energy:
-    """Energy of one run of the network, without idle power."""
+    """Energy of one run of the network, with the idle power of the device."""
 
     joules: Quantity
     watts: Quantity

@@ -305,13 +305,46 @@ def test_every_command_takes_the_weights_that_the_settings_name(
         assert "random" not in done.out
 
 
-def test_profile_writes_a_record(layerwright: Run, network: Path, tmp_path: Path) -> None:
+def test_profile_writes_every_run_as_json_and_a_page(layerwright: Run, network: Path, tmp_path: Path) -> None:
+    path, page = tmp_path / "profile.json", tmp_path / "profile.html"
     done = layerwright(
-        "profile", network, "--random-weights", 0, "--json", tmp_path / "record.json", "--iterations", 2, "--threads", 1
-    )
+        "profile", network, "--random-weights", 0, "--batch", "1,2", "--size", "32x32,48x32", "--counters", "off",
+        "--json", path, "--html", page, "--iterations", 2, "--threads", 1,
+    )  # fmt: skip
     assert done.code == 0, done.err
-    (record,) = json.loads((tmp_path / "record.json").read_text())["records"]
-    assert ["conv_1"] in [group["layers"] for group in record["groups"]]
+    written = json.loads(path.read_text())
+    assert [(run["batch"], run["size"]) for run in written["runs"]] == [
+        (1, "32x32"), (2, "32x32"), (1, "48x32"), (2, "48x32"),
+    ]  # fmt: skip
+    for run in written["runs"]:
+        assert sum(row["time_ms"] for row in run["operators"]) == pytest.approx(run["time_ms"], rel=0.05)
+        assert ["conv_1"] in [row["layers"] for row in run["operators"]]
+    assert "sum of the rows" in done.out
+    assert page.read_text().count("<img") == 4 * 2 + 2  # roofline and memory of every run, and two sweeps
+    again = layerwright(
+        "profile", network, "--random-weights", 0, "--against", path, "--batch", "1", "--size", "32x32", "--iterations", 2,
+        "--threads", 1,
+    )  # fmt: skip
+    assert "whole network" in again.out
+    assert "verdict" in again.out
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "remedy"),
+    [
+        ("--batch", "1,none", "1,4,16"),
+        ("--batch", "0", "1,4,16"),
+        ("--size", "12", "256x256"),
+        ("--size", "0x4", "256x256"),
+    ],
+)
+def test_profile_names_a_wrong_batch_or_size(
+    layerwright: Run, network: Path, option: str, text: str, remedy: str
+) -> None:
+    done = layerwright("profile", network, option, text)
+    assert done.code == 1
+    assert f"{option} {text} cannot be read" in done.err
+    assert remedy in done.err
 
 
 def test_a_picture_in_tiles(layerwright: Run, network: Path, tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""A profile as an HTML page: the operators, the roofline, memory over time, and sweeps."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from app.reports.comparison_page import PAPER, Inks
+from app.reports.page import Page
+from app.reports.profile_table import COLUMNS, WORDS, difference_table, name_of, summary, utilization_lines
+from designer.profiling.difference import RunDifference
+from designer.profiling.schema import Profile, ProfileRun
+from designer.profiling.sweep import knee, sweeps
+from designer.texts import tr
+from designer.units import quantity
+
+NUMBERS = range(1 + WORDS, 1 + len(COLUMNS))
+
+
+def write_page(path: Path, profile: Profile, differences: Sequence[RunDifference] = ()) -> None:
+    """Write all runs of a profile, and their differences from another profile."""
+    page = Page(tr("Profile of {network}", network=profile.network))
+    for run in profile.runs:
+        _add_run(page, profile, run)
+    for sweep in sweeps(profile.runs):
+        page.heading(tr("Throughput against batch: {configuration}", configuration=sweep.title))
+        page.picture_inside(sweep_plot(sweep.runs), tr("knee at batch {batch}", batch=knee(sweep.runs).batch))
+    for found in differences:
+        page.heading(tr("Difference: {configuration}", configuration=found.after.configuration))
+        page.table(*difference_table(found), numbers=range(1, 5))
+    machine = profile.machine
+    page.heading(tr("Machine and versions"))
+    rows = [("processor", machine.cpu), ("cores", str(machine.cores)), ("gpu", machine.gpu), ("system", machine.system)]
+    page.table(("", ""), [*(row for row in rows if row[1]), *sorted(machine.versions.items())])
+    page.write(path)
+
+
+def _add_run(page: Page, profile: Profile, run: ProfileRun) -> None:
+    page.heading(profile.title(run))
+    if run.partial:
+        page.text(tr("Partial: {reason}.", reason=run.partial))
+    page.text(summary(run))
+    rows = [(name_of(row), *(make(run, row) for _, make in COLUMNS)) for row in run.by_saving()]
+    page.table((tr("layers"), *(title for title, _ in COLUMNS)), rows, numbers=NUMBERS)
+    if run.peaks is not None and run.peaks.flops_per_s.value and run.peaks.memory_bytes_per_s.value:
+        page.picture_inside(roofline_plot(run), tr("Roofline: a point is an operator, its area the time."))
+    if run.peak_memory is not None:
+        largest = ", ".join(f"{n} {quantity(b, 'B')}" for n, b in list(run.peak_memory.tensors.items())[:5])
+        page.picture_inside(memory_plot(run), tr("Memory over time; at the peak: {largest}.", largest=largest))
+    for line in (*utilization_lines(run), *run.notes):
+        page.text(line)
+
+
+def roofline_plot(run: ProfileRun, inks: Inks = PAPER) -> bytes:
+    """A PNG of the operators under the roofs: FLOP/s over FLOP per byte, both logarithmic."""
+    figure, axes = _axes(inks)
+    peaks = run.peaks
+    assert peaks is not None
+    peak = peaks.flops_per_s.value
+    assert peak
+    points = [row for row in run.operators if row.flops and row.bytes and row.time_ms > 0]
+    intensities = [row.flops / row.bytes for row in points] or [1.0]
+    low, high = min(0.1, *intensities) / 2, max(100.0, *intensities) * 2
+    for name, found in (("DRAM", peaks.memory_bytes_per_s.value), ("cache", peaks.cache_bytes_per_s.value)):
+        if found:
+            ridge = min(max(peak / found, low), high)
+            axes.plot([low, ridge, high], [low * found, min(peak, ridge * found), peak], color=inks.line, linewidth=1)
+            axes.annotate(name, (low, low * found), color=inks.text, fontsize=8, va="bottom")
+    if points:
+        longest = max(row.time_ms for row in points)
+        axes.scatter(
+            intensities,
+            [row.flops_per_s for row in points],
+            s=[20 + 180 * row.time_ms / longest for row in points],
+            color=inks.columns[1],
+            alpha=0.6,
+        )
+    axes.set(xscale="log", yscale="log", xlabel="FLOP/B", ylabel="FLOP/s", xlim=(low, high))
+    return _png(figure, inks)
+
+
+def memory_plot(run: ProfileRun, inks: Inks = PAPER) -> bytes:
+    """A PNG of the memory that tensors and weights occupy during each step."""
+    figure, axes = _axes(inks)
+    edges, values, now = [0.0], [], 0.0
+    for row in run.operators:
+        if row.memory_bytes is not None:
+            now += row.time_ms
+            edges.append(now)
+            values.append(row.memory_bytes / 2**20)
+    axes.stairs(values, edges, fill=True, color=inks.columns[1], alpha=0.5)
+    axes.set(xlabel="ms", ylabel="MiB")
+    return _png(figure, inks)
+
+
+def sweep_plot(runs: Sequence[ProfileRun], inks: Inks = PAPER) -> bytes:
+    """A PNG of throughput and latency against batch."""
+    figure, axes = _axes(inks)
+    timed = [(run.batch, run.time_ms) for run in runs if run.time_ms]
+    batches = [batch for batch, _ in timed]
+    axes.plot(batches, [1e3 * batch / ms for batch, ms in timed], "o-", color=inks.columns[1])
+    axes.set_xlabel(tr("batch"))
+    axes.set_ylabel(tr("images per second"), color=inks.columns[1])
+    other = axes.twinx()
+    other.plot(batches, [ms for _, ms in timed], "s--", color=inks.columns[2])
+    other.set_ylabel(tr("latency in ms"), color=inks.columns[2])
+    return _png(figure, inks)
+
+
+def _axes(inks: Inks) -> tuple[Any, Any]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, 4.2), dpi=110, layout="constrained", facecolor=inks.ground)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot(facecolor=inks.ground)
+    axes.grid(color=inks.line, alpha=0.3, linewidth=0.6)
+    return figure, axes
+
+
+def _png(figure: Any, inks: Inks) -> bytes:
+    made = io.BytesIO()
+    figure.savefig(made, format="png", facecolor=inks.ground)
+    return made.getvalue()

@@ -1,0 +1,210 @@
+"""Measuring profiles on the CPU: rows that sum to the whole, sweeps, partial runs, and operators at the roof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.types import Size2D
+from designer.profiling import measure as measuring
+from designer.profiling.figures import measured as figure
+from designer.profiling.measure import Measurement, fit_rows, measure_interleaved, profile_session
+from designer.profiling.peaks import Peaks
+from designer.profiling.place import place
+from designer.profiling.quantities import ValueSource, measured
+from designer.profiling.rows import OUTSIDE
+from designer.profiling.schema import OperatorProfile, RunPeaks
+from designer.runtime.api import RunOptions
+from designer.runtime.engine_api import Sample
+from designer.runtime.session import Session
+
+PEAKS = Peaks(
+    figure(100e9, "FLOP/s"),
+    figure(80e9, "B/s"),
+    figure(20e9, "B/s"),
+    1 << 20,
+    figure(0.5, "%"),
+    "2026-01-01T00:00:00+00:00",
+    "onnxruntime",
+    "fp32",
+    1,
+)
+LAYERS = {"conv a", "pool", "conv_b", "up", "cat", "conv_c", "sum"}
+
+
+@pytest.fixture
+def session(small_graph, profiling_registry, small_weights):
+    def make(engine="torch", graph=None, **options):
+        options = RunOptions(engine=engine, threads=1, **options)
+        return Session(graph or small_graph, profiling_registry, small_weights, options)
+
+    return make
+
+
+def profiled(session, iterations=3, **more):
+    return profile_session(session, iterations, warmup=1, **{"peaks": PEAKS, **more})
+
+
+@pytest.mark.parametrize(
+    ("engine", "layout"), [("torch", "nchw"), ("torch", "nhwc"), ("onnxruntime", "nchw"), ("onnxruntime", "nhwc")]
+)
+def test_rows_sum_to_the_time_of_the_whole_and_have_every_layer_once(session, engine, layout):
+    run = profiled(session(engine, layout=layout)).runs[0]
+    names = [name for row in run.operators for name in row.layers]
+    assert sorted(names) == sorted(LAYERS)
+    assert run.rows_ms == pytest.approx(run.time_ms, rel=0.05)
+    assert sum(run.share(row) for row in run.operators) == pytest.approx(100)
+    assert sum(row.flops for row in run.operators) == run.flops
+    assert all(row.saving_ms is None or row.saving_ms >= 0 for row in run.operators)
+    assert (run.engine, run.layout, run.batch, run.size, run.iterations) == (engine, layout, 1, "32x24", 3)
+    assert not run.partial
+
+
+def row(time_ms, **more):
+    return OperatorProfile(("a",), "convolution", time_ms, **more)
+
+
+def test_time_outside_of_operators_becomes_a_row():
+    rows, overhead = fit_rows((row(2.0), row(1.0)), [Sample((), [0.0005], "Reorder")], 4.0, 0.1)
+    assert rows[-1].layers == ()
+    assert rows[-1].summary == OUTSIDE
+    assert rows[-1].time_ms == pytest.approx(1.0)
+    assert rows[-1].kernels == "Reorder"
+    assert overhead.value == 0
+
+
+def test_rows_that_profiling_made_longer_are_scaled_alike_and_the_overhead_is_said():
+    rows, overhead = fit_rows((row(3.0, roof_ms=2.9, saving_ms=0.1), row(1.0, spread_ms=0.4)), [], 3.2, 0.1)
+    assert [r.time_ms for r in rows] == pytest.approx([2.4, 0.8])
+    assert rows[0].saving_ms == 0.0
+    assert rows[1].spread_ms == pytest.approx(0.32)
+    assert overhead.value == pytest.approx(25.0)
+
+
+def test_utilization_without_a_gpu(session):
+    first = profiled(session()).runs[0].operators[0]
+    assert first.tensor_core.source is ValueSource.UNAVAILABLE
+    assert "NVIDIA" in first.tensor_core.reason
+    assert "NVIDIA" in first.occupancy.reason
+    assert first.memory_throughput.source is ValueSource.MODELLED
+    assert first.compute_throughput.value > 0
+
+
+def test_the_size_of_the_input_counts(session):
+    opened = session()
+    opened.set_input("image", np.zeros((1, 3, 48, 64), np.float32), picture=True)
+    run = profiled(opened, 1).runs[0]
+    assert run.inputs == {"image": "1 x 3 x 48 x 64"}
+    assert run.size == "64x48"
+    assert run.flops == 4 * (2 * 24 * 32 * 8 * 27 + 2 * 12 * 16 * 8 * 72 + 2 * 24 * 32 * 3 * 400)
+    assert not any("noise" in note for note in run.notes)
+
+
+def test_every_combination_of_batch_and_size_is_one_run(session):
+    profile = profiled(session(), 1, batches=(1, 3), sizes=(Size2D(32, 24), Size2D(64, 48)))
+    assert [(run.batch, run.size) for run in profile.runs] == [(1, "32x24"), (3, "32x24"), (1, "64x48"), (3, "64x48")]
+    first = profile.runs[0].flops
+    assert [run.flops for run in profile.runs] == [first, 3 * first, 4 * first, 12 * first]
+    assert profile.runs[1].operators[0].outputs == ("N x 8 x 24 x 32",)
+
+
+def test_analysis_layers_are_left_out_and_named(session, small_graph):
+    noisy = Layer("noise_0", "noise", inputs=(Source("image"),))
+    layers = [layer.with_input(0, Source("noise_0")) if layer.name == "conv a" else layer for layer in small_graph]
+    run = profiled(session(graph=Graph([*layers, noisy], name="noisy"))).runs[0]
+    assert any("noise_0" in note for note in run.notes)
+    assert {name for r in run.operators for name in r.layers} == LAYERS
+
+
+def test_progress_counts_to_the_end(session):
+    seen = []
+    profiled(session("onnxruntime"), 6, batches=(1, 2), progress=lambda *step: seen.append(step[:2]))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1][0] == seen[-1][1]
+
+
+def test_what_was_measured_so_far_is_handed_over_and_marked_partial(session):
+    seen = []
+    whole = profiled(session("onnxruntime"), 8, batches=(1, 2), on_profile=seen.append)
+    assert [len(profile.runs) for profile in seen] == [1, 1, 1, 2, 2, 2]
+    first = seen[0].runs[0]
+    assert first.partial == "ended after 2 of 8 iterations"
+    assert first.time_ms > 0
+    assert {name for r in first.operators for name in r.layers} == LAYERS
+    assert not seen[3].runs[0].partial
+    assert not any(run.partial for run in whole.runs)
+
+
+def test_memory_over_time_and_what_exists_at_the_peak(session):
+    run = profiled(session()).runs[0]
+    image, wide, pooled = 4 * 3 * 24 * 32, 4 * 8 * 24 * 32, 4 * 8 * 12 * 16
+    weights = 4 * (8 * 28 + 8 * 73 + 3 * 400)
+    held = {r.name: r.memory_bytes for r in run.operators}
+    assert held["conv a"] == weights + image + wide
+    assert held["pool"] == weights + image + wide + pooled
+    assert held["cat"] == weights + image + wide + wide + 2 * wide
+    assert run.peak_memory.bytes == held["cat"]
+    assert run.operators[run.peak_memory.operator].name == "cat"
+    assert next(iter(run.peak_memory.tensors)) == "cat"
+
+
+def test_runs_measured_in_turns(session, small_inference, small_weights):
+    both = [
+        Measurement(small_inference, small_weights, RunOptions(engine=e, threads=1), peaks=PEAKS, iterations=4)
+        for e in ("torch", "onnxruntime")
+    ]
+    runs = measure_interleaved(both)
+    assert [(run.engine, run.iterations) for run in runs] == [("torch", 4), ("onnxruntime", 4)]
+
+
+def peaks(flops=1e9, memory=1e9, cache=10e9, cache_bytes=1000, launch_ms=0.01):
+    return RunPeaks(measured(flops), measured(memory), measured(cache), cache_bytes, measured(launch_ms))
+
+
+@pytest.mark.parametrize(
+    ("flops", "moved", "bound", "roof_ms"),
+    [
+        (10**9, 100, "compute", 1000.0),
+        (0, 10**6, "memory", 1.0),
+        (0, 500, "launch", 0.01),
+        (0, 500_000, "cache", 0.05),
+    ],
+)
+def test_what_bounds_a_step(flops, moved, bound, roof_ms):
+    cache_bytes = 2_000_000 if bound == "cache" else 1000
+    placed = place(2 * roof_ms, flops, moved, peaks(cache_bytes=cache_bytes))
+    assert placed.bound == bound
+    assert placed.roof_ms == pytest.approx(roof_ms)
+    assert placed.saving_ms == pytest.approx(roof_ms)
+
+
+@pytest.mark.parametrize("time_ms", [1000.0, 1020.0, 400.0])
+def test_a_saving_is_never_negative(time_ms):
+    assert place(time_ms, 10**9, 0, peaks()).saving_ms == 0.0
+
+
+def test_peaks_that_a_run_exceeds_are_measured_again(session, monkeypatch, tmp_path):
+    low = replace(PEAKS, compute=figure(1e3, "FLOP/s"), memory=figure(1.0, "B/s"))
+    monkeypatch.setattr(
+        measuring, "measure_peaks", lambda options: calls.append(options) or (low, PEAKS)[len(calls) - 1]
+    )
+    calls = []
+    run = profiled(session(), peaks=None, store=tmp_path / "peaks.json").runs[0]
+    assert len(calls) == 2
+    assert run.peaks.flops_per_s.value == 100e9
+
+
+def test_no_iterations_are_an_error(session):
+    with pytest.raises(DiagnosticError, match="bad-iterations"):
+        profiled(session(), 0)
+
+
+def test_a_network_without_work_is_an_error(session):
+    graph = Graph([Layer("a", "input", params={"dims": "8x8x3"}), Layer("b", "output", inputs=(Source("a"),))])
+    with pytest.raises(DiagnosticError, match="nothing-to-profile"):
+        profiled(session(graph=graph))
