@@ -59,13 +59,13 @@ def run_window(paths: Sequence[Path]) -> int:
     window = MainWindow(default_registry(), settings)
     window.show()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program at once
-    sys.excepthook = _tell
+    sys.excepthook = report_error
     QTimer.singleShot(0, window, lambda: window.begin(paths))
     return app.exec()
 
 
-def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Our own mistake must not pass in silence: the details go to the terminal, a sentence to the user."""
+def report_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Exception hook: print the details in the terminal and show a sentence in all windows."""
     from app.ui.shell.window import shown_windows
 
     sys.__excepthook__(kind, error, trace)

@@ -54,7 +54,7 @@ def parse_document(data: bytes, file: str = "", validate: bool = True) -> Readin
     found = read_records(root, outside)
     diagnostics = list(found.diagnostics)
     graph = found.graph
-    if validate and not _is_canonical(graph, data):
+    if validate and not is_canonical(graph, data):
         # The reader's diagnostics are clearer: the schema only adds those of other lines.
         known = {d.line for d in diagnostics if d.severity is Severity.ERROR}
         extra = [d for d in check_schema(data) if d.line not in known]
@@ -126,7 +126,7 @@ DOCUMENTS: FormatTable[Callable[[Path], Reading], Callable[[Graph], bytes]] = Fo
 )
 
 
-def _is_canonical(graph: Graph | None, data: bytes) -> bool:
+def is_canonical(graph: Graph | None, data: bytes) -> bool:
     if (
         graph is None
         or graph.foreign

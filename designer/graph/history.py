@@ -122,6 +122,11 @@ class History:
         return change
 
     @property
+    def steps(self) -> int:
+        """Number of steps that can be undone."""
+        return len(self._done)
+
+    @property
     def undo_title(self) -> str | None:
         return self._done[-1].edit.title if self._done else None
 

@@ -181,7 +181,7 @@ def foreign_load(before: tuple[float, float, float] | None) -> Figure:
     """Other programs' share of all cores since `before` (a value of `busy_times`)."""
     after = busy_times()
     if before is None or after is None:
-        return unavailable("%", "this system does not tell how busy it is")
+        return unavailable("%", "this system does not report how busy it is")
     span = after[2] - before[2]
     cores = os.cpu_count() or 1
     if span < 0.05:

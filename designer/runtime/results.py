@@ -92,12 +92,17 @@ class Results:
         """Keys and results of a group, the latest first."""
         return ((key, entry) for key, entry in reversed(self._entries.items()) if entry.group == group)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all results."""
+        return sum(entry.nbytes for entry in self._entries.values())
+
     def clear(self) -> None:
         self._entries.clear()
 
     def trim(self, fresh: set[str]) -> list[Source]:
         """Drop what exceeds the limits, oldest first; returns the tensors among `fresh` that had to go as well."""
-        total = sum(entry.nbytes for entry in self._entries.values())
+        total = self.nbytes
         old = [key for key in self._entries if key not in fresh]
         lost: list[Source] = []
         for number, key in enumerate([*old, *(key for key in self._entries if key in fresh)]):

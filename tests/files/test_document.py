@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from designer.files import limits
-from designer.files.document import _is_canonical, parse_document, read_document, save_document, write_document
+from designer.files.document import is_canonical, parse_document, read_document, save_document, write_document
 from designer.files.locations import located
 from designer.files.schema import check_schema
 from designer.graph.diagnostics import DiagnosticError, Severity
@@ -129,7 +129,7 @@ def test_what_we_write_keeps_the_schema() -> None:
     """So a file that is byte for byte what we would write needs no check, and opening it loads no lxml."""
     for path in [*GOOD, *LOOSE, *BAD]:
         graph = parse_document(path.read_bytes(), validate=False).graph
-        if graph is not None and _is_canonical(graph, write_document(graph)):
+        if graph is not None and is_canonical(graph, write_document(graph)):
             assert check_schema(write_document(graph)) == [], path.name
 
 

@@ -276,8 +276,7 @@ def test_a_torn_last_record_is_left_out_in_silence(desk):
         found.release()
 
 
-def test_before_the_base_is_written_the_file_stands_for_it(desk, monkeypatch):
-    monkeypatch.setattr(Journal, "_in_thread", lambda self, work, *given: None)  # the crash comes before the thread
+def test_before_the_base_is_written_the_file_is_used(desk, held):
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
     desk.crash()
     (found,) = unfinished(desk.folder)

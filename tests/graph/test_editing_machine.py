@@ -69,7 +69,7 @@ class Editing(RuleBasedStateMachine):
         self.states = {self.steps(): self.graph.copy()}
 
     def steps(self) -> int:
-        return len(self.history._done)
+        return self.history.steps
 
     def do(self, command: Any, *args: Any, **options: Any) -> None:
         """Commit what a command makes of the graph; a refusal must change nothing."""
@@ -253,7 +253,8 @@ class Editing(RuleBasedStateMachine):
     @invariant()
     def the_index_of_consumers_is_right(self) -> None:
         fresh = Graph(self.graph)
-        assert {k: set(v) for k, v in fresh._consumers.items()} == {k: set(v) for k, v in self.graph._consumers.items()}
+        for name in {*self.graph.layers, *(p for layer in self.graph for p in layer.producers())}:
+            assert set(fresh.consumers(name)) == set(self.graph.consumers(name))
         assert fresh.order() == self.graph.order()
 
 

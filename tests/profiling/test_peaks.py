@@ -46,7 +46,7 @@ def _spin(until: float) -> None:
         pass
 
 
-@pytest.mark.skipif(peaks_module.busy_times() is None, reason="the system does not tell")
+@pytest.mark.skipif(peaks_module.busy_times() is None, reason="the system does not report it")
 def test_foreign_load_is_seen():
     spinner = multiprocessing.get_context("spawn").Process(target=_spin, args=(time.perf_counter() + 30,))
     spinner.start()

@@ -57,9 +57,10 @@ LAYERS = {"conv a", "pool", "conv_b", "up", "cat", "conv_c", "sum"}
 
 
 def test_events_stand_between_the_steps_and_the_queue_is_filled_first(timer, fake_cuda):
-    marks = timer._cuda_run()
-    assert {layer for layer, _ in marks} == LAYERS
-    assert all(seconds >= 0 for _, seconds in marks)
+    timer.device = torch.device("cuda")
+    samples = timer.layers(runs=1, warmup=0, tick=lambda: None)
+    assert {layer for sample in samples for layer in sample.layers} == LAYERS
+    assert all(seconds >= 0 for sample in samples for seconds in sample.seconds)
     assert fake_cuda == ["sync", "sleep", "sync"]
 
 
@@ -68,9 +69,9 @@ def test_a_counted_run_has_one_open_range_at_a_time(timer, fake_cuda):
     assert fake_cuda[:2] == ["sync", "start"]
     assert fake_cuda[-2:] == ["sync", "stop"]
     ranges = fake_cuda[2:-2]
-    assert ranges[::2] == [f"push lw:{name}" for name in timer._marked.layers]
-    assert set(ranges[1::2]) == {"pop"}
-    assert len(ranges) == 2 * len(timer._marked.layers)
+    samples = timer.layers(runs=1, warmup=0, tick=lambda: None)
+    assert list(dict.fromkeys(ranges[::2])) == [f"push lw:{sample.layers[0]}" for sample in samples]
+    assert ranges[1::2] == ["pop"] * len(ranges[::2])
 
 
 def test_gpu_peaks_with_a_stand_in(monkeypatch, fake_cuda):
@@ -89,13 +90,15 @@ def test_gpu_peaks_with_a_stand_in(monkeypatch, fake_cuda):
 
 
 def test_fp32_stays_fp32_while_timing_and_settings_come_back(timer):
+    def check() -> None:
+        assert torch.backends.cuda.matmul.allow_tf32 is False
+        assert torch.backends.cudnn.allow_tf32 is False
+        assert torch.is_inference_mode_enabled()
+
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = True
     try:
-        with timer._quiet():
-            assert torch.backends.cuda.matmul.allow_tf32 is False
-            assert torch.backends.cudnn.allow_tf32 is False
-            assert torch.is_inference_mode_enabled()
+        timer.whole(runs=1, warmup=0, tick=check)
         assert torch.backends.cuda.matmul.allow_tf32 is True
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before

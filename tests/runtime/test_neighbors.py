@@ -80,8 +80,7 @@ def test_neighbours_take_no_more_memory_than_they_may(runtime_registry):
     made.run()
     for name in ("dec", "enc 1"):
         assert ran(made.run([Source(name)])) != []
-    total = sum(entry.nbytes for entry in made.results._entries.values())
-    assert total <= made.results.keep_bytes
+    assert made.results.nbytes <= made.results.keep_bytes
 
 
 def test_bits_that_would_differ_are_not_believed(runtime_registry, monkeypatch):

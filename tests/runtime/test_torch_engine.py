@@ -24,6 +24,8 @@ from designer.runtime.engine_registry import load_engines
 from designer.runtime.engines.torch_engine import Interpreter, TorchEngine, build_module, resolve
 
 torch = pytest.importorskip("torch")
+from torch.overrides import TorchFunctionMode
+
 torch.set_num_threads(1)
 
 
@@ -59,16 +61,19 @@ def test_values_are_dropped_when_nothing_reads_them(runtime_registry):
     alive: list[weakref.ref] = []
     most = 0
 
-    def watched(values, inner):
-        nonlocal most
-        made = inner(values)
-        alive.append(weakref.ref(made))
-        most = max(most, sum(1 for ref in alive if ref() is not None))
-        return made
+    class Watch(TorchFunctionMode):
+        """Counts the results of calls of torch that are alive after each call."""
 
-    interpreter = Interpreter(build_module(program), program)
-    interpreter._steps = [(t, lambda v, e=e: watched(v, e), r, n) for t, e, r, n in interpreter._steps]
-    (result,) = interpreter([torch.ones(1, 1, 4, 4)])
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            nonlocal most
+            made = function(*args, **(kwargs or {}))
+            alive.append(weakref.ref(made))
+            most = max(most, sum(1 for ref in alive if ref() is not None))
+            return made
+
+    interpreter, image = Interpreter(build_module(program), program), torch.ones(1, 1, 4, 4)
+    with Watch():
+        (result,) = interpreter([image])
     assert float(result[0, 0, 0, 0]) == 64
     assert most == 2  # what is read and what is made
 

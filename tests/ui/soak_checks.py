@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.shell.window import MainWindow
@@ -26,12 +27,12 @@ def check_canvas(window: MainWindow) -> None:
     graph = context.document.graph
     assert projection.document is context.document
     assert set(projection.layers) == set(graph.layers)
-    wires = {(w.source.layer, w.source.port, *w.key): w for w in projection._edges}
+    wires = {(w.source.layer, w.source.port, *w.key): w for w in projection.links}
     assert wires.keys() == {link for link in graph.links() if link[0] in graph}
-    items = {item for item in viewer.scene().items() if isinstance(item, LayerItem)}
-    assert items == set(projection._nodes.items.values())
-    for name, item in projection._nodes.items.items():
-        assert item.layer == name
+    items = [item for item in viewer.scene().items() if isinstance(item, LayerItem)]
+    assert len({item.layer for item in items}) == len(items)
+    for item in items:
+        name = item.layer
         assert (item.pos().x(), item.pos().y()) == graph[name].position
         look, layout = projection.entry(name).seen
         assert item.look == look
@@ -41,7 +42,7 @@ def check_canvas(window: MainWindow) -> None:
     for (producer, port, consumer, index), wire in wires.items():
         link = wire.item
         if link is None:
-            assert not {producer, consumer} & projection._whole or projection._edges.ends(wire) is None
+            assert not {producer, consumer} & projection.whole or projection.ends(wire) is None
             continue
         assert link.key == (consumer, index)
         outputs = projection[producer].outputs
@@ -52,5 +53,7 @@ def check_canvas(window: MainWindow) -> None:
         assert link.path().pointAtPercent(0) == link.source.center()
     assert set(viewer.selected_names()) == set(context.selection)
     assert set(context.selection) <= set(graph.layers)
-    assert {item.frame for item in projection._frames} == set(graph.frames.values())
+    shown = [item.frame for item in viewer.scene().items() if isinstance(item, FrameItem)]
+    assert len(shown) == len(graph.frames)
+    assert set(shown) == set(graph.frames.values())
     assert not viewer.busy

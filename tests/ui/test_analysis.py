@@ -319,7 +319,7 @@ def test_a_restless_slider_ends_on_its_last_value(bench: Bench, tmp_path: Path) 
     for step in range(60):
         document.do(lambda g, s=step: set_params(g, {"mix_0": {"amount": f"{s / 100}"}}, merge_key="drag"))
         if step % 7 == 0:
-            bench.qtbot.wait(1)
+            QApplication.processEvents()
     bench.wait(Phase.READY)
     last = bench.output()
     bench.click("analysis.launch")

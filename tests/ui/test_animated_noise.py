@@ -1,4 +1,4 @@
-"""Noise that is another in every frame while it is seen, and the document's own when it stands still."""
+"""Noise that differs in every frame while it is visible, and is the document's own otherwise."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from window_kit import open_window
 
 from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.engine import analysis as analysis_module
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
@@ -25,8 +26,9 @@ OUT = "output_0"
 
 
 def test_frames_differ_while_it_is_seen_and_the_document_stays(
-    qtbot: QtBot, engine: EngineClient, tmp_path: Path
+    qtbot: QtBot, engine: EngineClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(analysis_module, "DIM_AFTER", 0)  # every frame takes longer than that
     bench = kit.Launched(qtbot, engine)
     panel = AnalysisPanel(bench.context)
     qtbot.addWidget(panel)
@@ -45,7 +47,6 @@ def test_frames_differ_while_it_is_seen_and_the_document_stays(
     bench.analysis.result_changed.connect(see)
     dimmed: list[bool] = []
     bench.analysis.stale_changed.connect(dimmed.append)
-    bench.analysis._dim.setInterval(0)  # every frame takes longer than that
     document.do(lambda g: set_params(g, {"noise_0": {"animate": "true"}}))
     text = write_document(document.graph)
     assert panel.flicker.running
@@ -77,7 +78,7 @@ def test_how_often_a_mix_flickers_is_an_option(qtbot: QtBot, engine: EngineClien
     document = bench.open(kit.small_network())
     for rate, interval in (("1.0", 1000), ("2.5", 400)):
         document.do(lambda g, r=rate: set_params(g, {"mix_0": {"selection": "flicker", "rate": r}}))
-        assert panel.flicker._turns.interval() == interval
+        assert panel.flicker.interval == interval
     document.do(lambda g: set_params(g, {"mix_0": {"selection": "blend"}}))
     assert not panel.flicker.running
 
@@ -95,7 +96,9 @@ def test_a_window_may_close_while_noise_moves(qtbot: QtBot, tmp_path: Path) -> N
     analysis.launch_random()
     panel = window.docks.panel("analysis")
     assert isinstance(panel, AnalysisPanel)
-    qtbot.waitUntil(lambda: bool(panel.flicker._moved), timeout=kit.WAIT)
+    for _ in range(2):  # the first result, and a frame
+        with qtbot.waitSignal(analysis.result_changed, timeout=kit.WAIT):
+            pass
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=kit.WAIT)
     window.close_now()  # what a panel does when it is hidden must not ask an engine that is gone
     assert not window.isVisible()

@@ -13,7 +13,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import numpy as np
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, QProcess, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QListWidget, QPushButton
@@ -329,8 +329,12 @@ def test_an_onnx_file_cannot_be_written_or_its_process_dies(bench: Bench, tmp_pa
     assert "Traceback" not in dialog.message.text()
     dialog.target.setText(str(tmp_path / "y.onnx"))
     QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
-    bench.qtbot.waitUntil(lambda: dialog._process is not None and dialog._process.processId() != 0, timeout=WAIT)
-    os.kill(dialog._process.processId(), signal.SIGKILL)
+
+    def processes() -> list[int]:
+        return [process.processId() for process in dialog.findChildren(QProcess) if process.processId()]
+
+    bench.qtbot.waitUntil(lambda: bool(processes()), timeout=WAIT)
+    os.kill(processes()[0], signal.SIGKILL)
     bench.qtbot.waitUntil(dialog.export.isEnabled, timeout=WAIT)
     assert "again" in dialog.message.text()
     assert not (tmp_path / "y.onnx").exists()

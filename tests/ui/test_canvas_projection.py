@@ -13,6 +13,7 @@ from dataclasses import replace
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtWidgets import QLabel
 
 from app.ui.canvas import layer_clipboard
 from app.ui.canvas.canvas import Canvas
@@ -34,6 +35,7 @@ def context(qapp):
 
 def shown(qtbot, context, graph) -> Canvas:
     canvas = context.canvas = Canvas(context)  # kept until the end: qtbot does not, and it is painted once more
+    canvas.context = context
     qtbot.addWidget(canvas)
     canvas.resize(1200, 600)
     canvas.show()
@@ -59,7 +61,7 @@ def check(canvas, document) -> None:
                 links.add((link.source.node.layer, name, dot.index))
     wanted = {(s, c, i) for s, _, c, i in graph.links() if s in graph}
     assert links == wanted
-    assert {i.layer for i in canvas.viewer.selected_layers()} == set(canvas._context.selection)
+    assert {i.layer for i in canvas.viewer.selected_layers()} == set(canvas.context.selection)
 
 
 def test_random_edits_undo_and_redo(qtbot, context):
@@ -254,7 +256,7 @@ def test_another_document_replaces_everything(qtbot, context):
     check(canvas, context.document)
     context.set_document(Document(Graph(), context.registry, parent=context))
     assert not list(canvas.projection.layers)
-    assert canvas._hint.isVisible()
+    assert canvas.findChild(QLabel, "canvas.hint").isVisible()
 
 
 def test_a_thousand_layers_open(qtbot, context):

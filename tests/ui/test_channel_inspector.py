@@ -305,8 +305,8 @@ def test_many_channels_scroll_and_only_visible_ones_are_computed(qtbot: QtBot) -
     grid.show_data(np.random.default_rng(0).standard_normal((1024, 32, 32)).astype(np.float32))
     with qtbot.waitExposed(grid):
         grid.show()
-    qtbot.waitUntil(lambda: len(grid._tiles) > 0)
-    assert 0 < len(grid._tiles) < 40
+    qtbot.waitUntil(lambda: grid.rendered > 0)
+    assert 0 < grid.rendered < 40
     qtbot.keyClick(grid, Qt.Key.Key_End)
     assert grid.current == 1023
     assert grid.verticalScrollBar().value() == grid.verticalScrollBar().maximum()

@@ -9,6 +9,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
 
 from designer.files.document import save_document
 from designer.graph import commands
@@ -45,7 +46,7 @@ def marks(window) -> dict[str, str]:
     """Sign by layer; what has no box of a layer is a ghost."""
     boxes = {name: window.canvas.projection.entry(name).area() for name in window.context.document.graph.layers}
     found = {}
-    for mark in window.canvas._marking.item.marks:
+    for mark in window.canvas.differences.item.marks:
         name = mark.ghost or next((n for n, box in boxes.items() if box == mark.rect), "stale")
         found[name] = mark.sign
     return found
@@ -59,7 +60,7 @@ def lines(panel) -> list[tuple[str, str, str]]:
 def test_empty_until_asked_then_true_after_every_edit(window, qtbot):
     panel = window.docks.panel("differences")
     assert panel.empty.isVisible()
-    QTest.mouseClick(panel.empty.findChild(type(panel.empty._button)), Qt.MouseButton.LeftButton)
+    QTest.mouseClick(panel.findChild(QPushButton, "differences.empty.action"), Qt.MouseButton.LeftButton)
     assert panel.head.text() == "Since the saved version: no differences"
     assert marks(window) == {}
     document = window.context.document

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.display import Display, DisplayMode
@@ -62,6 +62,8 @@ def test_the_view_follows_its_controls(qtbot: QtBot) -> None:
     view.show_array(image)
     bar, adjust = view.display_bar, view.findChild(QToolButton, "analysis.output.y.adjust")
     assert adjust is not None
+    out_of_range = view.findChild(QLabel, "analysis.output.y.range")
+    assert out_of_range is not None
     assert not bar.isVisible()
     qtbot.mouseClick(adjust, Qt.MouseButton.LeftButton)
     assert bar.isVisible()
@@ -71,11 +73,11 @@ def test_the_view_follows_its_controls(qtbot: QtBot) -> None:
         return view.view.image.pixelColor(x, 4).red()
 
     assert (pixel(0), pixel(9)) == (64, 0)
-    assert view._range.text() == "< 0: 50.0 %"
+    assert out_of_range.text() == "< 0: 50.0 %"
     for _ in range(2):
         qtbot.keyClick(bar.mode, Qt.Key.Key_Down)
     assert (pixel(0), pixel(9)) == (159, 64)
-    assert view._range.text() == ""
+    assert out_of_range.text() == ""
     bar.exposure.box.selectAll()
     qtbot.keyClicks(bar.exposure.box, "1")
     qtbot.keyClick(bar.exposure.box, Qt.Key.Key_Return)

@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine import protocol
 from app.engine.protocol import EmptyReply, PingReply, PingRequest, ProgressEvent, Request, RunRequest, SetParamRequest
+from app.ui.engine import client as client_module
 from app.ui.engine.call import EngineCall
 from app.ui.engine.client import EngineClient
 from app.ui.engine.latest_call import LatestCall
@@ -333,13 +334,16 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def test_folders_with_names_that_somebody_made_up_are_left_alone(tmp_path, monkeypatch) -> None:
-    from app.ui.engine import client
-
-    monkeypatch.setattr(client, "_roomy", lambda folder: False)
-    monkeypatch.setattr(client.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(client.tempfile, "tempdir", str(tmp_path))
+def test_folders_with_names_that_somebody_made_up_are_left_alone(
+    stand_in: EngineClient, asker: Asker, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "MEMORY_FOLDER", 1 << 62)  # bytes that no memory folder has
+    monkeypatch.setattr(client_module.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(client_module.tempfile, "tempdir", str(tmp_path))
     for number in ("9" * 12, "9" * 400 if os.pathconf(tmp_path, "PC_NAME_MAX") > 420 else "9" * 200):
-        (tmp_path / f"{client.PREFIX}{number}-x").mkdir()
-    assert client._make_folder().is_dir()
-    assert len(list(tmp_path.iterdir())) == 3
+        (tmp_path / f"{client_module.PREFIX}{number}-x").mkdir()
+    with qtbot.waitSignal(stand_in.started):
+        asker.ask(stand_in, PingRequest())
+    assert stand_in.folder is not None
+    assert stand_in.folder.parent == tmp_path
+    assert len(list(tmp_path.glob(f"{client_module.PREFIX}*"))) == 3

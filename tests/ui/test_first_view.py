@@ -8,8 +8,10 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QImage, QPainter
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit
 from window_kit import show
 
 import samples
@@ -139,8 +141,8 @@ def test_a_new_template_is_laid_out_and_its_ports_say_what_they_carry(window):
     ]
     show(window, Graph(layers))
     window.context.select(("convolution_0", "sum"))
-    edit = window.structure._made(window.context.document, ("convolution_0", "sum"), "block")
-    window.context.document.do(edit)
+    window.structure.ask_template()
+    QTest.keyClick(window.findChild(QLineEdit, "template_name.name"), Qt.Key.Key_Return)
     template = window.context.root.graph.templates["block"]
     assert (template.inputs, template.outputs) == (("photo",), ("sum_2",))
     window.context.enter("block")

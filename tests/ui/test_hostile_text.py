@@ -13,7 +13,6 @@ from hostile_networks import hostile_graph
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt
 from PySide6.QtGui import Qt as Texts
 from PySide6.QtGui import QTextDocument
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -25,6 +24,7 @@ from PySide6.QtWidgets import (
     QTextEdit,
     QWidget,
 )
+from window_kit import settle
 
 from app.ui.canvas.network_image import ImageOptions, save
 from app.ui.document.document import Document
@@ -98,10 +98,10 @@ def everything(window: MainWindow) -> set[str]:
     found = offenders(window)
     for name in list(window.context.document.graph.layers):
         window.context.select((name,))
-        QTest.qWait(5)
+        settle(window)
         found |= offenders(window)
         if window.context.enter(name):
-            QTest.qWait(5)
+            settle(window)
             window.context.select(tuple(window.context.document.graph.layers)[:1])
             found |= offenders(window)
             window.context.leave()

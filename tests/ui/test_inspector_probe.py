@@ -189,11 +189,12 @@ def test_the_receptive_field_follows_an_edit(bench: Bench, tmp_path: Path) -> No
 
 def test_the_pinned_place_is_marked_on_the_output_picture(bench: Bench) -> None:
     from app.ui.analysis.analysis_panel import AnalysisPanel
+    from app.ui.analysis.output_view import OutputView
 
     panel = AnalysisPanel(bench.context)
     bench.qtbot.addWidget(panel)
     bench.pin(0, 10, 8)
-    view = panel._outputs["output_0"].view
+    view = panel.findChild(OutputView, "analysis.output.output_0").view
     assert CrossOverlay(10, 8) in view.overlays
     result = bench.analysis.result
     bench.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": "0.6"}}))

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.gui
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QToolTip
+from PySide6.QtWidgets import QRubberBand, QToolTip
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.edge_scroll import EDGE
@@ -172,12 +172,12 @@ def test_dragging_to_the_edge_scrolls(canvas, qtbot, what):
     start, before = starts[what], viewer.horizontalScrollBar().value()
     QTest.mousePress(view, kit.LEFT, NONE, start)
     QTest.mouseMove(view, start + QPoint(30, 0))
-    assert not viewer._edge.active
+    assert not viewer.scrolling
     end = QPoint(view.width() - EDGE // 4, start.y())
     QTest.mouseMove(view, end)
     qtbot.waitUntil(lambda: viewer.horizontalScrollBar().value() > before + 60)
     QTest.mouseMove(view, QPoint(view.width() // 2, start.y()))
-    assert not viewer._edge.active
+    assert not viewer.scrolling
     run = viewer.horizontalScrollBar().value() - before
     release(canvas, QPoint(view.width() // 2, start.y()))
     graph = canvas.context.document.graph
@@ -186,7 +186,7 @@ def test_dragging_to_the_edge_scrolls(canvas, qtbot, what):
         assert abs(moved - (run + view.width() // 2 - start.x())) <= 16
     elif what == "band":
         assert "conv" not in canvas.context.selection
-        assert viewer._rubber_band.isHidden()
+        assert viewer.findChild(QRubberBand).isHidden()
 
 
 def test_escape_ends_scrolling(canvas, qtbot):
@@ -195,8 +195,8 @@ def test_escape_ends_scrolling(canvas, qtbot):
     QTest.mousePress(view, kit.LEFT, NONE, start)
     QTest.mouseMove(view, start + QPoint(30, 0))
     QTest.mouseMove(view, QPoint(3, start.y()))
-    assert viewer._edge.active
+    assert viewer.scrolling
     QTest.keyClick(viewer, Qt.Key.Key_Escape)
-    assert not viewer._edge.active
+    assert not viewer.scrolling
     release(canvas, QPoint(3, start.y()))
     assert canvas.context.document.history.is_clean

@@ -270,10 +270,10 @@ def test_the_tip_of_a_port_tells_shape_and_type(window):
 
 
 def test_a_shape_is_not_written_where_it_would_touch_a_port(window):
-    """The ports stand out of the nodes, so a label between two nodes needs air on both sides."""
+    """Ports extend beyond their nodes, so a label between two nodes needs space on both sides."""
     item = link(window, ("out", 0))
     start = item.source.node.box().right()
-    wide = item._label_box.width()
+    wide = item.label_box.width()
     for gap, fits in ((wide + 2 * AIR + 1, True), (wide + 2 * AIR - 1, False), (wide + 1, False), (wide - 1, False)):
         target = window.canvas.projection["out"]
         target.setPos(start + gap, target.pos().y())
@@ -281,5 +281,5 @@ def test_a_shape_is_not_written_where_it_would_touch_a_port(window):
         ends = item.source.center(), item.target.center()
         assert item.label_fits is fits
         if fits:
-            assert item._label_box.left() > ends[0].x() + PORT_RADIUS
-            assert item._label_box.right() < ends[1].x() - PORT_RADIUS
+            assert item.label_box.left() > ends[0].x() + PORT_RADIUS
+            assert item.label_box.right() < ends[1].x() - PORT_RADIUS

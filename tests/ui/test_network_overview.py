@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import RunStep
-from app.ui.analysis.layer_infos import FEW, LayerInfos
+from app.ui.analysis import layer_infos
+from app.ui.analysis.layer_infos import FEW, LayerInfo, LayerInfos
 from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, OverviewModel
 from app.ui.document.document import Document
@@ -23,7 +24,7 @@ from app.ui.engine.client import EngineClient
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
-from designer.operators.registry import default_registry
+from designer.operators.registry import Registry, default_registry
 
 pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go
@@ -225,7 +226,7 @@ def test_layers_of_templates_have_their_types_and_shapes(qtbot: QtBot, engine: E
     assert any(model.find(name).isValid() for name in inside)
 
 
-def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot) -> None:
+def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     registry = default_registry()
     layers = [Layer("in", "input", params={"dims": "16x16x3", "tiling": "0"})]
     for number in range(FEW):
@@ -234,12 +235,22 @@ def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot) -> None:
     document = Document(Graph(layers), registry)
     parent = QObject()
     infos = LayerInfos(parent)
+    compute, computed = layer_infos.layer_infos, []
+
+    def counted(
+        graph: Graph, registry: Registry, fed: dict[str, tuple[int, ...]], precision: str
+    ) -> dict[str, LayerInfo]:
+        computed.append(fed["in"])
+        return compute(graph, registry, fed, precision)
+
+    monkeypatch.setattr(layer_infos, "layer_infos", counted)
     with qtbot.waitSignal(infos.changed, timeout=kit.WAIT):
         infos.ask(document, {"in": (1, 3, 16, 16)}, 0)
         assert infos.infos == {}
-        infos.ask(document, {"in": (1, 3, 32, 24)}, 0)  # the last wish counts
+        infos.ask(document, {"in": (1, 3, 32, 24)}, 0)  # the last request counts
     assert infos.infos["c9"].shape == "N x 4 x 32 x 24"
     assert infos.infos["c9"].memory == 4 * 32 * 24 * 4
-    infos.ask(document, {"in": (1, 3, 32, 24)}, 0)
-    infos._background.wait()
-    assert infos._request is None
+    infos.ask(document, {"in": (1, 3, 32, 24)}, 0)  # known already
+    with qtbot.waitSignal(infos.changed, timeout=kit.WAIT):
+        infos.ask(document, {"in": (1, 3, 8, 8)}, 0)
+    assert computed == [(1, 3, 16, 16), (1, 3, 32, 24), (1, 3, 8, 8)]

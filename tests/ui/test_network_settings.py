@@ -333,7 +333,7 @@ def test_settings_of_the_2022_tool_say_how_the_network_runs_instead(qtbot, tmp_p
     context.set_document(document)
     panel = NetworkSettingsPanel(context)
     qtbot.addWidget(panel)
-    message = panel._messages["engines"]
+    message = panel.findChild(QLabel, "network_settings.engines.message")
     assert "fp16 cuda 0" in message.text()
     assert document.settings.precision == "fp32"
     document.change_settings(engine="torch")

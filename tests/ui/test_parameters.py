@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from window_kit import empty
 
 from app.ui.design.layer_editor import ParametersPanel
+from app.ui.design.layer_facts import LayerFacts
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets.number_field import NumberField
@@ -229,13 +230,14 @@ def test_an_activation_is_attached_with_its_parameters(qtbot, panel, context):
 
 def test_shapes_learned_values_and_work_are_shown_and_follow(qtbot, panel, context):
     context.select(("conv_0",))
-    facts = panel._facts.facts()
+    shown = panel.findChild(LayerFacts, "parameters.facts")
+    facts = shown.facts()
     assert facts["Input"] == "N x 3 x 48 x 64\nfrom input_0"
     assert facts["Output"] == "N x 8 x 48 x 64"
     assert facts["Parameters"] == str(8 * 3 * 9 + 8)
     assert facts["FLOPs, batch size 1"] == "~1.33 MFLOP"  # modelled, as in the status bar
     context.document.do(lambda g: set_params(g, {"input_0": {"dims": "32x16x3"}}))
-    assert panel._facts.facts()["Output"] == "N x 8 x 16 x 32"
+    assert shown.facts()["Output"] == "N x 8 x 16 x 32"
 
 
 def test_a_problem_upstream_is_named_and_leads_there(qtbot, panel, context):

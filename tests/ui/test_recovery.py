@@ -63,14 +63,13 @@ def renamed(name: str):
 
 @pytest.fixture
 def start(qtbot, settings, tmp_path):
-    """Start the program: a window that has looked for what was left."""
+    """Start the program: a window that has searched for unsaved changes."""
 
     def make(*paths: Path) -> MainWindow:
         settings.setValue("geometry", b"")  # not the very first time
         window = open_window(qtbot, tmp_path)
-        window.begin(paths)
-        qtbot.waitUntil(lambda: not window.recovery._search.running)
-        QApplication.processEvents()
+        with qtbot.waitSignal(window.recovery.searched):
+            window.begin(paths)
         return window
 
     return make

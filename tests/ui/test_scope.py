@@ -9,13 +9,14 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+from scope_kit import check_views
+
 import samples
 from app.ui.document.document import Document
 from app.ui.document.template_view import ScopeStep
 from app.ui.engine.context import Context
 from designer.files.document import read_document
 from designer.graph import commands, template_commands
-from designer.operators.inside import InsideInference, feeds_of
 from designer.operators.registry import default_registry
 
 
@@ -28,17 +29,6 @@ def context(qapp):
     context.deleteLater()
 
 
-def check(context: Context) -> None:
-    """Everything that is shown is as if it had been worked out now."""
-    for view in context._views:
-        inside = context.root.graph.inside(view.template)
-        assert view.graph == inside
-        feeds = feeds_of(view.outer.inference, view.instance, inside.templates[view.template].inputs)
-        fresh = InsideInference(inside, context.registry, feeds)
-        assert view.inference.states == fresh.states
-        assert view.inference.diagnostics() == fresh.diagnostics()
-
-
 def test_entering_shows_the_layers_with_the_types_that_the_instance_is_fed_with(context):
     assert context.enter("group_1")
     assert context.scope == (ScopeStep("group_1", "residual_group"),)
@@ -48,7 +38,7 @@ def test_entering_shows_the_layers_with_the_types_that_the_instance_is_fed_with(
     assert context.path_of("conv_1") == f"group_1.{block}.conv_1"
     assert str(context.document.inference.states["conv_1"].outputs[0]) == "N x 32 x 256 x 256"
     assert context.find(f"group_1.{block}.conv_1") == (context.scope, "conv_1")
-    check(context)
+    check_views(context)
     assert context.leave()
     assert context.selection == (block,)
     assert context.leave()
@@ -64,21 +54,21 @@ def test_an_edit_inside_is_a_step_of_the_file(context):
     assert root.graph.inside("residual_block")["conv_1"].params["features"] == "48"
     assert view.history.undo_title == "Change features of conv_1 in residual_block"
     assert not root.history.is_clean
-    check(context)
+    check_views(context)
     view.undo()
     assert view.graph["conv_1"].params["features"] != "48"
     assert root.history.is_clean
-    check(context)
+    check_views(context)
 
 
 def test_what_happens_outside_reaches_the_types_inside(context):
     context.enter("group_1")
     source = context.root.graph["group_1"].inputs[0].layer
     context.root.do(lambda g: commands.set_params(g, {source: {"features": "16"}}))
-    check(context)
+    check_views(context)
     context.root.do(lambda g: commands.disconnect(g, "group_1", 0))
     assert "unknown-feed" in {d.code for d in context.document.diagnostics()}
-    check(context)
+    check_views(context)
 
 
 def test_names_are_followed_and_what_is_gone_is_left(context):
@@ -87,7 +77,7 @@ def test_names_are_followed_and_what_is_gone_is_left(context):
     root.do(lambda g: template_commands.rename_template(g, "residual_group", "rg"))
     root.do(lambda g: commands.rename_layer(g, "group_1", "first"))
     assert context.scope == (ScopeStep("first", "rg"),)
-    check(context)
+    check_views(context)
     root.undo()
     root.undo()
     assert context.scope == (ScopeStep("group_1", "residual_group"),)
@@ -102,7 +92,7 @@ def test_a_renamed_layer_stays_selected(context):
     assert context.selection == ("front",)
     context.document.undo()
     assert context.selection == ("conv_1",)
-    check(context)
+    check_views(context)
 
 
 def test_a_file_is_shown_where_it_was_left(context):
@@ -139,13 +129,13 @@ def test_a_layer_renamed_inside_stays_selected_through_undo_and_redo(context):
         context.select(("conv_1",))
         assert context.document.do(lambda g: commands.rename_layer(g, "conv_1", "first"))
         assert context.selection == ("first",)
-        check(context)
+        check_views(context)
         context.undo()
         assert context.selection == ("conv_1",)
         context.redo()
         assert context.selection == ("first",)
         context.undo()
-        check(context)
+        check_views(context)
         context.set_scope(())
     assert "conv_1" in root.graph.inside("residual_block")
 
@@ -162,7 +152,7 @@ def test_a_copy_in_the_place_of_a_removed_layer_is_not_taken_for_it(context):
     copy = replace(before, name="other")
     assert view.do(edit.then(commands.add_layer(after, copy)))
     assert heard == [{}]
-    check(context)
+    check_views(context)
 
 
 def test_an_instance_renamed_inside_a_template_keeps_the_view_behind_it_open(context):
@@ -173,10 +163,10 @@ def test_an_instance_renamed_inside_a_template_keeps_the_view_behind_it_open(con
     rename = commands.rename_layer(root.graph.inside("residual_group"), block, "renamed")
     assert root.do(lambda g: template_commands.edit_template(g, "residual_group", rename))
     assert [step.instance for step in context.scope] == ["group_1", "renamed"]
-    check(context)
+    check_views(context)
     context.root.undo()
     assert [step.instance for step in context.scope] == ["group_1", block]
-    check(context)
+    check_views(context)
 
 
 def test_a_renamed_template_is_followed_also_where_another_is_alike(context):
@@ -193,4 +183,4 @@ def test_a_renamed_template_is_followed_also_where_another_is_alike(context):
     assert context.scope[-1].template == "residual_block"
     root.redo()
     assert context.scope[-1].template == "block"
-    check(context)
+    check_views(context)

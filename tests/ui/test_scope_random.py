@@ -11,6 +11,7 @@ pytestmark = pytest.mark.gui
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scope_kit import check_views
 
 import samples
 from app.ui.canvas.canvas import Canvas
@@ -25,7 +26,6 @@ from designer.graph.model import Frame, Source
 from designer.graph.naming import unique_name
 from designer.graph.template import INPUT, OUTPUT
 from designer.operators.default_layers import default_layer
-from designer.operators.inside import InsideInference, feeds_of
 from designer.operators.registry import default_registry
 
 TYPES = ("convolution", "identity", "element_wise", "pooling", "template_input", "template_output")
@@ -35,14 +35,7 @@ def check(context: Context, canvas: Canvas) -> None:
     root = context.root
     assert root.inference.states == Inference(root.graph, context.registry).states
     assert root.instances == root.graph.instance_counts()
-    for view in context._views:
-        inside = root.graph.inside(view.template)
-        assert view.graph == inside
-        feeds = feeds_of(view.outer.inference, view.instance, inside.templates[view.template].inputs)
-        fresh = InsideInference(inside, context.registry, feeds)
-        assert view.inference.states == fresh.states
-        assert view.inference.diagnostics() == fresh.diagnostics()
-        assert view.training == view._training()
+    check_views(context)
     graph = context.document.graph
     assert set(canvas.projection.layers) == set(graph.layers)
     for layer in graph:
@@ -53,7 +46,7 @@ def check(context: Context, canvas: Canvas) -> None:
 
 
 def edit(document: Document, pick: random.Random, canvas: Canvas) -> None:
-    """One random wish; a refusal is as good as any other answer."""
+    """One random edit, which may be refused."""
     graph = document.graph
     names = sorted(graph.layers)
     some = pick.sample(names, min(len(names), pick.randint(1, 3))) if names else []

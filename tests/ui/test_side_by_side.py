@@ -76,7 +76,7 @@ def test_variants_get_the_same_noisy_picture_and_are_measured_against_the_clean_
     assert side.cell(keys.index("B"), PSNR) == f"{BEST}{found['B'].psnr:.2f}"
     assert side.cell(keys.index("A"), SSIM) == f"{found['A'].ssim:.4f}"
     assert float(side.cell(keys.index("A"), TIME)) > 0
-    assert model.runner._lanes[0].client.pid != model.runner._lanes[1].client.pid
+    assert len({client.pid for client in model.runner.clients}) == 2
 
 
 def test_one_that_fails_says_why_and_the_others_go_on(side: Side) -> None:
@@ -99,7 +99,7 @@ def test_one_that_fails_says_why_and_the_others_go_on(side: Side) -> None:
 
 def test_an_engine_that_dies_takes_nobody_along(side: Side, qtbot: QtBot) -> None:
     side.begin()
-    lane = side.model.runner._lanes[0].client
+    lane = side.model.runner.clients[0]
     with qtbot.waitSignal(lane.crashed):
         import os
         import signal
@@ -486,7 +486,7 @@ def test_a_folder_can_be_cancelled_and_an_empty_one_says_so(side: Side, qtbot: Q
 
 def test_escape_closes_and_ends_the_engines(side: Side, qtbot: QtBot) -> None:
     side.begin()
-    clients = [lane.client for lane in side.model.runner._lanes]
+    clients = side.model.runner.clients
     assert all(client.running for client in clients)
     qtbot.keyClick(side.window, Qt.Key.Key_Escape)
     assert not side.window.isVisible()
@@ -514,7 +514,7 @@ def test_the_menu_opens_it_with_the_tabs_and_it_goes_with_the_window(
     titles = [side.setup.rows[0].source.itemText(i) for i in range(3)]
     assert titles[:2] == ["two.xml (open)", "one.xml (open)"]
     assert "(sample)" in titles[2]
-    clients = [lane.client for lane in side.model.runner._lanes]
+    clients = side.model.runner.clients
     window.context.root.history.mark_clean()  # nothing is asked
     window.close()
     assert not side.isVisible()

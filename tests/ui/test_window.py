@@ -309,10 +309,10 @@ def test_a_sample_is_never_written_to(window, tmp_path, monkeypatch):
 
 
 def test_a_mistake_of_ours_is_told(window, capsys):
-    from app.main import _tell
+    from app.main import report_error
 
     error = KeyError("x")
-    _tell(type(error), error, None)
+    report_error(type(error), error, None)
     assert "KeyError" in window.status.currentMessage()
     assert "KeyError" in capsys.readouterr().err
 

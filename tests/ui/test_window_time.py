@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtCore import QAbstractEventDispatcher, QEvent, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
+from window_kit import settle
 
 import samples
 from app.ui.shell.window import MainWindow
@@ -35,7 +35,6 @@ CORPUS = sorted(
 )
 LIMIT = 0.2  # seconds of CPU
 SLACK = 3  # neighbours on a busy machine take the caches away
-TURNS = 5  # of the event loop after a gesture, 10 ms apart
 
 
 class Clock:
@@ -57,15 +56,14 @@ class Clock:
         now = time.thread_time()
         self.worst, self._since = max(self.worst, now - self._since), now
 
-    def measure(self, gesture: Callable[[], object]) -> float:
-        """The longest stretch during a gesture, and until the window rests."""
+    def measure(self, window: MainWindow, gesture: Callable[[], object]) -> float:
+        """The longest stretch during a gesture, and until no update of the window is pending."""
         QApplication.processEvents()
         self._turn()
         self.worst = 0.0
         gesture()
         self._turn()
-        for _ in range(TURNS):
-            QTest.qWait(10)
+        settle(window)
         self._turn()
         return self.worst
 
@@ -83,7 +81,7 @@ def window(empty_window: MainWindow) -> MainWindow:
     window = empty_window
     window.files.open(samples.path("denoiser.xml"))
     window.context.select(tuple(window.context.document.graph.layers)[:1])
-    QTest.qWait(50)
+    settle(window)
     window.files.close()
     return window
 
@@ -104,7 +102,7 @@ def hover(window: MainWindow, place: QPointF) -> None:
 
 def times(clock: Clock, window: MainWindow, path: Path) -> dict[str, float]:
     """What each gesture took with a document."""
-    found = {"opening": clock.measure(lambda: window.files.open(path))}
+    found = {"opening": clock.measure(window, lambda: window.files.open(path))}
     for box in QApplication.topLevelWidgets():
         if box is not window and box.isModal():
             box.close()
@@ -112,14 +110,14 @@ def times(clock: Clock, window: MainWindow, path: Path) -> dict[str, float]:
     if window.context.has_document:
         names = tuple(window.context.document.graph.layers)
         for name in (*names[:3], *names[-1:]):
-            found[f"selecting {name}"] = clock.measure(lambda name=name: window.context.select((name,)))
+            found[f"selecting {name}"] = clock.measure(window, lambda name=name: window.context.select((name,)))
             place = window.canvas.projection.entry(name).box().center()
-            found[f"going to {name}"] = clock.measure(lambda place=place: viewer.centerOn(place))
-            found[f"hovering {name}"] = clock.measure(lambda place=place: hover(window, place))
-        found["selecting all"] = clock.measure(lambda: window.context.select(names))
-        found["painting"] = clock.measure(viewer.viewport().repaint)
+            found[f"going to {name}"] = clock.measure(window, lambda place=place: viewer.centerOn(place))
+            found[f"hovering {name}"] = clock.measure(window, lambda place=place: hover(window, place))
+        found["selecting all"] = clock.measure(window, lambda: window.context.select(names))
+        found["painting"] = clock.measure(window, viewer.viewport().repaint)
         window.context.root.history.mark_clean()
-        found["closing"] = clock.measure(window.files.close)
+        found["closing"] = clock.measure(window, window.files.close)
     return found
 
 

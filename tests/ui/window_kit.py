@@ -1,10 +1,10 @@
-"""What tests of the whole window do again and again."""
+"""Helpers of the tests of the whole window."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QEventLoop, QSettings, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -15,6 +15,8 @@ from app.ui.widgets.empty_state import EmptyState
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import Registry, default_registry
+
+DELAY = 200  # ms that updates of the window are delayed at most
 
 
 def open_window(
@@ -31,7 +33,7 @@ def open_window(
 
 
 def show(window: MainWindow, graph: Graph) -> MainWindow:
-    """The window with another document, whose changes may go."""
+    """Show another document in the window; unsaved changes are dropped."""
     if window.context.has_document:
         window.context.root.history.mark_clean()
     window.context.set_document(Document(graph, window.context.registry, parent=window.context))
@@ -51,6 +53,13 @@ def press(window: MainWindow, *keys: str) -> None:
     for text in keys:
         QApplication.processEvents()
         QTest.keySequence(window.canvas.viewer, text)
+    QApplication.processEvents()
+
+
+def settle(window: QWidget) -> None:
+    """Process events until no delayed update of the window is pending."""
+    while any(t.isActive() and t.isSingleShot() and t.interval() <= DELAY for t in window.findChildren(QTimer)):
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
     QApplication.processEvents()
 
 

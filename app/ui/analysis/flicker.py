@@ -34,6 +34,11 @@ class Flicker(QObject):
     def running(self) -> bool:
         return self._turns.isActive() or self._frames.isActive()
 
+    @property
+    def interval(self) -> int:
+        """Milliseconds between the turns of the mixes."""
+        return self._turns.interval()
+
     def follow(self, document: Document | None, visible: bool) -> None:
         """Start or stop, as the document's layers and the window's visibility ask for."""
         self._document = document

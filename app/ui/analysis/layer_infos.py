@@ -102,7 +102,6 @@ class LayerInfos(QObject):
     def _next(self) -> None:
         if self._request is not None:
             request, self._request = self._request, None
-            self._background.wait()  # it has emitted its result and is about to end
             key = self._key
             self._background.start(lambda: (key, layer_infos(*request)))
 

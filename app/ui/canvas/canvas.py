@@ -86,8 +86,8 @@ class Canvas(QWidget):
         self.routes = RouteEditor(viewer, self.projection, self.do)
         viewer.link_refused.connect(lambda why: context.message.emit("error", tr("Not connected: {why}", why=why)))
         context.document_changed.connect(self._show)
-        self._marking = DifferenceMarker(context, self.viewer, self.projection)
-        context.document_changed.connect(self._marking.refresh)  # after it is shown
+        self.differences = DifferenceMarker(context, self.viewer, self.projection)
+        context.document_changed.connect(self.differences.refresh)  # after it is shown
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
         context.inspect_requested.connect(self._mark_inspected)

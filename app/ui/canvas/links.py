@@ -149,7 +149,7 @@ class LinkItem(QGraphicsPathItem):
         self.source = source
         self.target = target
         self._hovered = False
-        self._label_box = QRectF()
+        self.label_box = QRectF()  # of the label, in scene coordinates
         self._bounds = QRectF()
         self.label_fits = False  # whether the label fits between the two nodes
         self.setZValue(-1)
@@ -263,11 +263,11 @@ class LinkItem(QGraphicsPathItem):
         metrics = fonts().mono_metrics
         width, height = text_width("mono_metrics", self.label) + 8, metrics.height()
         center = label_place(self.source.center(), self.target.center(), self._lane, self.points)
-        self._label_box = QRectF(center.x() - width / 2, center.y() - height / 2, width, height)
-        kept = self._label_box.adjusted(-AIR, 0, AIR, 0)  # ports extend beyond their nodes
+        self.label_box = QRectF(center.x() - width / 2, center.y() - height / 2, width, height)
+        kept = self.label_box.adjusted(-AIR, 0, AIR, 0)  # ports extend beyond their nodes
         ends = (self.source.node.box(), self.target.node.box())
         self.label_fits = not any(kept.intersects(box) for box in ends)
-        self._bounds = self._bounds.united(self._label_box)
+        self._bounds = self._bounds.united(self.label_box)
 
     @property
     def emphasized(self) -> bool:
@@ -294,7 +294,7 @@ class LinkItem(QGraphicsPathItem):
                 radius = POINT + (1.5 if strong else 0)
                 painter.drawEllipse(point, radius, radius)
         if detail >= READABLE and self.label_fits:
-            rect = self._label_box
+            rect = self.label_box
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color("sunken"))
             painter.drawRoundedRect(rect, 3, 3)

@@ -10,7 +10,7 @@ from app.ui.canvas.collapsed_frames import CollapsedFrames
 from app.ui.canvas.far_view import FarView
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.layer_index import LayerEntry, LayerIndex, QuietMeasuring
-from app.ui.canvas.link_index import Key, LinkIndex
+from app.ui.canvas.link_index import End, Key, LinkEntry, LinkIndex
 from app.ui.canvas.link_items import LinkItems
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
@@ -46,7 +46,7 @@ class Projection:
         self.inspected = ""  # the layer that the Channel Inspector shows
         self.far = FarView()
         self._nodes = Nodes(viewer)
-        self._whole: set[str] = set()
+        self.whole: set[str] = set()  # nodes with items for all their links
         self._frames = Frames(viewer)
         self.marked: set[str] = set()  # selected layers without items
         self._layers = LayerIndex(self._look)
@@ -78,6 +78,15 @@ class Projection:
     @property
     def layers(self) -> Iterable[str]:
         return self._layers.names
+
+    @property
+    def links(self) -> Iterable[LinkEntry]:
+        """The index entries of all links, without creating their items."""
+        return self._edges
+
+    def ends(self, link: LinkEntry) -> tuple[End, End] | None:
+        """The start and end points of a link, or None if one of its ports does not exist."""
+        return self._edges.ends(link)
 
     def entry(self, layer: str) -> LayerEntry:
         """The measured index entry of a layer, without creating its item."""
@@ -114,7 +123,7 @@ class Projection:
             return True
         with no_collection():
             for name in self._layers.near(area):
-                if name not in self._whole:
+                if name not in self.whole:
                     if deadline.hasExpired():
                         return False
                     self._complete(name)
@@ -146,7 +155,7 @@ class Projection:
     def select(self, names: Iterable[str]) -> list[LayerItem]:
         """The items to select for these layers. If many have no items, these are only marked as selected."""
         known = [n for n in names if n in self._layers]
-        self.marked = {n for n in known if n not in self._whole}
+        self.marked = {n for n in known if n not in self.whole}
         if len(self.marked) <= FEW:
             self.marked = set()
         return [self._complete(n) for n in known if n not in self.marked]
@@ -280,8 +289,8 @@ class Projection:
     def _complete(self, name: str) -> LayerItem:
         """The item of a layer with all its links."""
         item = self._make(name)
-        if name not in self._whole:
-            self._whole.add(name)
+        if name not in self.whole:
+            self.whole.add(name)
             edges = self._edges.of(name)
             for edge in edges if len(edges) <= HUB else ():
                 self._links.make(edge)
@@ -297,7 +306,7 @@ class Projection:
 
     def _remove_item(self, name: str) -> None:
         """Remove a node from the canvas. Its index entry remains."""
-        self._whole.discard(name)
+        self.whole.discard(name)
         if name in self._nodes:
             for edge in self._edges.of(name):
                 self._links.unmake(edge)
@@ -306,7 +315,7 @@ class Projection:
     def _rename(self, old: str, new: str) -> None:
         self.inspected = new if self.inspected == old else self.inspected
         self._nodes.rename(old, new)
-        for names in (self._whole, self.marked):
+        for names in (self.whole, self.marked):
             if old in names:
                 names.discard(old)
                 names.add(new)
@@ -362,7 +371,7 @@ class Projection:
                     ends |= {edge.key[0], edge.source.layer}
                 else:
                     self._links.unmake(edge)
-        self._whole &= kept
+        self.whole &= kept
         for name in [n for n in self._nodes if n not in kept and n not in ends]:
             self._remove_item(name)
 
@@ -394,7 +403,7 @@ class Projection:
                     edge.item = item
             elif edge is None and source is not None:
                 edge = self._edges.put(key, source)
-            if edge is not None and (made or name in self._whole or edge.source.layer in self._whole):
+            if edge is not None and (made or name in self.whole or edge.source.layer in self.whole):
                 self._links.make(edge)
             self._links.label(edge)
         if name in self._nodes:

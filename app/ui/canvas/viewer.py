@@ -80,6 +80,11 @@ class LayerViewer(CanvasView):
             elif isinstance(hit, LinkItem) and not hit.isSelected():
                 self.select_link(hit)
 
+    @property
+    def scrolling(self) -> bool:
+        """Whether a drag near the border scrolls the view."""
+        return self._edge.active
+
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._gesture is not None:
             point = event.position().toPoint()

@@ -154,6 +154,11 @@ class SideRunner(QObject):
         self._pass: _Pass | None = None
 
     @property
+    def clients(self) -> list[EngineClient]:
+        """The engine processes, in the order of the variants."""
+        return [lane.client for lane in self._lanes]
+
+    @property
     def running(self) -> bool:
         return self._pass is not None
 

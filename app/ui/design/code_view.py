@@ -145,7 +145,6 @@ class CodeViewPanel(QWidget):
         self._lane.start(lambda: (scope, *_generate_code(graph, registry, (), template)))
 
     def _on_done(self, result: object) -> None:
-        self._lane.wait()
         self._busy = False
         if self._stale:  # the result is out of date
             self._schedule()

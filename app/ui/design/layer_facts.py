@@ -33,6 +33,7 @@ class LayerFacts(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setObjectName(name)
         self._name = name
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(12)

@@ -64,7 +64,6 @@ class WeightsCheck(QObject):
             self.failed.emit(found)
 
     def _next(self) -> bool:
-        self._background.wait()
         self._busy = False
         waiting, self._waiting = self._waiting, None
         if waiting is not None:

@@ -62,6 +62,11 @@ class ChannelGrid(QAbstractScrollArea):
         return len(self._data) if self._data is not None else 0
 
     @property
+    def rendered(self) -> int:
+        """Number of thumbnails that are rendered."""
+        return len(self._tiles)
+
+    @property
     def current(self) -> int:
         return self._current
 

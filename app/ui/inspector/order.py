@@ -100,7 +100,6 @@ class Sorter(QObject):
     def _next(self) -> None:
         if self._wish is not None:
             (data, order), self._wish = self._wish, None
-            self._background.wait()  # it has emitted its result and is about to end
             number = self._number
             self._background.start(lambda: (number, order_of(data, order)))
 

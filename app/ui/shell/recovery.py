@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.ui.document.document import Document
@@ -20,6 +20,8 @@ from designer.texts import tr
 
 class Recovery(QObject):
     """Searches once at startup, in a thread, then shows a non-modal dialog."""
+
+    searched = Signal()  # the search is complete, and its dialog is shown if something was found
 
     def __init__(self, window: QWidget, context: Context, tabs: Tabs) -> None:
         super().__init__(window)
@@ -43,6 +45,7 @@ class Recovery(QObject):
             self.dialog.discard_asked.connect(self.discard)
             self.dialog.finished.connect(self.later)
             self.dialog.show()
+        self.searched.emit()
 
     def recover(self, left: Unfinished) -> None:
         """Open the recovered network as an unsaved document, replacing an unchanged tab of the same file."""

@@ -21,15 +21,16 @@ class _Mailbox(QObject):
     would crash.
     """
 
-    arrived = Signal(object, bool, object)  # weak reference to a Background, success, result
+    arrived = Signal(object, object, bool, object)  # weak reference to a Background, thread, success, result
 
     def __init__(self) -> None:
         super().__init__()
         self.arrived.connect(self._deliver)
 
-    def _deliver(self, address: object, well: bool, answer: object) -> None:
+    def _deliver(self, address: object, thread: object, well: bool, answer: object) -> None:
         background = address() if isinstance(address, weakref.ref) else None
         if isinstance(background, Background) and shiboken6.isValid(background):  # type: ignore[no-untyped-call]
+            background.take(thread)
             (background.done if well else background.failed).emit(answer)
 
 
@@ -39,7 +40,10 @@ def _mailbox() -> _Mailbox:
 
 
 class Background(QObject):
-    """Runs a function in a thread. `done` carries its result, `failed` findings; both are emitted in the window's thread."""
+    """Runs a function in a thread. `done` carries its result, `failed` findings; both are emitted in the window's thread.
+
+    When they are emitted, the next work can be started.
+    """
 
     done = Signal(object)
     failed = Signal(object)  # tuple of Diagnostic
@@ -60,6 +64,11 @@ class Background(QObject):
         self._thread = threading.Thread(target=_run, args=job, name="layerwright-background", daemon=True)
         self._thread.start()
 
+    def take(self, thread: object) -> None:
+        """The result of `thread` is here; the thread itself may need a moment to end."""
+        if thread is self._thread:
+            self._thread = None
+
     def wait(self) -> None:
         """Block until the work has finished. Signals are emitted later, from the event loop."""
         if self._thread is not None:
@@ -67,16 +76,17 @@ class Background(QObject):
 
 
 def _run(work: Callable[[], object], mailbox: _Mailbox, address: weakref.ref[Background]) -> None:
+    thread = threading.current_thread()
     try:
         result = work()
     except DiagnosticError as error:
-        mailbox.arrived.emit(address, False, error.diagnostics)
+        mailbox.arrived.emit(address, thread, False, error.diagnostics)
     except Exception as error:  # any error must reach the user
         finding = Diagnostic(
             "unexpected",
             f"{type(error).__name__}: {error}",
             remedy=tr("report this error with the steps that led to it"),
         )
-        mailbox.arrived.emit(address, False, (finding,))
+        mailbox.arrived.emit(address, thread, False, (finding,))
     else:
-        mailbox.arrived.emit(address, True, result)
+        mailbox.arrived.emit(address, thread, True, result)

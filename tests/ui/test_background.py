@@ -1,0 +1,41 @@
+"""Work in a thread, whose result arrives in the window's thread."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from app.ui.widgets.background import Background
+
+ROUNDS = 20
+
+
+def test_the_next_work_can_start_when_a_result_arrives(qtbot: QtBot) -> None:
+    parent = QObject()
+    background = Background(parent)
+    results: list[object] = []
+
+    def proceed(result: object) -> None:
+        results.append(result)
+        assert not background.running
+        if len(results) < ROUNDS:
+            background.start(lambda: len(results))
+
+    background.done.connect(proceed)
+    background.start(lambda: 0)
+    qtbot.waitUntil(lambda: len(results) == ROUNDS)
+    assert results == list(range(ROUNDS))
+
+
+def test_only_one_work_at_a_time(qtbot: QtBot) -> None:
+    parent = QObject()
+    background = Background(parent)
+    with qtbot.waitSignal(background.done):
+        background.start(lambda: None)
+        with pytest.raises(RuntimeError, match="has not finished"):
+            background.start(lambda: None)
