@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from designer.files.settings import DEFAULT_ENGINE
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -45,7 +46,7 @@ def seeded_feeds(case: Mapping[str, tuple[tuple[int, ...], str]], seed: int = SE
 
 
 def compare(
-    graph: Graph, registry: Registry, weights: Weights, original: Original, *, engine: str = "onnxruntime"
+    graph: Graph, registry: Registry, weights: Weights, original: Original, *, engine: str = DEFAULT_ENGINE
 ) -> dict[str, Any]:
     """The fields of a report about the comparison. Never raises: what fails is the reason in `not_compared_because`."""
     cases: list[ComparedCase] = []
@@ -83,7 +84,7 @@ def _compare_case(
 
 
 def run_document(
-    graph: Graph, registry: Registry, weights: Weights, feeds: Feeds, engine: str = "onnxruntime"
+    graph: Graph, registry: Registry, weights: Weights, feeds: Feeds, engine: str = DEFAULT_ENGINE
 ) -> dict[str, NDArray[Any]]:
     """The outputs of a document. Raises DiagnosticError if it cannot run."""
     session = Session(graph, registry, weights, RunOptions(engine=engine))
