@@ -20,6 +20,7 @@ from designer.operators.api import Activation, Operator
 from designer.operators.params import ParamError, Value
 from designer.operators.registry import Registry
 from designer.texts import tr
+from designer.units import dims_text
 
 Scope = tuple[str, ...]
 NODE_WIDTH, NODE_HEIGHT, PORT_HEIGHT, CHARACTER = 240.0, 120.0, 20.0, 9.0  # canvas units, generous
@@ -40,6 +41,8 @@ class GraphBuilder:
     scopes: dict[str, Scope] = field(default_factory=dict)
     weights: dict[WeightKey, NDArray[np.float32]] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
+    _outputs: dict[str, tuple[Source, ...]] = field(default_factory=dict)
+    _tensors: dict[str, tuple[WeightKey, ...]] = field(default_factory=dict)
 
     def reserve(self, names: Sequence[str]) -> None:
         """Keep `names` free for layers that are added with `exact`, such as inputs and outputs."""
@@ -65,28 +68,44 @@ class GraphBuilder:
         operator = self._operator(type, params or {})
         types = [self.types[source] for source in inputs if source is not None]
         outputs = operator.infer_checked(types)
+        needed = {weight.name: weight.shape for weight in operator.weights(types)}
         spec = None
         if activation is not None:
             function = self._activation(*activation)
+            own = function.weights((outputs[0],))
+            needed |= {f"{function.weight_prefix}{weight.name}": weight.shape for weight in own}
             spec = ActivationSpec(function.type, function.texts(all=False))
             (first,) = function.infer_checked((outputs[0],))
             outputs = (first, *outputs[1:])
-        self._check_weights(operator, types, weights or {})
+        _check_weights(needed, weights or {})
         chosen = self._free(name or operator.base_name(), exact)
         self.layers[chosen] = Layer(
             chosen, type, (0, 0), tuple(inputs), operator.texts(all=False), spec, dict(attributes or {})
         )
         self.scopes[chosen] = scope
+        self._tensors[chosen] = tuple(WeightKey(chosen, key) for key in weights or {})
         for key, array in (weights or {}).items():
-            self.weights[WeightKey(chosen, key)] = np.ascontiguousarray(array, np.float32)
+            self.weights[WeightKey(chosen, key)] = np.asarray(array, np.float32, order="C")  # keeps rank 0
         ports = operator.output_ports()
         sources = tuple(Source(chosen, port.name if index else "") for index, port in enumerate(ports))
+        self._outputs[chosen] = sources
         self.types.update(zip(sources, outputs, strict=True))
         return sources
 
-    def declare(self, source: Source, type: TensorType) -> None:
-        """Set the type of an output that the operator itself cannot infer."""
-        self.types[source] = type
+    def mark(self) -> int:
+        """The present state, for `rollback`."""
+        return len(self.layers)
+
+    def rollback(self, mark: int) -> None:
+        """Remove the layers that were added after `mark`."""
+        while len(self.layers) > mark:
+            name, _ = self.layers.popitem()
+            del self.scopes[name]
+            self._taken.discard(name)
+            for source in self._outputs.pop(name):
+                del self.types[source]
+            for key in self._tensors.pop(name):
+                del self.weights[key]
 
     def _operator(self, type: str, params: Mapping[str, Value]) -> Operator:
         cls = self.registry.get(type)
@@ -98,18 +117,6 @@ class GraphBuilder:
         made = _checked(self.registry.activations[type], params)
         assert isinstance(made, Activation)
         return made
-
-    def _check_weights(
-        self, operator: Operator, types: Sequence[TensorType], given: Mapping[str, NDArray[np.float32]]
-    ) -> None:
-        needed = {weight.name: weight.shape for weight in operator.weights(types)}
-        for name, shape in needed.items():
-            found = given.get(name)
-            if found is None or tuple(found.shape) != tuple(shape):
-                has = "no values" if found is None else f"the shape {found.shape}"
-                raise ShapeError(
-                    tr("the tensor '{name}' needs the shape {shape} but has {has}", name=name, shape=shape, has=has)
-                )
 
     def _free(self, name: str, exact: bool) -> str:
         if exact and check_layer_name(name) is None and name not in self.layers:
@@ -164,6 +171,21 @@ class GraphBuilder:
             if int(np.sum(np.all((corners < high) & (ends > low), axis=1))) == len(inside):
                 frames.append(Frame(f"scope_{len(frames)}", ".".join(scope), rect=rect))
         return frames
+
+
+def _check_weights(needed: Mapping[str, tuple[int, ...]], given: Mapping[str, NDArray[np.float32]]) -> None:
+    for name, shape in needed.items():
+        found = given.get(name)
+        if found is None or tuple(found.shape) != tuple(shape):
+            has = tr("no values") if found is None else dims_text(found.shape)
+            raise ShapeError(
+                tr(
+                    "the tensor '{name}' needs the shape {shape} but has {has}",
+                    name=name,
+                    shape=dims_text(shape),
+                    has=has,
+                )
+            )
 
 
 def _checked(cls: type[Operator], params: Mapping[str, Value]) -> Operator:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from designer.files.formats import FormatTable
+from designer.files.formats import Format, FormatTable
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
@@ -26,4 +26,14 @@ class ImportOptions:
 
 
 Import = Callable[[Path, Registry, ImportOptions], "Imported"]
-IMPORTS: FormatTable[Import, None] = FormatTable("models of other programs")
+
+
+def _onnx(path: Path, registry: Registry, options: ImportOptions) -> Imported:
+    from importers.onnx.importing import import_onnx
+
+    return import_onnx(path, registry, options)
+
+
+IMPORTS: FormatTable[Import, None] = FormatTable(
+    "models of other programs", (Format("ONNX model", (".onnx",), _onnx, package="onnx"),)
+)

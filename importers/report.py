@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -81,7 +81,7 @@ class ImportReport(msgspec.Struct, frozen=True):
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
 
-def counted(outcomes: tuple[NodeOutcome, ...]) -> Mapping[str, int]:
-    """The fields `nodes`, `known`, `opaque` and `folded` of a report."""
-    found = {"nodes": len(outcomes)}
+def counted(outcomes: tuple[NodeOutcome, ...]) -> dict[str, Any]:
+    """The fields `nodes`, `known`, `opaque`, `folded` and `outcomes` of a report."""
+    found: dict[str, Any] = {"nodes": len(outcomes), "outcomes": outcomes}
     return found | {kind.value: sum(1 for item in outcomes if item.outcome is kind) for kind in Outcome}

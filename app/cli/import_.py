@@ -35,10 +35,13 @@ def import_model(
     from designer.operators.registry import default_registry
 
     DOCUMENTS.writer(output)  # refuses unknown formats before anything is read
+    target = output_weights or weights
+    if target is not None and target.suffix and not target.is_dir():
+        WEIGHTS.writer(target)
     registry = default_registry()
     read = IMPORTS.reader(file)
     found = read(Path(file), registry, ImportOptions(sizes=dict(map(_shape, inputs or ()))))
-    write_import(found.verified(registry) if verify else found, output, output_weights or weights, report)
+    write_import(found.verified(registry) if verify else found, output, target, report)
 
 
 def write_import(found: Imported, output: Path, weights: Path | None, report: Path | None) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 from designer.graph.types import BATCH, DataType, Dim, ShapeError, Size2D, Size3D, Symbol, TensorType
 from designer.operators.onnx_data import (
     OnnxConstant,
+    OnnxGraph,
     OnnxInput,
     OnnxItem,
     OnnxNode,
@@ -56,6 +57,7 @@ __all__ = [
     "Example",
     "Fault",
     "OnnxConstant",
+    "OnnxGraph",
     "OnnxInput",
     "OnnxItem",
     "OnnxNode",

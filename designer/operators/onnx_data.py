@@ -47,13 +47,23 @@ class OnnxNode(OnnxValue):
     attributes: Mapping[str, Any] = field(default_factory=dict)
     outputs: int = 1
     domain: str = ""
+    opset: int = 0  # the version of the domain that the node needs at least
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxGraph(OnnxValue):
+    """The nodes of an ONNX model (as bytes), whose graph has the inputs `inputs`. As a value it is its first output."""
+
+    model: bytes
+    inputs: tuple[OnnxValue, ...]
+    outputs: int = 1
 
 
 @dataclass(frozen=True, eq=False)
 class OnnxItem(OnnxValue):
-    """Output number `index` of a node with several outputs."""
+    """Output number `index` of a node or graph with several outputs."""
 
-    node: OnnxNode
+    node: OnnxNode | OnnxGraph
     index: int
 
 

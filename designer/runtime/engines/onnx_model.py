@@ -19,6 +19,7 @@ from designer.graph.model import Source
 from designer.graph.types import DataType, ShapeError, Symbol, TensorType
 from designer.operators.api import (
     OnnxConstant,
+    OnnxGraph,
     OnnxInput,
     OnnxItem,
     OnnxNode,
@@ -51,6 +52,12 @@ class _Builder:
     names: dict[Source, str] = field(default_factory=dict)  # tensor -> value name in the model
     weight_names: dict[WeightKey, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+    opsets: dict[str, int] = field(default_factory=lambda: {"": OPSET})  # domain -> version
+
+    def require(self, domain: str, version: int) -> None:
+        """Note that a node needs at least this version of its domain."""
+        domain = "" if domain == "ai.onnx" else domain
+        self.opsets[domain] = max(self.opsets.get(domain, 1), version)
 
     def fresh(self, base: str) -> str:
         name, number = base, 1
@@ -130,10 +137,10 @@ class _Walk:
     def value(self, value: OnnxValue) -> str:
         if isinstance(value, OnnxInput):
             return self.reads[value.index]
-        if isinstance(value, OnnxNode):
-            return self._node(value)[0]
+        if isinstance(value, OnnxNode | OnnxGraph):
+            return self._outputs(value)[0]
         if isinstance(value, OnnxItem):
-            return self._node(value.node)[value.index]
+            return self._outputs(value.node)[value.index]
         known = self.done.get(id(value))
         if known is None:
             known = self.done[id(value)] = [self._leaf(value)]
@@ -152,10 +159,33 @@ class _Walk:
             return self.builder.weight_names[key]
         raise TypeError(f"layer '{self.layer}': {value!r} is not ONNX data")
 
-    def _node(self, node: OnnxNode) -> list[str]:
+    def _outputs(self, node: OnnxNode | OnnxGraph) -> list[str]:
         known = self.done.get(id(node))
-        if known is not None:
-            return known
+        if known is None:
+            known = self.done[id(node)] = self._node(node) if isinstance(node, OnnxNode) else self._graph(node)
+        return known
+
+    def _graph(self, data: OnnxGraph) -> list[str]:
+        """Add the nodes and initializers of a model; all its names get those of the layer in front."""
+        from onnx import load_model_from_string
+
+        model = load_model_from_string(data.model)
+        for entry in model.opset_import:
+            self.builder.require(entry.domain, entry.version)
+        prefix = self.builder.fresh(f"{self.layer}/graph")
+        renamed = {entry.name: self.value(value) for entry, value in zip(model.graph.input, data.inputs, strict=True)}
+        outputs = []
+        for index, entry in enumerate(model.graph.output):
+            name = self.preset.get((id(data), index)) or f"{prefix}/{entry.name}"
+            renamed[entry.name] = name
+            outputs.append(name)
+        rename_values(model.graph, renamed, prefix)
+        self.builder.nodes.extend(model.graph.node)
+        self.builder.initializers.extend(model.graph.initializer)
+        return outputs
+
+    def _node(self, node: OnnxNode) -> list[str]:
+        self.builder.require(node.domain, node.opset)
         inputs = ["" if value is None else self.value(value) for value in node.inputs]
         name = self.builder.fresh(f"{self.layer}/{node.op}")
         outputs = [
@@ -164,12 +194,33 @@ class _Walk:
         ]
         attributes = {key: _attribute(value) for key, value in node.attributes.items() if value is not None}
         self.builder.node(node.op, inputs, outputs, name, node.domain, **attributes)
-        self.done[id(node)] = outputs
         return outputs
 
 
+def rename_values(graph: Any, renamed: Mapping[str, str], prefix: str) -> None:
+    """Rename all values of an ONNX graph and of the graphs in it: as in `renamed`, others get `prefix` in front.
+
+    Names are unique across a graph and the graphs in it, so equal names are the same value.
+    """
+
+    def name_of(name: str) -> str:
+        return renamed.get(name) or (f"{prefix}/{name}" if name else "")
+
+    for entry in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
+        entry.name = name_of(entry.name)
+    for sparse in graph.sparse_initializer:
+        sparse.values.name = name_of(sparse.values.name)
+    for node in graph.node:
+        node.name = f"{prefix}/{node.name}" if node.name else ""
+        node.input[:] = [name_of(name) for name in node.input]
+        node.output[:] = [name_of(name) for name in node.output]
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                rename_values(inner, renamed, prefix)
+
+
 def _place(value: OnnxValue) -> tuple[int, int] | None:
-    if isinstance(value, OnnxNode):
+    if isinstance(value, OnnxNode | OnnxGraph):
         return id(value), 0
     if isinstance(value, OnnxItem):
         return id(value.node), value.index
@@ -284,12 +335,11 @@ def build_model(
         used.add(name)
         outputs.append(_value_info(name, kind, layout))
     graph = helper.make_graph(builder.nodes, inference.graph.name or "network", inputs, outputs, builder.initializers)
-    opset = helper.make_opsetid("", OPSET)
-    others = sorted({node.domain for node in builder.nodes} - {"", "ai.onnx"})
+    opsets = [helper.make_opsetid(domain, version) for domain, version in sorted(builder.opsets.items())]
     model: ModelProto = helper.make_model(
         graph,
-        opset_imports=[opset, *(helper.make_opsetid(domain, 1) for domain in others)],
-        ir_version=helper.find_min_ir_version_for([opset]),
+        opset_imports=opsets,
+        ir_version=helper.find_min_ir_version_for(opsets, ignore_unknown=True),
         producer_name=PRODUCER,
         producer_version=producer_version,
     )

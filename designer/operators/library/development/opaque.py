@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -10,6 +12,7 @@ from designer.operators import api as op
 from designer.operators.code_text import CodeError, literal
 from designer.texts import tr
 
+MAX_MODEL = 64 * 2**20  # bytes of an imported graph
 _NO_TORCH = "not available in torch; only ONNX Runtime can run it"
 
 
@@ -20,9 +23,10 @@ class Opaque(
     category=op.Category.DEVELOPMENT,
     synonyms=("onnx node", "unknown", "imported", "foreign"),
 ):
-    """An operator of an ONNX file for which there is no layer type.
+    """An operator of an ONNX file for which there is no layer type, or several that belong together.
 
-    It runs if ONNX Runtime supports the operator, and is exported to ONNX unchanged. torch and PyTorch projects do not
+    It runs if ONNX Runtime supports the operator, and is exported to ONNX unchanged. What has no attributes as text (the body
+    of a loop, texts as constants) is imported as a `model`, which is used instead of name and attributes. torch and PyTorch projects do not
     support it. Its output shapes cannot be inferred: declare them, otherwise the types of the following layers are unknown.
     """
 
@@ -33,12 +37,18 @@ class Opaque(
         multiline=True,
         doc="Attributes, one per line: name=value with a number, a text, or a list of these.",
     )
-    input_count: int = op.param(default=1, min=1, max=64, doc="Number of inputs.")
+    input_count: int = op.param(default=1, min=0, max=64, doc="Number of inputs.")
     output_count: int = op.param(default=1, min=1, max=64, doc="Number of outputs.")
     shapes: str = op.param(
         default="",
         multiline=True,
         doc="Types of the outputs, one per line, as in N x 3 x 8 x 8 or N x 10 int64.",
+    )
+    opset: int = op.param(
+        default=0, min=0, max=1000, extension=True, doc="Version of the domain that defines the operator; 0: any."
+    )
+    model: str = op.param(
+        default="", extension=True, multiline=True, doc="An imported ONNX graph: zlib-compressed, as base64 text."
     )
     examples = (
         op.Example((op.image(),), {"op_type": "LeakyRelu", "attributes": "alpha=0.25", "shapes": "N x 3 x 8 x 8"}),
@@ -75,7 +85,7 @@ class Opaque(
                 f"'{self.op_type[:60]}' is not a valid name of an ONNX operator",
                 "enter it as in the ONNX file",
             )
-        for parameter, look in (("attributes", attributes_of), ("shapes", types_of)):
+        for parameter, look in (("attributes", attributes_of), ("shapes", types_of), ("model", unpacked)):
             try:
                 look(getattr(self, parameter))
             except CodeError as error:
@@ -98,11 +108,35 @@ class Opaque(
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> tuple[op.OnnxValue, ...]:
         reads = tuple(op.OnnxInput(index) for index in range(len(inputs)))
-        node = op.OnnxNode(self.op_type, reads, attributes_of(self.attributes), self.output_count, self.domain)
+        node: op.OnnxNode | op.OnnxGraph
+        if self.model:
+            node = op.OnnxGraph(unpacked(self.model), reads, self.output_count)
+        else:
+            attributes = attributes_of(self.attributes)
+            node = op.OnnxNode(self.op_type, reads, attributes, self.output_count, self.domain, self.opset)
         return (node, *(op.OnnxItem(node, index) for index in range(1, self.output_count)))
 
     def summary(self) -> str:
         return (f"{self.domain}.{self.op_type}" if self.domain else self.op_type)[:40]
+
+
+def packed(model: bytes) -> str:
+    """A serialized ONNX model as the text of the parameter `model`."""
+    return base64.b64encode(zlib.compress(model, 9)).decode("ascii")
+
+
+@lru_cache(maxsize=64)
+def unpacked(text: str) -> bytes:
+    """The serialized ONNX model in the text of the parameter `model`. Raises CodeError for other text, and above MAX_MODEL."""
+    try:
+        data = base64.b64decode(text, validate=True)
+        reader = zlib.decompressobj()
+        found = reader.decompress(data, MAX_MODEL) if text else b""
+        if reader.unconsumed_tail or (text and not reader.eof):
+            raise ValueError
+    except (ValueError, zlib.error):
+        raise CodeError(tr("the model is damaged or too large"), tr("import the ONNX file again")) from None
+    return found
 
 
 @lru_cache(maxsize=256)

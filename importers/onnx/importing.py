@@ -1,0 +1,347 @@
+"""Import of an ONNX file: inputs, nodes in topological order, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.model import check_layer_name
+from designer.graph.types import BATCH, DataType, Dim, ShapeError, Size3D, Symbol, TensorType
+from designer.operators.params import ParamError
+from designer.operators.registry import Registry
+from designer.texts import tr
+from importers.builder import GraphBuilder
+from importers.formats import ImportOptions
+from importers.imported import Imported
+from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError, foldable
+from importers.onnx.model_file import read_model
+from importers.onnx.nodes import CONVERTERS
+from importers.onnx.opaque import add_opaque, data_type
+from importers.onnx.original import Case, OnnxOriginal
+from importers.onnx.patterns import find_patterns
+from importers.onnx.scopes import scope_of
+from importers.report import ImportReport, Outcome, counted
+
+IMAGE_SIDE, LENGTH, CHANNELS = 64, 16, 3  # sizes of open dimensions: height and width, other axes, channels
+STEP = 32  # that a second size is larger by
+
+
+class ModelInput(NamedTuple):
+    """An input of the model: its type in the document, and which dimensions the file leaves open."""
+
+    name: str
+    type: TensorType
+    open: tuple[bool, ...]
+
+
+def import_onnx(path: Path, registry: Registry, options: ImportOptions) -> Imported:
+    """Import an ONNX file. Raises DiagnosticError if it is damaged, or if a node cannot even be kept as opaque."""
+    model = read_model(path)
+    graph = model.graph
+    entries = [_input(value, path, options) for value in graph.inputs if value.name not in graph.initializers]
+    builder = GraphBuilder(registry, _title(graph.name, path))
+    builder.reserve([entry.name for entry in entries] + [value.name or "" for value in graph.outputs])
+    c = Conversion(builder, model.opset_imports.get("", 1))
+    for name, value in graph.initializers.items():
+        if value.const_value is not None:
+            c.tensors[name] = value.const_value
+    for entry in entries:
+        _add_input(c, entry)
+    declared = _declared(graph, entries)
+    _convert_all(c, operations(model), declared, path, options)
+    outputs = _add_outputs(c, [value.name or "" for value in graph.outputs], path)
+    document, weights = builder.finish()
+    outcomes = tuple(c.outcomes[key] for key in c.outcomes)
+    report = ImportReport(
+        source=path.name,
+        producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
+        opset=c.opset,
+        warnings=tuple(_warnings(model)),
+        weights=c.weight_names,
+        **counted(outcomes),
+    )
+    names = {entry.name: c.sources[entry.name].layer for entry in entries}
+    original = OnnxOriginal(path, names, outputs, _cases(entries, names))
+    return Imported(document, weights, report, original)
+
+
+def operations(model: Any) -> list[OnnxOp]:
+    """The nodes of the model in topological order; recognized patterns are one operation."""
+    patterns = find_patterns(model.graph)
+    found = []
+    for node in model.graph:
+        if id(node) in patterns.replaced:
+            pattern = patterns.replaced[id(node)]
+            if pattern is not None:
+                found.append(pattern)
+            continue
+        found.append(_operation(node, model))
+    return found
+
+
+def _operation(node: Any, model: Any) -> OnnxOp:
+    from onnx_ir import AttributeType
+
+    attributes = {}
+    for name, attribute in node.attributes.items():
+        if attribute.type in (AttributeType.GRAPH, AttributeType.GRAPHS):
+            attributes[name] = attribute
+        elif attribute.type is AttributeType.TENSOR:
+            attributes[name] = attribute.value.numpy() if attribute.value.dtype.name != "STRING" else attribute
+        else:
+            attributes[name] = attribute.value
+    outputs = [value.name or "" for value in node.outputs]
+    while outputs and (
+        not outputs[-1]
+        or not (node.outputs[len(outputs) - 1].uses() or node.outputs[len(outputs) - 1].is_graph_output())
+    ):
+        if len(outputs) == 1:
+            break
+        outputs.pop()
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    return OnnxOp(
+        node.name or "",
+        node.op_type,
+        domain,
+        model.opset_imports.get(node.domain, 1),
+        tuple((value.name or "") if value is not None else "" for value in node.inputs),
+        tuple(outputs),
+        attributes,
+        scope_of(node),
+        (node,),
+    )
+
+
+def _convert_all(
+    c: Conversion,
+    found: Iterable[OnnxOp],
+    declared: Mapping[str, TensorType | None],
+    path: Path,
+    options: ImportOptions,
+) -> None:
+    def convert(op: OnnxOp) -> None:
+        _convert(c, op, declared, path)
+
+    c.convert_now = convert
+    steps = list(found)
+    for number, op in enumerate(steps):
+        if options.progress is not None and number % 256 == 0:
+            options.progress(number, len(steps), op.name)
+        if foldable(c, op) or op.op_type == "Constant":
+            _defer(c, op)
+        else:
+            convert(op)
+
+
+def _defer(c: Conversion, op: OnnxOp) -> None:
+    """Note a node that depends on known values only: it is folded where it is used."""
+    c.made = []
+    (output,) = op.outputs
+    if op.op_type == "Constant":
+        value = next(iter(op.attributes.values()), None)
+        if isinstance(value, np.ndarray | int | float | tuple | list):
+            c.arrays[output] = _constant(value)
+        else:
+            c.embedded[output] = op
+    else:
+        c.deferred[output] = op
+    c.record(op, Outcome.FOLDED)
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value
+    sample = value[0] if isinstance(value, tuple | list) and value else value
+    return np.asarray(value, np.float32 if isinstance(sample, float) else np.int64)
+
+
+def _convert(c: Conversion, op: OnnxOp, declared: Mapping[str, TensorType | None], path: Path) -> None:
+    """Convert one node: to layers of the library if possible, else to an opaque layer."""
+    c.current, c.made = op, []
+    converter = CONVERTERS.get((op.domain, op.op_type))
+    reason = f"{op.op_type} is not an operator of the library"
+    mark = c.mark()
+    if converter is not None:
+        try:
+            converter(c, op)
+            c.record(op, Outcome.KNOWN)
+            return
+        except (UnsupportedError, ShapeError, ParamError) as error:
+            reason = error.message if isinstance(error, ShapeError) else str(error)
+            c.rollback(mark)
+    try:
+        add_opaque(c, op, reason, declared)
+    except (UnsupportedError, ShapeError, ParamError) as error:
+        c.rollback(mark)
+        raise DiagnosticError(
+            Diagnostic(
+                "onnx-node",
+                tr(
+                    "{path}: the node '{name}' ({op_type}) cannot be imported: {reason}",
+                    path=path.name,
+                    name=op.name or op.outputs[0],
+                    op_type=op.op_type,
+                    reason=error.message if isinstance(error, ShapeError) else str(error),
+                ),
+                file=str(path),
+                remedy=tr("remove or replace the node, and export the model again"),
+            )
+        ) from None
+
+
+# --- inputs and outputs -------------------------------------------------------------------------------------------
+
+
+def _input(value: Any, path: Path, options: ImportOptions) -> ModelInput:
+    name = value.name
+    dtype = data_type(int(value.dtype)) if value.dtype is not None else None
+    if dtype is None or value.shape is None:
+        raise DiagnosticError(
+            Diagnostic(
+                "onnx-input",
+                tr(
+                    "{path}: the input '{name}' is not a tensor of numbers with a known rank", path=path.name, name=name
+                ),
+                file=str(path),
+                remedy=tr("export the model with tensors as inputs"),
+            )
+        )
+    given = options.sizes.get(name) or (options.sizes.get("") if len(options.sizes) == 1 else None)
+    sizes = [dim if isinstance(dim, int) else None for dim in value.shape]
+    left_open = tuple(size is None for size in sizes)
+    dims: list[Dim] = []
+    for axis, size in enumerate(sizes):
+        if size is not None:
+            dims.append(size)
+        elif axis == 0:
+            dims.append(BATCH)
+        else:
+            dims.append(given[axis] if given is not None and axis < len(given) else _usual(axis, len(sizes)))
+    if len(dims) == 4 and dims[0] == 1 and dtype is DataType.FLOAT32:
+        dims[0] = BATCH  # an image: a batch of one
+    if any(isinstance(dim, int) and dim < 1 for dim in dims):
+        raise DiagnosticError(
+            Diagnostic(
+                "onnx-input",
+                tr("{path}: the input '{name}' is an empty tensor", path=path.name, name=name),
+                file=str(path),
+                remedy=tr("export the model with inputs of at least one element"),
+            )
+        )
+    return ModelInput(name, TensorType(tuple(dims), dtype), left_open)
+
+
+def _usual(axis: int, rank: int) -> int:
+    if rank == 4:
+        return CHANNELS if axis == 1 else IMAGE_SIDE
+    return LENGTH
+
+
+def _add_input(c: Conversion, entry: ModelInput) -> None:
+    kind = entry.type
+    shape = tuple(dim for dim in kind.shape if isinstance(dim, int))
+    batch = bool(kind.shape) and isinstance(kind.shape[0], Symbol)
+    if batch and kind.rank == 4 and kind.dtype is DataType.FLOAT32 and max(shape) <= 65536:
+        channels, height, width = shape
+        params: dict[str, Any] = {"dims": Size3D(width, height, channels)}
+        made = c.builder.add("input", (), params, name=entry.name, exact=True)
+    else:
+        params = {"shape": shape, "batch": batch, "dtype": kind.dtype.value}
+        made = c.builder.add("tensor_input", (), params, name=entry.name, exact=True)
+    c.put(entry.name, made[0])
+
+
+def _add_outputs(c: Conversion, names: Iterable[str], path: Path) -> dict[str, str]:
+    """Add the output layers; the result maps names in the file to layers."""
+    found: dict[str, str] = {}
+    for name in names:
+        c.current = None
+        try:
+            source = c.source(name)
+            kind = c.builder.types[source]
+            view = "image" if kind.rank == 4 and kind.dtype is DataType.FLOAT32 else "tensor"
+            made = c.builder.add("output", [source], {"analysis_view": view}, name=name, exact=True)
+        except (UnsupportedError, ShapeError, ParamError, KeyError) as error:
+            raise DiagnosticError(
+                Diagnostic(
+                    "onnx-output",
+                    tr(
+                        "{path}: the output '{name}' cannot be imported: {error}",
+                        path=path.name,
+                        name=name,
+                        error=error,
+                    ),
+                    file=str(path),
+                    remedy=tr("export the model with tensors of numbers as outputs"),
+                )
+            ) from None
+        found[name] = made[0].layer
+    return found
+
+
+def _declared(graph: Any, entries: Iterable[ModelInput]) -> dict[str, TensorType | None]:
+    """The types that the file declares for values, as far as layers can have them."""
+    found: dict[str, TensorType | None] = {}
+    batch = {str(value.shape[0]) for value in graph.inputs if value.shape and not isinstance(value.shape[0], int)}
+    for value in (*graph.outputs, *(output for node in graph for output in node.outputs)):
+        dtype = data_type(int(value.dtype)) if value.dtype is not None else None
+        if value.shape is None or dtype is None:
+            continue
+        dims: list[Dim | None] = [
+            dim if isinstance(dim, int) else BATCH if axis == 0 and str(dim) in batch else None
+            for axis, dim in enumerate(value.shape)
+        ]
+        if all(dim is not None and dim != 0 for dim in dims):
+            found[value.name] = TensorType(tuple(dim for dim in dims if dim is not None), dtype)
+    return found
+
+
+def _cases(entries: Iterable[ModelInput], names: Mapping[str, str]) -> list[Case]:
+    """Shapes to compare at: the document's, another batch, and another size, where the file leaves these open."""
+    entries = list(entries)
+
+    def case(batch: int, more: int) -> dict[str, tuple[tuple[int, ...], str]]:
+        found = {}
+        for entry in entries:
+            shape = list(entry.type.concrete(batch if entry.open and entry.open[0] else 1))
+            if entry.type.rank == 4:
+                shape = [size + more if axis > 1 and entry.open[axis] else size for axis, size in enumerate(shape)]
+            found[names[entry.name]] = (tuple(shape), entry.type.dtype.value)
+        return found
+
+    cases: list[Case] = [case(1, 0)]
+    for other in (case(2, 0), case(1, STEP)):
+        if other not in cases:
+            cases.append(other)
+    return cases
+
+
+def _title(name: str | None, path: Path) -> str:
+    return name if name and check_layer_name(name) is None else path.stem
+
+
+def _warnings(model: Any) -> Iterable[str]:
+    kinds = {node.op_type for node in model.graph}
+    if "SpaceToDepth" in kinds and (model.producer_name or "") == "pytorch":
+        yield tr(
+            "the file has SpaceToDepth nodes from PyTorch: exporters before 2026 wrote PixelUnshuffle with the wrong order of "
+            "channels (pytorch#186080); compare the results with the original module"
+        )
+    domains = {node.domain for node in model.graph} - {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}
+    for domain in sorted(filter(None, domains)):
+        yield tr(
+            "the domain '{domain}' is unknown: its operators are preserved, but run only where ONNX Runtime has them",
+            domain=domain,
+        )
+    sizes = [
+        prod(value.shape)
+        for value in model.graph.inputs
+        if value.shape and all(isinstance(d, int) for d in value.shape)
+    ]
+    if sizes and max(sizes) > 2**30:
+        yield tr("an input has more than 2^30 elements")

@@ -1,0 +1,8 @@
+"""How nodes of ONNX become layers of the library: a converter for each operator, by subject."""
+
+from __future__ import annotations
+
+from importers.onnx.nodes import activations, arithmetic, indexing, learned, pooling, reshaping, resizing
+from importers.onnx.nodes.table import CONVERTERS
+
+__all__ = ["CONVERTERS", "activations", "arithmetic", "indexing", "learned", "pooling", "reshaping", "resizing"]

@@ -1,0 +1,61 @@
+"""The imported ONNX file, run as it is, for the comparison with the document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from importers.verification import Feeds
+
+Case = Mapping[str, tuple[tuple[int, ...], str]]
+MAX_ELEMENTS = 2**28  # of all inputs of a case
+
+
+@dataclass
+class OnnxOriginal:
+    """Runs the file with ONNX Runtime; if it does not know the operators, with the reference implementation of onnx.
+
+    `inputs` and `outputs` map names in the file to names of layers.
+    """
+
+    path: Path
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    sizes: Sequence[Case]
+    _session: Any = field(default=None, repr=False)
+
+    def cases(self) -> Sequence[Case]:
+        return [case for case in self.sizes if sum(int(np.prod(shape)) for shape, _ in case.values()) <= MAX_ELEMENTS]
+
+    def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
+        if self._session is None:
+            self._session = _opened(self.path)
+        given = {name: feeds[layer] for name, layer in self.inputs.items()}
+        found = self._session.run(list(self.outputs), given)
+        return dict(zip(self.outputs.values(), found, strict=True))
+
+
+def _opened(path: Path) -> Any:
+    from designer.runtime.engines.ort import runtime
+
+    options = runtime().SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = runtime().GraphOptimizationLevel.ORT_ENABLE_BASIC
+    try:
+        return runtime().InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the classes of the binding have no common base
+        try:
+            return _reference(path)
+        except Exception:  # the reference implementation raises anything: the runtime's reason is the better one
+            raise error from None
+
+
+def _reference(path: Path) -> Any:
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(str(path))
