@@ -106,7 +106,8 @@ def known(tensor: TensorType, axis: int, port: str = "x") -> int:
 def divisible(what: str, value: int, by: int, name: str, port: str | None = "x") -> None:
     """Raise ShapeError unless `value` is a multiple of `by`: "3 channels cannot be divided into 2 groups"."""
     if value % by:
-        fits = [str(n) for n in range(1, min(value, 64) + 1) if value % n == 0]
+        number = int(str(value))  # only for the message, which no size depends on (symbolic_size)
+        fits = [str(n) for n in range(1, min(number, 64) + 1) if number % n == 0]
         raise ShapeError(
             tr("{value} {what} cannot be divided into {by} {name}", value=value, what=what, by=by, name=name),
             port=port,

@@ -54,7 +54,7 @@ class Filter:
         ):
             check_border(self.mode, max(pad), size, name)
             found.append(window_output(size, k, s, sum(pad), d))
-        if min(found) < 1:
+        if any(size < 1 for size in found):
             spread = _text(self.dilation) if max(self.dilation) > 1 else ""
             raise misfit(_text(self.kernel), _text(self.stride), _text(sizes), spread)
         dims: tuple[op.Dim, ...] = (x.shape[0], self.features, *found)

@@ -142,7 +142,7 @@ class TransposedConvolution(
                 )
             # torch rejects an empty result before cropping
             sizes.append((size - 1) * stride - 2 * pad + dilation * (kernel - 1) + extra + 1 - cut)
-        if min(sizes) < 1:
+        if any(size < 1 for size in sizes):
             raise op.ShapeError(
                 tr(
                     "kernel {kernel} with padding {padding_tuple} leaves no output for an input of {w}x{h}",

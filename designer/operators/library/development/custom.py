@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
-from math import floor, prod
+from math import prod
 from typing import ClassVar
 
 from designer.operators import api as op
@@ -130,7 +131,8 @@ class Custom(
                 )
             return op.TensorType((op.BATCH, *self.shape))
         known = first.image()
-        height, width = floor(known.h * self.scale), floor(known.w * self.scale)
+        scale = Fraction(str(self.scale))  # of the decimal number, so that 0.1 of 10 is 1
+        height, width = (size * scale.numerator // scale.denominator for size in (known.h, known.w))
         return first.with_shape(known.n, self.channels or known.c, height, width)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

@@ -210,7 +210,9 @@ class Pooling(
 
 def _sees_only_padding(window: int, stride: int, pad: int, dilation: int, size: int, count: int) -> bool:
     """Whether the taps of a window that starts in the padding skip the whole input."""
-    for start in range(-pad, 0, stride)[:count]:
+    for number, start in enumerate(range(-pad, 0, stride)):
+        if number >= count:
+            break
         first = start % dilation  # the first tap at or after 0
         if first >= size or (first - start) // dilation >= window:
             return True

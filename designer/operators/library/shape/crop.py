@@ -37,7 +37,7 @@ class Crop(op.Operator, type="crop", title="Crop", category=op.Category.SHAPE, s
         x = inputs[0].image()
         top, bottom, left, right = self._cuts(inputs)
         height, width = x.h - top - bottom, x.w - left - right
-        if min(top, left, bottom, right) < 0:
+        if any(cut < 0 for cut in (top, left, bottom, right)):
             raise op.ShapeError(
                 tr("the reference {inputs} is larger than {inputs2}", inputs=inputs[1], inputs2=inputs[0]),
                 port="reference",

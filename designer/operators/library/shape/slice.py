@@ -36,8 +36,8 @@ class Slice(
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         axis = axis_of(self.axis, inputs[0])
         size = known(inputs[0], axis)
-        kept = len(range(*self._slice().indices(size)))
-        if kept == 0:
+        kept = self._length(size)
+        if kept < 1:
             raise op.ShapeError(
                 tr(
                     "the range {start} to {end} of axis {axis} with size {size} is empty",
@@ -50,6 +50,12 @@ class Slice(
                 remedy=tr("choose an end after the start"),
             )
         return inputs[0].with_dim(axis, kept)
+
+    def _length(self, size: int) -> int:
+        """How many indices of an axis are kept; below 1 for none. Arithmetic, so that it holds for symbolic sizes too."""
+        start = max(size + self.start, 0) if self.start < 0 else self.start
+        end = size if not self.end else size + self.end if self.end < 0 else min(self.end, size)
+        return -(-(end - start) // self.step)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         axis = axis_of(self.axis, inputs[0])
