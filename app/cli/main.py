@@ -19,7 +19,21 @@ from app.cli.tour import tour
 from designer.graph.diagnostics import DiagnosticError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-for command in (check, sizes, run, video, profile, compare, tour, convert, operators, engines, diff, samples, desktop_entry):
+for command in (
+    check,
+    sizes,
+    run,
+    video,
+    profile,
+    compare,
+    tour,
+    convert,
+    operators,
+    engines,
+    diff,
+    samples,
+    desktop_entry,
+):
     app.command()(command)
 app.command("import")(import_model)
 app.add_typer(export, name="export")

@@ -16,16 +16,15 @@ from designer.operators.size_contract import AXES, InputSizes, SizeContract, siz
 from designer.operators.size_fix import accept_every_size
 
 FixOption = Annotated[
-    bool, typer.Option("--fix", help="Pad the inputs and crop the outputs so that every size works, and write the network.")
+    bool,
+    typer.Option("--fix", help="Pad the inputs and crop the outputs so that every size works, and write the network."),
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where --fix writes the network, instead of FILE.")
 ]
 
 
-def sizes(
-    file: FileArgument, fix: FixOption = False, output: OutputOption = None, as_json: JsonOption = False
-) -> None:
+def sizes(file: FileArgument, fix: FixOption = False, output: OutputOption = None, as_json: JsonOption = False) -> None:
     """Print the valid heights and widths of each input, and the layers that cause the rules. Exit status 1 if no size works.
 
     With --fix, the network is changed so that every size works, and written to FILE or --output.

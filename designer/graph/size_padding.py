@@ -54,7 +54,14 @@ def pad_and_crop(graph: Graph, pads: Mapping[str, Padding], crops: Mapping[str, 
 
     for source, padding in pads.items():
         x, y = made[source].position
-        names[source] = name = add(PAD, (x + STEP, y), (Source(source),), multiple=padding.multiple, remainder=padding.remainder, minimum=padding.minimum)
+        names[source] = name = add(
+            PAD,
+            (x + STEP, y),
+            (Source(source),),
+            multiple=padding.multiple,
+            remainder=padding.remainder,
+            minimum=padding.minimum,
+        )
         for consumer in made.consumers(source):
             before, reader = edits.get(consumer, (made[consumer], made[consumer]))
             assert reader is not None

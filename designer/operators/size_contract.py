@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from math import gcd, lcm
 from random import Random
@@ -121,9 +120,7 @@ class SizeRule:
             "maximum": max(self.others, default=None) if finite else None,
             "others": list(self.others),
             "because": list(self.because),
-            "rules": [
-                {"rule": c.rule, "layer": c.layer, "example": c.size, "message": c.message} for c in self.causes
-            ],
+            "rules": [{"rule": c.rule, "layer": c.layer, "example": c.size, "message": c.message} for c in self.causes],
             "proven": self.proven,
             "text": str(self),
         }
@@ -179,7 +176,9 @@ class SizeContract:
             "exceptions": [{"height": h, "width": w} for h, w in self.exceptions],
             "coupled": [{"because": layer, "message": message} for layer, message in self.coupled],
             "reference": {layer: {"height": h, "width": w} for layer, (h, w) in self.reference.items()},
-            "problem": None if self.problem is None else {"because": self.problem.layer, "message": self.problem.message},
+            "problem": None
+            if self.problem is None
+            else {"because": self.problem.layer, "message": self.problem.message},
         }
 
 
@@ -306,7 +305,9 @@ class _Lookup:
     def read(self, layer: Layer) -> _Read:
         if layer.name not in self._known:
             read = self._registry.read(layer)
-            made = (_Sized(o, layer.name, self._probe) if o is not None else None for o in (read.operator, read.activation))
+            made = (
+                _Sized(o, layer.name, self._probe) if o is not None else None for o in (read.operator, read.activation)
+            )
             operator, activation = made
             self._known[layer.name] = _Read(operator, activation, errors(read.diagnostics))
         return self._known[layer.name]
@@ -463,7 +464,7 @@ def _reference(probe: SizeProbe) -> tuple[Sizes, Failure | None]:
 
 def _groups(probe: SizeProbe, reference: Sizes) -> tuple[list[tuple[str, ...]], tuple[tuple[str, str], ...]]:
     """The inputs that must have the same size, and the layers at which sizes depend on each other in another way."""
-    groups = [(name,) for name in reference]
+    groups: list[tuple[str, ...]] = [(name,) for name in reference]
     while True:
         coupled = joint_run(probe, reference, groups).region.coupled
         merged = _merged(groups, coupled, reference)
@@ -508,11 +509,21 @@ def joint_run(probe: SizeProbe, reference: Sizes, groups: Sequence[tuple[str, ..
                 return Joint(region, tuple(periods), probe.run(reference)[1])
 
 
+def _couples(probe: SizeProbe, reference: Sizes, groups: Sequence[tuple[str, ...]], base: int) -> bool:
+    """Whether sizes of at least `base` depend on each other, in any residue class."""
+    joint = joint_run(probe, reference, groups, base)
+    for step in range(max(joint.periods)):
+        sizes = {name: (h + step, w + step) for name, (h, w) in reference.items()}
+        if joint_run(probe, sizes, groups, base).region.coupled:
+            return True
+    return False
+
+
 def _exceptions(contract: SizeContract, groups: Sequence[tuple[str, ...]]) -> tuple[Size, ...] | None:
     """The pairs that are invalid although both sizes are valid, if only small sizes depend on each other; else None."""
     probe, reference = contract.probe, contract.reference
     bases = [b for b in SMALL if b <= min(min(size) for size in reference.values())]
-    base = next((b for b in bases if not joint_run(probe, reference, groups, b).region.coupled), None)
+    base = next((b for b in bases if not _couples(probe, reference, groups, b)), None)
     item = contract.inputs[0]
     if base is None or len(groups) > 1 or not (item.height.proven and item.width.proven):
         return None
@@ -537,9 +548,7 @@ def _differences(one: SizeRule, other: SizeRule) -> list[int] | None:
     return [n for n in range(1, start) if (n in one) != (n in other)]
 
 
-def _merged(
-    groups: list[tuple[str, ...]], coupled: Mapping[str, set[int]], reference: Sizes
-) -> list[tuple[str, ...]]:
+def _merged(groups: list[tuple[str, ...]], coupled: Mapping[str, set[int]], reference: Sizes) -> list[tuple[str, ...]]:
     """Groups of inputs joined whose heights, or whose widths, depend on each other and are equal."""
     for variables in coupled.values():
         for one, two in product(variables, variables):
@@ -565,7 +574,10 @@ def _disagreements(contract: SizeContract, groups: Sequence[tuple[str, ...]]) ->
         failure = contract.refusal(sizes)
         if (failure is None) != expected:
             shown = ", ".join(f"{w} x {h}" for h, w in sizes.values())
-            yield (failure.layer if failure is not None else "", tr("height and width depend on each other, as {shown} shows", shown=shown))
+            yield (
+                failure.layer if failure is not None else "",
+                tr("height and width depend on each other, as {shown} shows", shown=shown),
+            )
             return
 
 

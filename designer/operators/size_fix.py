@@ -25,7 +25,9 @@ def accept_every_size(graph: Graph, registry: Registry, contract: SizeContract) 
     reason = obstacle(contract)
     if reason:
         raise _impossible(reason)
-    pads = {item.layer: _padding(contract, item) for item in contract.inputs if not _is_free(item) or contract.exceptions}
+    pads = {
+        item.layer: _padding(contract, item) for item in contract.inputs if not _is_free(item) or contract.exceptions
+    }
     edit = pad_and_crop(graph, pads, _crops(contract, pads))
     made = graph.copy()
     made.apply(edit)
@@ -84,7 +86,11 @@ def _progression(rule: SizeRule, least: int) -> tuple[int, int, int]:
     """(multiple, remainder, minimum) of valid sizes only, of at least `least`."""
     first = min(n for n in range(rule.minimum, rule.minimum + rule.multiple_of) if n in rule)
     minimum = max(first, least)
-    return rule.multiple_of, first % rule.multiple_of, minimum if rule.multiple_of == 1 or minimum > rule.multiple_of else 1
+    return (
+        rule.multiple_of,
+        first % rule.multiple_of,
+        minimum if rule.multiple_of == 1 or minimum > rule.multiple_of else 1,
+    )
 
 
 def _crops(contract: SizeContract, pads: dict[str, Padding]) -> dict[str, Cropping]:

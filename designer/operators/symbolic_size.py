@@ -18,7 +18,7 @@ Monomial = tuple[int, ...]  # the exponent of each variable
 Terms = dict[Monomial, int]
 
 
-class RefinePeriod(BaseException):  # noqa: N818 - a request to the caller that code catching Exception must not take
+class RefinePeriod(BaseException):
     """A division is not the same for all step counts: the caller multiplies the period of `variable` by `factor`."""
 
     def __init__(self, variable: int, factor: int) -> None:
@@ -130,7 +130,7 @@ class SymbolicSize:
         self.terms = terms
 
     @property  # isinstance(size, int) holds, while C code has to ask `__index__` and cannot read a number unseen
-    def __class__(self) -> type:  # type: ignore[override]
+    def __class__(self) -> type:  # type: ignore[misc]
         return int
 
     def __int__(self) -> int:
@@ -283,8 +283,7 @@ class SymbolicSize:
         """The sign of the difference; None for something that is not a number."""
         terms = self._terms_of(other)
         if terms is None:
-            own = float(self) if isinstance(other, float) else None
-            return None if own is None else (own > other) - (own < other)
+            return (float(self) > other) - (float(self) < other) if isinstance(other, float) else None
         difference = dict(self.terms)
         for monomial, factor in terms.items():
             difference[monomial] = difference.get(monomial, 0) - factor

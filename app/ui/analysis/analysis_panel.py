@@ -29,6 +29,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.pinned_place import marked_of
 from app.ui.engine.quality import LiveQuality
 from app.ui.engine.result import Phase
+from app.ui.engine.size_rules import size_rules_of
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import SplitMode
@@ -60,6 +61,8 @@ class AnalysisPanel(QWidget):
         self._marked = marked_of(self._analysis)
         self._marked.changed.connect(self._show_mark)
         self.flicker = Flicker(self._analysis, self)
+        self._sizes = size_rules_of(context)
+        self._sizes.changed.connect(self._show_phase)
         self._quality = LiveQuality(self._analysis, self)
         self._quality.changed.connect(self._show_quality)
         self._build()
@@ -104,6 +107,12 @@ class AnalysisPanel(QWidget):
             tr("Run with random weights"),
             tr("Seeded random weights where there are none; the image is marked"),
             self._analysis.launch_random,
+        )
+        self._notice.add_button(
+            "sizes",
+            tr("Accept Every Size"),
+            tr("Add layers that pad the inputs by reflection and crop the outputs, and run again"),
+            self._accept_every_size,
         )
         self._lay_out(bar)
 
@@ -239,7 +248,7 @@ class AnalysisPanel(QWidget):
         phase, message = self._analysis.phase, self._analysis.message
         problem = phase in (Phase.FAILED, Phase.WEIGHTS, Phase.BLOCKED)
         if phase is Phase.FAILED:
-            self._notice.say(message, "error", ("restart",))
+            self._show_failure(message)
         elif phase is Phase.WEIGHTS:
             self._notice.say(
                 tr("{message} Choose weights, or look at it with random ones.", message=message),
@@ -258,6 +267,27 @@ class AnalysisPanel(QWidget):
         unfinished = result is None or self._analysis.stale or bool(result.coarse)
         self._stop.setEnabled(phase is Phase.RUNNING and unfinished)
         self._launch.setEnabled(self._context.has_document)
+
+    def _show_failure(self, message: str) -> None:
+        """What went wrong; images of an invalid size are offered the edit that makes every size work."""
+        self._sizes.request()
+        refusal = self._sizes.refusal(self._fed_sizes())
+        if refusal and self._sizes.fixable:
+            self._notice.say(
+                tr("{refusal}. Pad and crop the image in the network, or choose another.", refusal=refusal),
+                "warning",
+                ("sizes",),
+            )
+        else:
+            self._notice.say(message, "error", ("restart",))
+
+    def _fed_sizes(self) -> dict[str, tuple[int, int]]:
+        shapes = self._analysis.inputs.shapes
+        return {layer: (shape[2], shape[3]) for layer, shape in shapes.items() if len(shape) == 4}
+
+    def _accept_every_size(self) -> None:
+        if self._sizes.fix():
+            self._analysis.launch()
 
     # --- actions of the user ------------------------------------------------------------------------------------
 

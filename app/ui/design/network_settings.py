@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.design.size_rules_view import SizeRulesView
 from app.ui.design.weights_report import WeightsReportView
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -147,6 +148,9 @@ class NetworkSettingsPanel(QWidget):
         layout.setSpacing(8)
         layout.addWidget(_heading(tr("Run")))
         layout.addLayout(run)
+        layout.addSpacing(8)
+        layout.addWidget(_heading(tr("Input sizes")))
+        layout.addWidget(SizeRulesView(self._context, f"{name}.sizes"))
         layout.addSpacing(8)
         layout.addWidget(_heading(tr("Weights")))
         layout.addLayout(location)

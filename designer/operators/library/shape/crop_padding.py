@@ -27,8 +27,12 @@ class CropPadding(
         op.Port("padded", rank=4, doc="The image after padding."),
     )
 
-    multiply: op.Size2D = op.param(default=op.Size2D(1, 1), min=0, max=4096, doc="Numerator of the scale of the result.")
-    divide: op.Size2D = op.param(default=op.Size2D(1, 1), min=1, max=4096, doc="Denominator of the scale of the result.")
+    multiply: op.Size2D = op.param(
+        default=op.Size2D(1, 1), min=0, max=4096, doc="Numerator of the scale of the result."
+    )
+    divide: op.Size2D = op.param(
+        default=op.Size2D(1, 1), min=1, max=4096, doc="Denominator of the scale of the result."
+    )
     examples = (
         op.Example((op.image(3, 8, 8), op.image(1, 5, 6), op.image(1, 8, 8))),
         op.Example(

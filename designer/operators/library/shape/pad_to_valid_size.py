@@ -66,9 +66,7 @@ class PadToValidSize(
             least = op.TorchCall("torch.clamp", (size,), {"min": minimum})
             behind = op.TorchCall("torch.sub", (op.TorchCall("torch.tensor", (remainder,)), least))
             padded = op.TorchCall("torch.add", (least, op.TorchCall("torch.remainder", (behind, multiple))))
-            ones = op.TorchMethod(
-                "new_ones", op.TorchInput(0), ((padded,),), {"dtype": op.TorchName("torch.int64")}
-            )
+            ones = op.TorchMethod("new_ones", op.TorchInput(0), ((padded,),), {"dtype": op.TorchName("torch.int64")})
             places = op.TorchCall("torch.sub", (op.TorchMethod("cumsum", ones, (0,)), 1))
             last = op.TorchCall("torch.sub", (size, 1))
             period = op.TorchCall("torch.clamp", (op.TorchCall("torch.mul", (last, 2)),), {"min": 1})

@@ -1,0 +1,103 @@
+"""Input sizes in Network Settings, and images of an invalid size in Analysis, with the edit that makes every size work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import analysis_kit as kit
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.design.network_settings import NetworkSettingsPanel
+from app.ui.document.document import Document
+from app.ui.engine.client import EngineClient
+from app.ui.engine.context import Context
+from app.ui.engine.result import Phase
+from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
+
+engine_is_let_go = kit.engine_is_let_go
+
+
+def blocks(size: int = 4) -> Graph:
+    return Graph(
+        [
+            Layer("input_0", "input", params={"dims": "32x32x3"}),
+            Layer("blocks", "space_to_depth", (0, 0), (Source("input_0"),), {"block_size": str(size)}),
+            Layer("back", "depth_to_space", (0, 0), (Source("blocks"),), {"block_size": str(size)}),
+            Layer("output_0", "output", inputs=(Source("back"),)),
+        ]
+    )
+
+
+def text(panel: QWidget, name: str) -> str:
+    label = panel.findChild(QLabel, name)
+    assert isinstance(label, QLabel)
+    return label.text()
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> NetworkSettingsPanel:
+    context = Context(default_registry())
+    context.set_document(Document(blocks(), context.registry))
+    panel = NetworkSettingsPanel(context)
+    panel.context_kept_alive = context  # type: ignore[attr-defined]
+    qtbot.addWidget(panel)
+    panel.resize(340, 900)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+def test_network_settings_show_the_rule_and_follow_edits(qtbot: QtBot, panel: NetworkSettingsPanel) -> None:
+    name = "network_settings.sizes.text"
+    qtbot.waitUntil(lambda: text(panel, name) == "input_0: multiples of 4")
+    assert "5 fails at 'blocks': an image of 5x32 cannot be divided" not in text(panel, "network_settings.sizes.causes")
+    assert "5 fails at 'blocks'" in text(panel, "network_settings.sizes.causes")
+    panel._context.document.do(lambda g: set_params(g, {n: {"block_size": "2"} for n in ("blocks", "back")}))
+    qtbot.waitUntil(lambda: text(panel, name) == "input_0: multiples of 2")
+
+
+def test_one_click_makes_every_size_work_and_undo_takes_it_back(qtbot: QtBot, panel: NetworkSettingsPanel) -> None:
+    name = "network_settings.sizes.text"
+    qtbot.waitUntil(lambda: text(panel, name) == "input_0: multiples of 4")
+    button = panel.findChild(QPushButton, "network_settings.sizes.fix")
+    assert isinstance(button, QPushButton)
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    document = panel._context.document
+    assert "pad_to_valid_size_0" in document.graph
+    qtbot.waitUntil(lambda: text(panel, name) == "input_0: any size")
+    assert not button.isVisible()
+    document.undo()
+    assert document.graph == blocks()
+
+
+def test_an_image_of_an_invalid_size_is_offered_the_edit(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
+    bench = kit.Launched(qtbot, engine)
+    panel = AnalysisPanel(bench.context)
+    qtbot.addWidget(panel)
+    panel.show()
+    document = bench.open(blocks())
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path, size=(25, 18)))
+    bench.analysis.launch()
+    bench.wait(Phase.FAILED)
+    button = panel.findChild(QPushButton, "analysis.notice.sizes")
+    assert isinstance(button, QPushButton)
+    qtbot.waitUntil(button.isVisible)
+    assert "'input_0' is 25 x 18; width: multiples of 4, height: multiples of 4 (because of blocks)" in text(
+        panel, "analysis.notice.text"
+    )
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    bench.wait(Phase.READY)
+    assert bench.analysis.result is not None
+    assert bench.analysis.result.outputs["output_0"].shape == (1, 3, 18, 25)
+    assert document.history.undo_title == "Accept Every Size"
