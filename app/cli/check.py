@@ -13,7 +13,7 @@ from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.units import count
 
 if TYPE_CHECKING:
-    from app.cli.opened_network import LayerRow, OpenedNetwork
+    from app.opened_network import LayerRow, OpenedNetwork
 
 
 FEW = 60  # smaller networks are printed as a table by default
@@ -24,7 +24,7 @@ LayersOption = Annotated[
 
 def check(file: FileArgument, layers: LayersOption = False, as_json: JsonOption = False) -> None:
     """Check a network: print problems, totals and shapes. Exit status 1 if there are errors."""
-    from app.cli.opened_network import open_network
+    from app.opened_network import open_network
 
     try:
         network = open_network(file, strict=False)

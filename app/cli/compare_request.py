@@ -9,9 +9,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from app.cli.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
 from app.cli.run_request import layers_with
 from app.cli.trust import with_trust
+from app.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
 from app.reports.comparison import (
     LETTERS,
     Picture,

@@ -20,7 +20,7 @@ def export_pytorch(
     name: Annotated[str, typer.Option("--name", help="Class name of the model.")],
 ) -> None:
     """Write a PyTorch training project."""
-    from app.cli.opened_network import open_network
+    from app.opened_network import open_network
     from exporters.pytorch import export_project
 
     network = open_network(file)
@@ -36,7 +36,7 @@ def export_onnx_file(
     random_weights: SeedOption = None,
 ) -> None:
     """Write an ONNX file that onnx.checker accepts."""
-    from app.cli.opened_network import load_weights_for, open_network
+    from app.opened_network import load_weights_for, open_network
     from exporters.onnx import ONNX_MODELS, export_onnx
 
     ONNX_MODELS.writer(output)  # refuses unknown formats before anything is read

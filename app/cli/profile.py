@@ -71,8 +71,8 @@ def profile(
     trust_custom: TrustOption = None,
 ) -> None:
     """Time every operator and compare it with the machine's peak performance."""
-    from app.cli.opened_network import load_weights_for, open_network
     from app.cli.trust import with_trust
+    from app.opened_network import load_weights_for, open_network
     from designer.profiling.measure import profile_session
     from designer.runtime.api import RunOptions
     from designer.runtime.session import Session

@@ -10,10 +10,10 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from app.cli.opened_network import OpenedNetwork, load_weights_for, open_network
 from app.cli.options import one_each
 from app.cli.trust import with_trust
 from app.engine.video_job import VideoJob, moves, process
+from app.opened_network import OpenedNetwork, load_weights_for, open_network
 from designer.files.settings import MAX_TILE
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source

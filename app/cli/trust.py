@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.cli.console import out
-from app.cli.opened_network import OpenedNetwork
+from app.opened_network import OpenedNetwork
 from designer.files.agreements import agree, agreed, is_digest, not_agreed
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.code_text import digest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from rich.progress import Progress
 
 import samples
 from analysis_layers.noise import Noise
-from app.cli.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
+from app.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
 from app.reports.page import Page
 from app.reports.profile_table import COLUMNS, WORDS, name_of, summary, utilization_lines
 from app.reports.provenance_table import add_machine, add_provenance
@@ -34,6 +33,7 @@ from designer.metrics import psnr
 from designer.runtime.api import RunOptions
 from designer.runtime.provenance import Provenance, provenance
 from designer.texts import tr
+from designer.training.progress import Failed, Stepped, Validated, parse_line
 from designer.units import binary, count, duration
 
 Array = NDArray[np.float32]
@@ -120,15 +120,15 @@ class Tour:
             task = bar.add_task("training", total=self.steps)
             assert process.stdout is not None
             for line in process.stdout:
-                event = json.loads(line)
-                if event["event"] == "step":
-                    bar.update(task, completed=event["step"], description=f"training, loss {event['loss']:.4f}")
-                elif event["event"] == "validation":
-                    validation.append((str(event["step"]), f"{event['noisy_psnr']:.2f}", f"{event['psnr']:.2f}"))
-                elif event["event"] == "error":
-                    raise DiagnosticError(
-                        Diagnostic("training-failed", event["message"], remedy=tr("see the project's log"))
-                    )
+                match parse_line(line):
+                    case Stepped() as done:
+                        bar.update(task, completed=done.step, description=f"training, loss {done.loss:.4f}")
+                    case Validated(step, float() as denoised, float() as noisy):
+                        validation.append((str(step), f"{noisy:.2f}", f"{denoised:.2f}"))
+                    case Failed(message):
+                        raise DiagnosticError(
+                            Diagnostic("training-failed", message, remedy=tr("see the project's log"))
+                        )
         if process.returncode != 0:
             raise DiagnosticError(
                 Diagnostic(
@@ -175,7 +175,7 @@ class Tour:
         split = session.run()
         ran = [", ".join(s.layers) for s in split.steps if not s.cached]
         full = result.milliseconds
-        self.picture("noisy", disturbed, "The noisy picture")
+        self.picture("noisy", disturbed, "The noisy image")
         self.picture("denoised", result.outputs["output_image"], "Denoised")
         self.picture("split", split.outputs["output_image"], "Mix: denoised left, noisy right")
         self.page.text(

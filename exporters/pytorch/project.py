@@ -14,6 +14,8 @@ from math import lcm
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from designer.files.weight_files import file_stems
 from designer.files.weight_types import WeightKey
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -232,15 +234,20 @@ def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
     return found
 
 
+class _Marker(msgspec.Struct):
+    """What an export reads of the `project.json` of an earlier one: names and digests of its files."""
+
+    generator: str
+    files: dict[str, str]
+
+
 def _written(marker: Path) -> dict[str, str] | None:
     """Names and digests of the files of an earlier export, or None."""
     try:
-        info = json.loads(marker.read_text("utf-8"))
+        info = msgspec.json.decode(marker.read_bytes(), type=_Marker)
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
-    if not isinstance(info, dict) or info.get("generator") != GENERATOR or not isinstance(info.get("files"), dict):
-        return None
-    return {str(file): str(digest) for file, digest in info["files"].items()}
+    return info.files if info.generator == GENERATOR else None
 
 
 def _write(target: Path, files: Mapping[str, bytes], obsolete: list[str]) -> None:

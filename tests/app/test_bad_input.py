@@ -353,5 +353,5 @@ def test_a_refusal_of_the_system_is_told(
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("app.cli.opened_network.open_network", refuse)
+    monkeypatch.setattr("app.opened_network.open_network", refuse)
     assert words in layerwright.refused(code, "check", network)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import samples
-from app.cli.opened_network import load_weights_for, open_network
+from app.opened_network import load_weights_for, open_network
 from designer.files.tables import write_table
 from designer.files.weights import Weights, save_weights
 from designer.runtime.api import RunOptions

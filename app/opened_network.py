@@ -1,4 +1,4 @@
-"""Opening a network for the command line: document, shapes, diagnostics and weights."""
+"""Opening a network for commands and reports: document, shapes, diagnostics and weights."""
 
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ def weights_location(document: Path, given: Path | None) -> Path | None:
     """The path of the weights: `given`, else the one in the document's settings, else None."""
     if given is not None:
         return given
-    beside = find_settings(document)
-    if beside is None:
+    found = find_settings(document)
+    if found is None:
         return None
-    location = Path(read_settings(beside).settings.weights)
+    location = Path(read_settings(found).settings.weights)
     return location if location.parts and location.exists() else None
