@@ -11,7 +11,6 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,17 +21,19 @@ except ModuleNotFoundError:
     print("gpu-check: this Python lacks numpy: use one that has torch and numpy (make gpu-check PYTHON=...)")
     sys.exit(2)
 
-from app.process import module_command
+from app.engine.counted_run import count
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.registry import Registry
-from designer.profiling.counters import RANGE, Counters, read_counters
-from designer.profiling.figures import Figure, measured, text
-from designer.profiling.report import UTILISATION, Record, save_records
+from designer.profiling.measure import Measurement, machine_of, measure, measure_peaks, whole_part
+from designer.profiling.profile_files import save_profile
+from designer.profiling.quantities import Quantity, measured, text
+from designer.profiling.schema import UTILIZATION, Profile, ProfileRun, mean_utilization
 from designer.runtime.api import RunOptions
 from designer.runtime.engines.pytorch import TORCH
+from designer.units import duration
 
 ROOT = Path(__file__).resolve().parents[2]
 Array = NDArray[np.float32]
@@ -65,7 +66,6 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--weights", type=Path, default=None, help="default: the sample's, else seeded random")
     parser.add_argument("--size", type=int, default=None, help="height and width of the picture; default 1024, cpu 128")
     parser.add_argument("--iterations", type=int, default=50)
-    parser.add_argument("--counted", metavar="PRECISION,LAYOUT", help=argparse.SUPPRESS)  # the run under ncu
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "records", help="folder for the record")
     return parser.parse_args(arguments)
 
@@ -75,7 +75,6 @@ def check(options: argparse.Namespace) -> int:
     import torch
 
     from designer.operators.registry import load
-    from designer.profiling.timing import measure_peaks, profile_network
 
     if options.device == "cuda" and not torch.cuda.is_available():
         raise DiagnosticError(
@@ -90,64 +89,35 @@ def check(options: argparse.Namespace) -> int:
     inference = _network(options.document, registry, size)
     weights = _weights(options, inference)
     feeds = _inputs(inference)
-    if options.counted:
-        _counted(options, inference, weights, feeds)
-        return 0
     expected = _outputs(inference, weights, RunOptions(engine=TORCH.name), feeds)
-    records: list[Record] = []
+    runs: list[ProfileRun] = []
     wrong = False
     for precision, layout in VARIANTS[options.device]:
         run = RunOptions(engine=TORCH.name, precision=precision, layout=layout, device=options.device)
         found = _outputs(inference, weights, run, feeds)
         checks, ok = compare(expected, found, TOLERANCE[precision])
         wrong = wrong or not ok
-        peaks = measure_peaks(run)  # never from the cache: a record stands on what was measured with it
-        record = profile_network(
+        measurement = Measurement(
             inference,
-            registry,
             weights,
             run,
             feeds,
-            options.iterations,
+            iterations=options.iterations,
             warmup=5,
-            peaks=peaks,
-            counters=_counters(options, run, size),
+            peaks=measure_peaks(run),  # not from the cache: the profile contains the peaks that were measured with it
+            counters=count,
+            checks=checks,
         )
-        record = replace(record, checks=checks)
-        records.append(record)
-        _show(record, ok)
-    chip = slug(records[0].machine.gpu) if options.device == "cuda" else "cpu"
+        profile = measure([measurement])
+        runs += profile.runs
+        _show(profile, profile.runs[0], ok)
+    profile = Profile(machine_of(run), inference.graph.name, tuple(runs))
+    chip = slug(profile.machine.gpu) if options.device == "cuda" else "cpu"
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"gpu-{chip}-{datetime.now(UTC).date().isoformat()}.json"
-    save_records(path, records)
+    save_profile(path, profile)
     print(f"wrote {path}")
     return 1 if wrong else 0
-
-
-def _counters(options: argparse.Namespace, run: RunOptions, size: int) -> Counters | None:
-    """Hardware counters from a second process under ncu; on the processor there are none."""
-    if run.device == "cpu":
-        return None
-    import torch
-
-    command = module_command("app.checks.gpu_check", "--counted", f"{run.precision},{run.layout}")
-    command += ["--device", run.device, "--document", str(options.document), "--size", str(size)]
-    if options.weights is not None:
-        command += ["--weights", str(options.weights)]
-    return read_counters(command, torch.cuda.get_device_capability())
-
-
-def _counted(options: argparse.Namespace, inference: Inference, weights: Weights, feeds: Mapping[str, Array]) -> None:
-    """What ncu watches: one run with a range for each layer."""
-    from designer.profiling.timing import whole_part
-    from designer.runtime.engines.torch_engine import TorchEngine
-    from designer.runtime.engines.torch_timing import TorchTimer
-
-    precision, _, layout = options.counted.partition(",")
-    part, wanted, _ = whole_part(inference)
-    run = RunOptions(engine=TORCH.name, precision=precision, layout=layout, device=options.device)
-    values = {Source(name): array for name, array in feeds.items()}
-    TorchTimer(TorchEngine(inference, weights, run), part, wanted, values).counted(RANGE)
 
 
 def slug(name: str) -> str:
@@ -192,8 +162,6 @@ def _weights(options: argparse.Namespace, inference: Inference) -> Weights:
 
 def _inputs(inference: Inference) -> dict[str, Array]:
     """Seeded values 0..1 for every input, at its size."""
-    from designer.profiling.timing import whole_part
-
     rng = np.random.default_rng(SEED)
     feeds = {}
     for name in whole_part(inference)[2]:
@@ -215,9 +183,11 @@ def _outputs(
     return {str(source): np.asarray(array, np.float32) for source, array in made.items()}
 
 
-def compare(expected: Mapping[str, Array], found: Mapping[str, Array], limit: float) -> tuple[dict[str, Figure], bool]:
+def compare(
+    expected: Mapping[str, Array], found: Mapping[str, Array], limit: float
+) -> tuple[dict[str, Quantity], bool]:
     """The largest difference by output, and whether all stay within `limit`. What is not finite is wrong."""
-    checks: dict[str, Figure] = {}
+    checks: dict[str, Quantity] = {}
     ok = True
     for name, array in expected.items():
         other = found[name]
@@ -227,28 +197,28 @@ def compare(expected: Mapping[str, Array], found: Mapping[str, Array], limit: fl
         good = finite and difference <= limit * scale
         ok = ok and good
         reason = f"largest difference from the processor in fp32; allowed {limit * scale:.3g}"
-        checks[f"difference {name}"] = measured(difference, "", reason if finite else f"{reason}; not all are finite")
+        checks[f"difference {name}"] = measured(difference, reason if finite else f"{reason}; not all are finite")
     return checks, ok
 
 
-def _show(record: Record, ok: bool) -> None:
-    print(f"\n{record.title}")
-    print(f"  result {'equals' if ok else 'DIFFERS FROM'} the processor's: " + _list(record.checks))
-    print(f"  whole network {text(record.total['time'])}, {text(record.total['compute_rate'])}")
-    for key, title in UTILISATION.items():
-        figure = record.utilisation[key]
-        print(f"  {title}: {text(figure)} ({figure.source.value}: {figure.reason})")
-    if record.peaks is not None:
-        named = [("compute", record.peaks.compute), *record.peaks.others.items(), ("memory", record.peaks.memory)]
-        print("  peaks: " + ", ".join(f"{name} {text(figure)}" for name, figure in named))
-    for note in record.notes:
+def _show(profile: Profile, run: ProfileRun, ok: bool) -> None:
+    print(f"\n{profile.title(run)}")
+    print(f"  result {'equals' if ok else 'DIFFERS FROM'} the processor's: " + _list(run.checks))
+    print(f"  whole network {duration(run.time_ms or 0.0)}, sum of the rows {duration(run.rows_ms)}")
+    for key, found in mean_utilization(run.operators).items():
+        print(f"  {UTILIZATION[key]}: {text(found, '%')} ({found.source.value}: {found.reason})")
+    if run.peaks is not None:
+        named = {"compute": run.peaks.flops_per_s, **run.peaks.others}
+        print("  peaks: " + ", ".join(f"{name} {text(found, 'FLOP/s')}" for name, found in named.items()))
+        print(f"  memory: {text(run.peaks.memory_bytes_per_s, 'B/s')}")
+    for note in run.notes:
         print(f"  note: {note}")
-    for group in record.groups[:5]:
-        print(f"  {text(group.figures['time']):>10}  {group.name} ({group.summary}), {group.bound} bound")
+    for row in run.by_saving()[:5]:
+        print(f"  {duration(row.time_ms):>10}  {row.name} ({row.summary}), {row.bound} bound")
 
 
-def _list(figures: Mapping[str, Figure]) -> str:
-    return ", ".join(f"{name} {figure.value:.2e}" for name, figure in figures.items() if figure.value is not None)
+def _list(checks: Mapping[str, Quantity]) -> str:
+    return ", ".join(f"{name} {found.value:.2e}" for name, found in checks.items() if found.value is not None)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,7 @@ def profile(
 ) -> None:
     """Time every operator and compare it with the machine's peak performance."""
     from app.cli.trust import with_trust
+    from app.engine.counted_run import count
     from app.opened_network import load_weights_for, open_network
     from designer.profiling.measure import profile_session
     from designer.runtime.api import RunOptions
@@ -94,13 +95,22 @@ def profile(
 
     session = Session(network.graph, network.registry, tensors, options)
     try:
-        keep(profile_session(session, iterations, batches=batches, sizes=sizes, on_profile=keep))
+        found = profile_session(
+            session,
+            iterations,
+            batches=batches,
+            sizes=sizes,
+            on_profile=keep,
+            counters=None if counters is CounterMode.OFF else count,
+            require_counters=counters is CounterMode.REQUIRE,
+        )
     except KeyboardInterrupt:
         if latest:
             _show(latest[0], other, json_out, html)
         err.print("stopped")
         raise typer.Exit(130) from None
-    _show(latest[0], other, json_out, html)
+    keep(found)
+    _show(found, other, json_out, html)
 
 
 def _show(found: Profile, other: Profile | None, json_out: Path | None, html: Path | None) -> None:

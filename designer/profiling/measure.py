@@ -27,13 +27,14 @@ from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output
 from designer.profiling.cost import CostTable, cost_table
+from designer.profiling.counters import CounterResult
 from designer.profiling.energy import energy_counter, energy_of, no_energy
 from designer.profiling.figures import Figure
 from designer.profiling.machine import Machine, cpu_name, this_machine
 from designer.profiling.peaks import BUSY_PERCENT, Peaks, busy_times, cached, foreign_load, keep, measure_cpu
 from designer.profiling.place import above_roof, spread
 from designer.profiling.quantities import Quantity, ValueSource, measured
-from designer.profiling.rows import Counted, operator_rows, outside_row, peak_memory
+from designer.profiling.rows import operator_rows, outside_row, peak_memory
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.engine_api import Sample
@@ -51,12 +52,13 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]
 OnProfile = Callable[[Profile], None]
+CounterSource = Callable[[Inference, RunOptions, int], CounterResult]
 BLOCKS = 4
 WARMUP = 2
 SEED = 0
 NOTEWORTHY = 0.002  # share of the whole network that gets a row
 ON_CPU = "only NVIDIA GPUs have this counter; the run used the processor"
-NOT_COUNTED = "hardware counters were not read"
+NOT_READ = "hardware counters were not read"
 
 
 class Timer(Protocol):
@@ -85,7 +87,8 @@ class Timing:
 class Measurement:
     """One configuration to measure: a deployed network at some size with feeds, and how often it runs.
 
-    `peaks` replaces those of the machine. `counted` is the utilization that hardware counters measured, `not_counted` why they did not.
+    `peaks` replaces those of the machine, `checks` are added to the run. `counters` reads hardware counters; with `require_counters`
+    it is an error if it cannot.
     """
 
     inference: Inference
@@ -97,9 +100,10 @@ class Measurement:
     warmup: int = WARMUP
     peaks: Peaks | None = None
     store: Path | None = None  # where peaks are kept
-    counted: Counted = field(default_factory=dict)
-    not_counted: str = NOT_COUNTED
+    counters: CounterSource | None = None
+    require_counters: bool = False
     notes: tuple[str, ...] = ()
+    checks: Mapping[str, Quantity] = field(default_factory=dict)
     origin: Provenance | None = None
 
 
@@ -114,6 +118,8 @@ def profile_session(
     on_profile: OnProfile | None = None,
     peaks: Peaks | None = None,
     store: Path | None = None,
+    counters: CounterSource | None = None,
+    require_counters: bool = False,
 ) -> Profile:
     """Profile the network of `session`: with its inputs, or with seeded noise at every combination of `batches` and `sizes`.
 
@@ -134,6 +140,8 @@ def profile_session(
         warmup=warmup,
         peaks=peaks,
         store=store,
+        counters=counters,
+        require_counters=require_counters,
         notes=notes,
         origin=origin,
     )
@@ -197,6 +205,7 @@ class RunMeasurement:
         self._timer: Timer = default_engines().step_timer(inference, measurement.weights, options, part, wanted, values)
         self._table = cost_table(inference, precision=options.precision, batch=batch)
         self._timing = Timing()
+        self._counted = self._read_counters(batch)
         self._peaks = measurement.peaks or _kept_peaks(options, measurement.store)
         notes = (tr("inputs of seeded noise: {inputs}", inputs=", ".join(noise)),) if noise else ()
         total = self._table.total()
@@ -218,8 +227,20 @@ class RunMeasurement:
             learned=total.parameters,
             weights=measurement.weights.note,
             notes=(*measurement.notes, *notes),
+            checks=measurement.checks,
             provenance=_origin(measurement).texts(),
         )
+
+    def _read_counters(self, batch: int) -> CounterResult:
+        measurement = self._measurement
+        if measurement.counters is None:
+            return CounterResult(reason=NOT_READ)
+        self._tick.say(tr("reading hardware counters"))
+        counted = measurement.counters(measurement.inference, measurement.options, batch)
+        if counted.reason and measurement.require_counters:
+            remedy = tr("follow the message, or profile without --counters require")
+            raise DiagnosticError(Diagnostic("no-counters", counted.reason, remedy=remedy))
+        return counted
 
     def block(self) -> bool:
         """Measure the next block; whether there is another one."""
@@ -233,7 +254,8 @@ class RunMeasurement:
     def partial(self) -> ProfileRun:
         """What was measured so far, marked partial."""
         done, wanted = len(self._timing.whole), self._measurement.iterations
-        run = _run(self._base, self._table, self._timing, self._peaks, self._measurement)
+        options = self._measurement.options
+        run = _run(self._base, self._table, self._timing, self._peaks, self._counted, options)
         return replace(run, partial=tr("ended after {done} of {wanted} iterations", done=done, wanted=wanted))
 
     def result(self) -> ProfileRun:
@@ -243,12 +265,12 @@ class RunMeasurement:
         if peaks is None:
             self._tick.say(tr("measuring the peaks of the machine"))
             peaks = machine_peaks(options, store)
-        run = _run(self._base, self._table, self._timing, peaks, self._measurement)
+        run = _run(self._base, self._table, self._timing, peaks, self._counted, options)
         exceeded = any(above_roof(row.time_ms, row.spread_ms, row.roof_ms) for row in run.operators)
         if exceeded and self._measurement.peaks is None:
             self._tick.say(tr("measuring the peaks of the machine again"))
             peaks = remeasured(options, peaks, store)
-            run = _run(self._base, self._table, self._timing, peaks, self._measurement)
+            run = _run(self._base, self._table, self._timing, peaks, self._counted, options)
         self._tick()
         return run
 
@@ -279,14 +301,22 @@ def _metered(timing: Timing, device: str, runs: int) -> Iterator[None]:
 
 
 def _run(
-    base: ProfileRun, table: CostTable, timing: Timing, peaks: Peaks | None, measurement: Measurement
+    base: ProfileRun,
+    table: CostTable,
+    timing: Timing,
+    peaks: Peaks | None,
+    counted: CounterResult,
+    options: RunOptions,
 ) -> ProfileRun:
     """The run from what was measured so far."""
-    options = measurement.options
     kept = run_peaks(peaks) if peaks is not None else NO_PEAKS
     samples = list(timing.samples.values())
-    not_counted = ON_CPU if options.device == "cpu" else measurement.not_counted
-    rows = operator_rows(table, samples, kept, measurement.counted, not_counted)
+    no_counters = ON_CPU if options.device == "cpu" else counted.reason
+    not_counted = no_counters or tr("this step launched no kernel")
+    utilization: dict[tuple[str, ...], Mapping[str, Quantity]] = {
+        (layer,): values for layer, values in counted.layers.items()
+    }
+    rows = operator_rows(table, samples, kept, utilization, not_counted)
     whole_ms = median(timing.whole) * 1e3
     stray = [sample for sample in samples if sample.seconds and not sample.layers]
     rows, overhead = fit_rows(rows, stray, whole_ms, spread(timing.whole))
@@ -317,7 +347,7 @@ def _run(
         peaks=kept,
         load=timing.load or base.load,
         overhead=overhead,
-        counters="" if measurement.counted else not_counted,
+        counters=no_counters,
         peak_memory=peak_memory(table, rows),
         energy=energy,
         notes=tuple(notes),

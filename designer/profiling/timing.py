@@ -19,9 +19,8 @@ from designer.graph.model import Source
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output
-from designer.profiling.assemble import NO_COUNTERS, Run, assemble
+from designer.profiling.assemble import Run, assemble
 from designer.profiling.cost import cost_table
-from designer.profiling.counters import Counters
 from designer.profiling.machine import cpu_name, this_machine
 from designer.profiling.peaks import Peaks, cached, measure_cpu
 from designer.profiling.report import Record
@@ -100,10 +99,9 @@ def profile_network(
     store: Path | None = None,
     peaks: Peaks | None = None,
     notes: list[str] | None = None,
-    counters: Counters | None = None,
     origin: Provenance | None = None,
 ) -> Record:
-    """Profile a network without analysis layers whose shapes fit `feeds`. `counters` are those of another run of it.
+    """Profile a network without analysis layers whose shapes fit `feeds`.
 
     `origin` is the provenance of a network that was changed for this, by deployment for instance.
     """
@@ -156,8 +154,6 @@ def profile_network(
         inputs={n: dims_text(a.shape) for n, a in ((s.layer, v) for s, v in values.items())},
         weights_note=weights.note,
         notes=tuple(notes),
-        counters={(layer,): figures for layer, figures in counters.layers.items()} if counters is not None else {},
-        no_counters=(counters.reason if counters is not None else "") or NO_COUNTERS,
         provenance=origin or provenance(inference.graph.name, inference.graph, weights, options),
     )
     return assemble(table, samples, whole, peaks, this_machine(gpu=gpu, extra=extra), run)

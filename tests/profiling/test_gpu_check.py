@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.checks.gpu_check import compare, slug
-from designer.profiling.report import load_records
+from designer.profiling.profile_files import load_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKER = """
@@ -75,15 +75,16 @@ def test_dry_run_with_torch_and_numpy_alone(tmp_path):
     assert done.stderr == ""
     (path,) = out.iterdir()
     assert path.name.startswith("gpu-cpu-")
-    first, second = load_records(path)
-    assert (first.options["layout"], second.options["layout"]) == ("nchw", "nhwc")
-    for record in (first, second):
-        assert record.network == "denoiser"
-        assert {"python", "torch", "numpy"} <= set(record.machine.versions)
-        assert record.total["time"].value > 0
-        assert len(record.groups) > 10
-        assert record.checks["difference conv_out_0"].value < 1e-3
-        assert record.peaks is not None
+    profile = load_profile(path)
+    assert profile.network == "denoiser"
+    assert {"python", "torch", "numpy"} <= set(profile.machine.versions)
+    assert [run.layout for run in profile.runs] == ["nchw", "nhwc"]
+    for run in profile.runs:
+        assert run.time_ms > 0
+        assert len(run.operators) > 10
+        assert run.rows_ms == pytest.approx(run.time_ms, rel=0.05)
+        assert run.checks["difference conv_out_0"].value < 1e-3
+        assert run.peaks.flops_per_s.value > 0
     assert "equals the processor's" in done.stdout
 
 

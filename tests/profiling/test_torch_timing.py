@@ -7,11 +7,13 @@ import time
 import numpy as np
 import pytest
 
+from designer.files.document import write_document
 from designer.graph.model import Source
 from designer.runtime.api import RunOptions
 
 torch = pytest.importorskip("torch")
 
+from app.engine import counted_run
 from designer.profiling import gpu
 from designer.profiling.timing import whole_part
 from designer.runtime.engines import torch_timing
@@ -65,13 +67,28 @@ def test_events_stand_between_the_steps_and_the_queue_is_filled_first(timer, fak
 
 
 def test_a_counted_run_has_one_open_range_at_a_time(timer, fake_cuda):
-    timer.counted("lw:")
+    timer.counted("lw:{}".format)
     assert fake_cuda[:2] == ["sync", "start"]
     assert fake_cuda[-2:] == ["sync", "stop"]
     ranges = fake_cuda[2:-2]
     samples = timer.layers(runs=1, warmup=0, tick=lambda: None)
     assert list(dict.fromkeys(ranges[::2])) == [f"push lw:{sample.layers[0]}" for sample in samples]
     assert ranges[1::2] == ["pop"] * len(ranges[::2])
+
+
+def test_the_process_that_ncu_watches_numbers_the_layers(small_graph, tmp_path, fake_cuda):
+    document = tmp_path / "network.xml"
+    document.write_bytes(write_document(small_graph))
+    assert counted_run.main([str(document), "--device=cpu", "--batch=2"]) == 0
+    assert next(c for c in fake_cuda if c.startswith("push")) == "push lw0"
+    assert {c.removeprefix("push lw") for c in fake_cuda if c.startswith("push")} == {
+        str(n) for n in range(len(LAYERS))
+    }
+
+
+@pytest.mark.parametrize(("options", "reason"), [({}, "NVIDIA GPU"), ({"device": "cuda"}, "engine torch only")])
+def test_why_a_run_is_not_counted(small_inference, options, reason):
+    assert reason in counted_run.count(small_inference, RunOptions(**options), 1).reason
 
 
 def test_gpu_peaks_with_a_stand_in(monkeypatch, fake_cuda):

@@ -113,8 +113,8 @@ class TorchTimer(StepTimer):
                 tick()
         return times
 
-    def counted(self, prefix: str) -> None:
-        """One run for hardware counters: an NVTX range for each layer, between the start and stop of the profiler."""
+    def counted(self, range_of: Callable[[str], str]) -> None:
+        """One run for hardware counters: an NVTX range `range_of(layer)` for each step, between start and stop of the profiler."""
         import torch
 
         nvtx: Any = torch.cuda.nvtx
@@ -131,7 +131,7 @@ class TorchTimer(StepTimer):
                     nvtx.range_pop()
                 name = next(layers)
                 if name:
-                    nvtx.range_push(prefix + name)
+                    nvtx.range_push(range_of(name))
 
             self._marked.mark = mark
             self._marked(self.inputs)
