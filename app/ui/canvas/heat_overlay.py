@@ -1,0 +1,216 @@
+"""Heat on the canvas: what each layer costs in the profiled run that the Profile workspace shows, with a legend.
+
+The layers are framed in the color of their amount and labeled with the value. The critical path is drawn as a line through
+its layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from app.ui.canvas.node_layout import fonts
+from app.ui.engine.context import Context
+from app.ui.engine.profiling import profiling_of
+from app.ui.widgets import theme
+from app.ui.widgets.heat import heat_color, paint_heat_bar
+from designer.profiling.heat import METRICS, Heat, critical_path, heat
+from designer.texts import tr, tr_data
+
+if TYPE_CHECKING:
+    from app.ui.canvas.projection import Projection
+    from app.ui.canvas.viewer import LayerViewer
+
+BAND = 7.0  # width of the frame around a layer, canvas units
+LABEL_FROM = 0.4  # below this scale only colors are drawn
+FILLED_BELOW = 0.3  # below this scale the color fills the layer
+EDGE = 12  # distance of the legend from the corner of the canvas, pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One framed layer: its area in canvas units, its share of the largest amount, and its label."""
+
+    rect: QRectF
+    share: float
+    label: str
+
+
+class HeatItem(QGraphicsItem):
+    """All cells and the critical path in one item, which costs one call while no heat is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells: list[Cell] = []
+        self.path: list[QPointF] = []
+        self._area = QRectF()
+        self.setZValue(40)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption, True)
+
+    def show_cells(self, cells: list[Cell], path: list[QPointF]) -> None:
+        self.prepareGeometryChange()
+        self.cells, self.path = cells, path
+        area = QRectF()
+        for cell in cells:
+            area = area.united(cell.rect)
+        self._area = area.adjusted(-40, -60, 40, 40) if cells else area
+        self.setVisible(bool(cells))
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        return self._area
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        detail = max(option.levelOfDetailFromTransform(painter.worldTransform()), 0.01)
+        seen = option.exposedRect.adjusted(-60, -60, 60, 60)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= FILLED_BELOW)
+        if len(self.path) > 1:
+            self._paint_path(painter)
+        for cell in self.cells:
+            if not cell.rect.intersects(seen):
+                continue
+            color = heat_color(cell.share)
+            if detail < FILLED_BELOW:
+                painter.fillRect(cell.rect, color)
+                continue
+            outer, inner = QPainterPath(), QPainterPath()
+            outer.addRoundedRect(cell.rect.adjusted(-BAND, -BAND, BAND, BAND), 8 + BAND, 8 + BAND)
+            inner.addRoundedRect(cell.rect, 8, 8)
+            painter.fillPath(outer.subtracted(inner), color)
+            if detail >= LABEL_FROM and cell.label:
+                self._paint_label(painter, cell)
+
+    def _paint_path(self, painter: QPainter) -> None:
+        pen = QPen(theme.color("warning"), 3.0, Qt.PenStyle.DashLine)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        painter.drawPolyline(self.path)
+
+    def _paint_label(self, painter: QPainter, cell: Cell) -> None:
+        font = fonts()
+        width = font.mono_metrics.horizontalAdvance(cell.label) + 12
+        height = font.mono_metrics.height() + 4
+        place = QRectF(cell.rect.right() + BAND - width, cell.rect.top() - BAND - height + 2, width, height)
+        ground = heat_color(cell.share)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(ground)
+        painter.drawRoundedRect(place, 4, 4)
+        painter.setPen(theme.ink_on(ground))
+        painter.setFont(font.mono)
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, cell.label)
+
+
+class HeatLegend(QWidget):
+    """A key of the colors in the lower left corner of the canvas."""
+
+    def __init__(self, viewer: LayerViewer) -> None:
+        super().__init__(viewer)
+        self.setObjectName("canvas.heat_legend")
+        self.setAccessibleName(tr("Legend of the heat"))
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._viewer = viewer
+        self._title = self._most = ""
+        for bar in (viewer.horizontalScrollBar(), viewer.verticalScrollBar()):
+            bar.rangeChanged.connect(self.place)
+        self.hide()
+
+    def show_heat(self, title: str, most: str) -> None:
+        self._title, self._most = title, most
+        self.setAccessibleDescription(f"{title}: 0 - {most}")
+        self.resize(self.sizeHint())
+        self.place()
+        self.show()
+        self.update()
+
+    def place(self, *_: object) -> None:
+        """Move to the corner of the canvas, whose size may have changed."""
+        self.move(EDGE, self._viewer.viewport().height() - self.height() - EDGE)
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        ends = metrics.horizontalAdvance("0") + metrics.horizontalAdvance(self._most) + 24
+        return QSize(max(180, metrics.horizontalAdvance(self._title) + 16, ends + 60), 2 * metrics.height() + 24)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme.color("outline"), 1))
+        painter.setBrush(theme.color("surface"))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+        line = self.fontMetrics().height()
+        inner = self.rect().adjusted(8, 4, -8, -4)
+        painter.setPen(theme.color("text"))
+        painter.drawText(inner, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft, self._title)
+        paint_heat_bar(painter, QRectF(inner.left(), inner.top() + line + 3, inner.width(), 8))
+        ends = inner.adjusted(0, line + 12, 0, 0)
+        painter.setPen(theme.color("muted"))
+        painter.drawText(ends, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft, "0")
+        painter.drawText(ends, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight, self._most)
+
+
+class HeatOverlay(QObject):
+    """Keeps the heat in sync with the shown run, the scope and the layout."""
+
+    changed = Signal()  # another metric, or none
+
+    def __init__(self, context: Context, viewer: LayerViewer, projection: Projection) -> None:
+        super().__init__(viewer)
+        self._context = context
+        self._viewer = viewer
+        self._projection = projection
+        self._profiling = profiling_of(context)
+        self.metric = ""
+        self.critical = False
+        self.item = HeatItem()
+        self.legend = HeatLegend(viewer)
+        viewer.scene().addItem(self.item)
+        viewer.overlays.append(self.item)
+        self.item.hide()
+        self._profiling.current_changed.connect(self.refresh)
+        viewer.far_stale.connect(self.refresh)
+
+    def show_metric(self, metric: str) -> None:
+        """Color the layers by a metric of `METRICS`; an empty text removes the heat."""
+        self.metric = metric
+        if metric and self._profiling.current is None:
+            self._context.message.emit(
+                "info", tr("No run to show yet. Launch inference in the Profile workspace, then the layers are colored.")
+            )
+        self.refresh()
+        self.changed.emit()
+
+    def toggle_critical_path(self) -> None:
+        self.critical = not self.critical
+        self.refresh()
+        self.changed.emit()
+
+    def refresh(self, *_: object) -> None:
+        """Color the layers of the current scope by the shown run."""
+        entry = self._profiling.current
+        if entry is None or not (self.metric or self.critical) or not self._context.has_document:
+            self.item.show_cells([], [])
+            self.legend.hide()
+            return
+        found = heat(entry.record, self.metric or METRICS[0], self._context.in_sight)
+        path = critical_path(entry.record, self._context.root.graph) if self.critical else ()
+        self.item.show_cells(self._cells(found) if self.metric else [], self._centers(path))
+        if self.metric:
+            self.legend.show_heat(tr_data(found.title), found.text(found.most))
+        else:
+            self.legend.hide()
+
+    def _cells(self, found: Heat) -> list[Cell]:
+        return [
+            Cell(self._projection.entry(name).area(), found.share(name), found.text(value))
+            for name, value in found.values.items()
+            if name in self._projection
+        ]
+
+    def _centers(self, path: tuple[str, ...]) -> list[QPointF]:
+        names = dict.fromkeys(self._context.in_sight(layer) for layer in path)
+        return [self._projection.entry(name).area().center() for name in names if name in self._projection]

@@ -1,0 +1,138 @@
+"""A sortable table with a frozen first column, and with groups if the model is a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, QModelIndex, QPoint, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemDelegate,
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QSplitter,
+    QTreeView,
+    QWidget,
+)
+
+from designer.texts import tr
+
+
+class FrozenTree(QSplitter):
+    """Two views of one model in a splitter: the first column on the left stays, the other columns scroll.
+
+    Both share the selection, the order, the expanded groups and the vertical position.
+    """
+
+    menu_requested = Signal(QPoint)  # global position
+    activated = Signal(QModelIndex)  # double click or Enter
+
+    def __init__(self, name: str, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setObjectName(f"{name}.splitter")
+        self.setChildrenCollapsible(False)
+        self.setHandleWidth(3)
+        self.frozen = self._make(f"{name}.frozen", tr("{title}, first column", title=title))
+        self.table = self._make(name, title)
+        self.addWidget(self.frozen)
+        self.addWidget(self.table)
+        self.setStretchFactor(1, 1)
+        self.frozen.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.frozen.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)  # as tall as that of the table
+        self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+        self.table.setRootIsDecorated(False)
+        ours, theirs = self.frozen.verticalScrollBar(), self.table.verticalScrollBar()
+        ours.valueChanged.connect(theirs.setValue)
+        theirs.valueChanged.connect(ours.setValue)
+        self.frozen.expanded.connect(self.table.expand)
+        self.frozen.collapsed.connect(self.table.collapse)
+        self.table.expanded.connect(self.frozen.expand)
+        self.table.collapsed.connect(self.frozen.collapse)
+        for view, other in ((self.frozen, self.table), (self.table, self.frozen)):
+            view.header().sortIndicatorChanged.connect(
+                lambda column, order, header=other.header(): self._show_order(header, column, order)
+            )
+
+    def _make(self, name: str, title: str) -> QTreeView:
+        view = QTreeView()
+        view.setObjectName(name)
+        view.setAccessibleName(title)
+        view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        view.setAlternatingRowColors(True)
+        view.setUniformRowHeights(True)
+        view.setAllColumnsShowFocus(True)
+        view.setSortingEnabled(True)
+        view.header().setStretchLastSection(False)
+        view.header().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.customContextMenuRequested.connect(
+            lambda place, v=view: self.menu_requested.emit(v.viewport().mapToGlobal(place))
+        )
+        view.doubleClicked.connect(self.activated)
+        return view
+
+    @property
+    def views(self) -> tuple[QTreeView, QTreeView]:
+        return self.frozen, self.table
+
+    def set_model(self, model: QAbstractItemModel) -> None:
+        """Show a model. Its header data must answer `InitialSortOrderRole` where the first click sorts descending."""
+        for view in self.views:
+            view.setModel(model)
+        self.table.setSelectionModel(self.frozen.selectionModel())
+        for column in range(1, model.columnCount()):
+            self.frozen.setColumnHidden(column, True)
+        self.frozen.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.table.setColumnHidden(0, True)
+
+    def selection(self) -> QItemSelectionModel:
+        return self.frozen.selectionModel()
+
+    def selected_rows(self) -> list[QModelIndex]:
+        """The indexes of the selected rows in the first column, in selection order."""
+        return self.selection().selectedRows()
+
+    def set_grouped(self, grouped: bool) -> None:
+        """Show the arrows that expand groups, or not."""
+        self.frozen.setRootIsDecorated(grouped)
+
+    def sort_by(self, column: int, order: Qt.SortOrder) -> None:
+        (self.frozen if column == 0 else self.table).sortByColumn(column, order)
+
+    def set_delegate(self, column: int, delegate: QAbstractItemDelegate) -> None:
+        (self.frozen if column == 0 else self.table).setItemDelegateForColumn(column, delegate)
+
+    def show_row(self, index: QModelIndex) -> None:
+        """Scroll to a row without moving horizontally."""
+        across = self.table.horizontalScrollBar().value()
+        self.frozen.scrollTo(index)
+        self.table.horizontalScrollBar().setValue(across)
+
+    def fit_columns(self, widest: int) -> None:
+        """Resize the columns to their contents, up to `widest` pixels."""
+        for column in range(1, self.table.header().count()):
+            self.table.resizeColumnToContents(column)
+            self.table.setColumnWidth(column, min(self.table.columnWidth(column), widest))
+        first = min(self.frozen.sizeHintForColumn(0) + 24, widest)
+        self.setSizes([first, max(1, self.width() - first)])
+
+    def on_copy(self, copy: Callable[[], object]) -> None:
+        """Call `copy` on Ctrl+C in either view."""
+        for view in self.views:
+            shortcut = QShortcut(QKeySequence(QKeySequence.StandardKey.Copy), view)
+            shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
+            shortcut.activated.connect(copy)
+
+    def has_focus(self) -> bool:
+        return QApplication.focusWidget() in self.views
+
+    def _show_order(self, header: QHeaderView, column: int, order: Qt.SortOrder) -> None:
+        """Update the arrow of the other header; the shared model is sorted already."""
+        with QSignalBlocker(header):
+            header.setSortIndicator(column, order)
+        header.viewport().update()

@@ -1,0 +1,102 @@
+"""What each layer of a run costs, as amounts to color a network with, and the critical path of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from designer.graph.graph import Graph
+from designer.profiling.schema import OperatorProfile, ProfileRun
+from designer.texts import mark
+from designer.units import digits, quantity
+
+
+@dataclass(frozen=True)
+class Metric:
+    """An amount of a row. `unit` is a unit of `designer.units.quantity`; `extensive` amounts add up, others do not."""
+
+    id: str
+    title: str
+    unit: str
+    amount: Callable[[OperatorProfile], float | None]
+    extensive: bool = True
+
+
+METRICS = {
+    metric.id: metric
+    for metric in (
+        Metric("time", mark("Time"), "s", lambda row: row.time_ms / 1e3),
+        Metric("flops", mark("FLOPs"), "FLOP", lambda row: float(row.flops)),
+        Metric("memory", mark("Memory traffic"), "B", lambda row: float(row.bytes)),
+        Metric("roof", mark("Distance from the roof"), "x", lambda row: row.distance, extensive=False),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Amounts by layer. `most` is the largest amount, or 0 without layers."""
+
+    metric: Metric
+    values: Mapping[str, float]
+
+    @property
+    def most(self) -> float:
+        return max(self.values.values(), default=0.0)
+
+    def share(self, layer: str) -> float:
+        """The amount of a layer relative to the largest one, 0 to 1."""
+        return self.values[layer] / self.most if self.most > 0 else 0.0
+
+    def text(self, amount: float) -> str:
+        """An amount with its unit."""
+        return f"{digits(amount)} x" if self.metric.unit == "x" else quantity(amount, self.metric.unit)
+
+
+def heat(run: ProfileRun, metric: Metric, in_sight: Callable[[str], str] = str) -> Heat:
+    """The amounts of the layers of a run.
+
+    `in_sight` maps a layer path to the layer that displays it, such as an instance of a template, or to an empty string.
+    Rows of several layers that appear as one layer add up, or, if the metric is not extensive, the largest counts. Layers
+    that the engine fused have the amount of the whole row each, because the engine does not divide it.
+    """
+    values: dict[str, float] = {}
+    for row in run.operators:
+        amount = metric.amount(row)
+        if amount is None:
+            continue
+        for name in {found for layer in row.layers if (found := in_sight(layer))}:
+            before = values.get(name, 0.0)
+            values[name] = before + amount if metric.extensive else max(before, amount)
+    return Heat(metric, values)
+
+
+def critical_path(run: ProfileRun, graph: Graph) -> tuple[str, ...]:
+    """The layers of the chain of dependent rows that takes the longest, from input to output.
+
+    No number of parallel streams makes the network faster than this chain. `graph` is the inlined network. Layers that the
+    run does not contain take no time.
+    """
+    row_of = {layer: number for number, row in enumerate(run.operators) for layer in row.layers}
+    spent: dict[int | str, float] = {}
+    before: dict[int | str, int | str | None] = {}
+    order, _ = graph.order()
+    for name in order:
+        node: int | str = row_of.get(name, name)
+        sources = {row_of.get(s.layer, s.layer) for s in graph[name].inputs if s is not None} - {node}
+        known = [s for s in sources if s in spent]
+        longest = max(known, key=lambda s: spent[s], default=None)
+        own = run.operators[node].time_ms if isinstance(node, int) else 0.0
+        total = own + (spent[longest] if longest is not None else 0.0)
+        if total >= spent.get(node, -1.0):
+            spent[node], before[node] = total, longest
+    if not spent:
+        return ()
+    last: int | str | None = max(spent, key=lambda s: spent[s])
+    path: list[str] = []
+    seen: set[int | str] = set()
+    while last is not None and last not in seen:
+        seen.add(last)
+        path[:0] = run.operators[last].layers if isinstance(last, int) else (last,)
+        last = before[last]
+    return tuple(path)
