@@ -15,6 +15,19 @@ from designer.texts import tr
 Members = Callable[[str], tuple[list[str], list[str]]]  # the layers and the frames inside a frame
 
 
+def frame_of(graph: Graph, layer: Layer) -> Frame | None:
+    """The smallest frame that a layer is folded into or that contains its position."""
+    if layer.folded:
+        return graph.frames.get(layer.folded)
+    x, y = layer.position
+    around = [
+        frame
+        for frame in graph.frames.values()
+        if frame.rect[0] <= x < frame.rect[0] + frame.rect[2] and frame.rect[1] <= y < frame.rect[1] + frame.rect[3]
+    ]
+    return min(around, key=lambda frame: frame.rect[2] * frame.rect[3], default=None)
+
+
 def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
     """Add, change or remove (None) a comment frame."""
     if frame is not None:

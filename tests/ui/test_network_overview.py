@@ -127,12 +127,12 @@ def test_a_group_s_time_is_shared_out_and_marked_as_modelled(bench: Bench) -> No
 
 
 def test_heat_is_one_map_on_which_numbers_can_be_read(bench: Bench, qapp: QApplication) -> None:
-    from app.ui.analysis.heat import heat_colour
     from app.ui.widgets import theme
+    from app.ui.widgets.heat import heat_color
 
     for mode in ("dark", "light"):
         theme.apply(qapp, mode)  # type: ignore[arg-type]
-        grounds = [heat_colour(share / 20) for share in range(21)]
+        grounds = [heat_color(share / 20) for share in range(21)]
         assert len({ground.rgb() for ground in grounds}) == 21
         assert min(theme.contrast(theme.ink_on(ground), ground) for ground in grounds) >= 4.5
     assert not bench.panel.grab().isNull()

@@ -1,4 +1,4 @@
-"""The profiling panels with records, as a person uses them: table, bars, list of runs, files."""
+"""The profiling panels with profiles, as users work with them: table, bars, charts, heat, list of runs, files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,21 +21,21 @@ from window_kit import empty
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import State, profiling_of
+from app.ui.profile.charts import PLOTS, ChartsPanel
 from app.ui.profile.columns import COLUMNS
-from app.ui.profile.operator_table import OperatorTablePanel
+from app.ui.profile.operator_table import OperatorTablePanel, column_of
 from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.profile.table_model import HEAT, SORT
 from app.ui.profile.utilization import UtilizationPanel
 from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.operators.registry import load
-from designer.profiling.assemble import Run, assemble
 from designer.profiling.cost import cost_table
-from designer.profiling.figures import measured
+from designer.profiling.heat import METRICS, critical_path, heat
 from designer.profiling.machine import Machine
-from designer.profiling.peaks import Peaks
-from designer.profiling.report import Record, save_records
-from designer.runtime.engine_api import Sample
+from designer.profiling.profile_files import save_profile
+from designer.profiling.quantities import measured, modelled, unavailable
+from designer.profiling.schema import OperatorProfile, PeakMemory, Profile, ProfileRun, RunPeaks
 
 pytestmark = pytest.mark.gui
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,26 +59,47 @@ def context(qapp: QApplication, profiling_operators) -> Iterator[Context]:
 
 
 @pytest.fixture
-def record(context: Context) -> Record:
-    """A record with made-up times: the n-th layer takes n milliseconds; two layers ran as one."""
-    table = cost_table(context.document.inference)
-    names = [n for n, row in table.rows.items() if row.sources and row.type != "output"]
-    samples = [Sample((n,), [i * 1e-3, i * 1e-3], "Conv") for i, n in enumerate(names[2:], 1)]
-    samples.append(Sample(tuple(names[:2]), [0.1, 0.1], "Conv, Add"))
-    peaks = Peaks(
-        measured(100e9, "FLOP/s"),
-        measured(80e9, "B/s"),
-        measured(20e9, "B/s"),
-        1 << 20,
-        measured(60.0, "%"),
-        "2026-01-01T00:00:00+00:00",
-        "onnxruntime",
-        "fp32",
-        2,
+def profile(context: Context) -> Profile:
+    """A profile with made-up times: the n-th step takes n milliseconds; two layers ran as one."""
+    rows = cost_table(context.document.inference).rows
+    names = [name for name, row in rows.items() if row.sources and row.type != "output"]
+    steps = [tuple(names[:2]), *((name,) for name in names[2:])]
+    operators = tuple(
+        OperatorProfile(
+            layers,
+            " + ".join(dict.fromkeys(rows[name].type for name in layers)),
+            time_ms=float(number),
+            spread_ms=0.1,
+            summary=rows[layers[0]].summary,
+            parameters={name: dict(rows[name].parameters) for name in layers},
+            inputs=tuple(str(shape) for shape in rows[layers[0]].inputs),
+            outputs=tuple(str(shape) for shape in rows[layers[-1]].outputs),
+            flops=sum(rows[name].flops for name in layers),
+            bytes=1000 * number,
+            memory_bytes=2**20 * number,
+            bound="compute" if number % 2 else "memory",
+            roof_ms=number / 2,
+            saving_ms=number / 2,
+            memory_throughput=modelled(10.0 * number % 100, "achieved over peak"),
+            compute_throughput=modelled(50.0, "achieved over peak"),
+            tensor_core=unavailable("only NVIDIA GPUs have Tensor Cores"),
+            occupancy=unavailable("only NVIDIA GPUs have SMs"),
+        )
+        for number, layers in enumerate(steps, 1)
     )
-    options = {"engine": "onnxruntime", "precision": "fp32", "layout": "nchw", "device": "cpu", "threads": "2"}
-    run = Run("denoiser", options, 2, 1, {"input_image": "1 x 3 x 256 x 256"}, "random weights (seed 0)")
-    return assemble(table, samples, [0.5, 0.5], peaks, Machine("Test CPU", 2), run)
+    peaks = RunPeaks(measured(100e9), measured(20e9), measured(80e9), 1 << 20, note="measured on a busy machine")
+    run = ProfileRun(
+        "onnxruntime", "fp32", "nchw", "cpu", 1, "256x256", 500.0, 4.0, operators, threads=2, iterations=2, warmup=1,
+        inputs={"input_image": "1 x 3 x 256 x 256"}, flops=sum(row.flops for row in operators), peaks=peaks,
+        weights="random weights (seed 0)", peak_memory=PeakMemory(2**21, 3, {names[0]: 2**20}),
+        notes=("measured on a busy machine",),
+    )  # fmt: skip
+    return Profile(Machine("Test CPU", 2), "denoiser", (run,))
+
+
+@pytest.fixture
+def run(profile: Profile) -> ProfileRun:
+    return profile.runs[0]
 
 
 @pytest.fixture
@@ -89,8 +111,20 @@ def table(qtbot, context: Context) -> OperatorTablePanel:
     return panel
 
 
-def column_(key: str) -> int:
-    return next(i for i, column in enumerate(COLUMNS) if column.key == key)
+def cells(table: OperatorTablePanel, key: str, role: int = Qt.ItemDataRole.DisplayRole) -> list:
+    """The cells of a column from top to bottom."""
+    return [index.siblingAtColumn(column_of(key)).data(role) for index in table.rows()]
+
+
+def click_header(qtbot, view, column: int) -> None:
+    header = view.header()
+    place = QPoint(header.sectionViewportPosition(column) + 10, header.height() // 2)
+    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def select_row(table: OperatorTablePanel, number: int) -> None:
+    flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+    table.tree.selection().select(table.rows()[number], flags)
 
 
 def test_without_a_run_the_panel_says_what_fills_it(qtbot, context, table):
@@ -99,81 +133,150 @@ def test_without_a_run_the_panel_says_what_fills_it(qtbot, context, table):
         qtbot.mouseClick(table.findChild(QPushButton, "operator_table.empty.action"), Qt.MouseButton.LeftButton)
 
 
-def test_rows_are_sorted_by_saving_and_by_value(qtbot, context, table, record):
-    profiling_of(context).add(record)
-    saving = [table.proxy.index(r, column_("saving")).data(SORT) for r in range(table.proxy.rowCount())]
-    assert saving == sorted(saving, reverse=True)
-    header = table.table.horizontalHeader()
-    place = QPoint(header.sectionViewportPosition(column_("time")) + 10, header.height() // 2)
-    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    times = [table.proxy.index(r, column_("time")).data(SORT) for r in range(table.proxy.rowCount())]
-    assert times in (sorted(times), sorted(times, reverse=True))
-    assert len(set(times)) > 5
+def test_rows_are_in_the_order_of_the_saving(context, table, profile):
+    profiling_of(context).add(profile)
+    savings = cells(table, "saving", SORT)
+    assert savings == sorted(savings, reverse=True)
+    assert len(set(savings)) > 5
 
 
-def test_cells_say_where_they_come_from(context, table, record):
-    profiling_of(context).add(record)
-    cell = table.proxy.index(0, column_("time"))
-    assert "measured" in cell.data(Qt.ItemDataRole.ToolTipRole)
-    assert cell.data(Qt.ItemDataRole.TextAlignmentRole) & Qt.AlignmentFlag.AlignRight
-    assert table.proxy.index(0, column_("compute_rate")).data().startswith("~")
-    cores = table.proxy.index(0, column_("tensor_cores"))
+def test_the_first_click_sorts_values_descending_and_names_ascending(qtbot, context, table, profile):
+    profiling_of(context).add(profile)
+    click_header(qtbot, table.tree.table, column_of("time"))
+    times = cells(table, "time", SORT)
+    assert times == sorted(times, reverse=True)
+    click_header(qtbot, table.tree.table, column_of("time"))
+    assert cells(table, "time", SORT) == sorted(times)
+    click_header(qtbot, table.tree.frozen, 0)
+    names = cells(table, "layers", SORT)
+    assert names == sorted(names)
+
+
+def test_the_first_column_stays_in_view_while_the_others_scroll(qtbot, context, table, profile):
+    profiling_of(context).add(profile)
+    bar = table.tree.table.horizontalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0)
+    bar.setValue(bar.maximum())
+    frozen = table.tree.frozen
+    first = table.rows()[0]
+    assert frozen.visualRect(first).intersects(frozen.viewport().rect())
+    down = table.tree.table.verticalScrollBar()
+    down.setValue(down.maximum())
+    last = table.rows()[-1]
+    left = frozen.visualRect(last)
+    right = table.tree.table.visualRect(last.siblingAtColumn(1))
+    assert (left.top(), left.height()) == (right.top(), right.height())
+
+
+def test_cells_say_where_they_come_from(context, table, profile):
+    profiling_of(context).add(profile)
+    first = table.rows()[0]
+    time = first.siblingAtColumn(column_of("time"))
+    assert "measured" in time.data(Qt.ItemDataRole.ToolTipRole)
+    assert time.data(Qt.ItemDataRole.TextAlignmentRole) & Qt.AlignmentFlag.AlignRight
+    assert "modelled" in first.siblingAtColumn(column_of("flops")).data(Qt.ItemDataRole.ToolTipRole)
+    cores = first.siblingAtColumn(column_of("tensor_core"))
     assert cores.data() == "-"
     assert "Tensor Cores" in cores.data(Qt.ItemDataRole.ToolTipRole)
-    assert "features" in table.proxy.index(0, column_("summary")).data(Qt.ItemDataRole.ToolTipRole)
-    assert max(table.proxy.index(r, column_("share")).data(HEAT) for r in range(table.proxy.rowCount())) == 1.0
-    assert all("\n" in c.header for c in COLUMNS if c.figure is not None)  # the unit stands under the name
+    assert any("features" in tip for tip in cells(table, "summary", Qt.ItemDataRole.ToolTipRole))
+    assert max(cells(table, "share", HEAT)) == 1.0
+    assert all("\n" in c.header for c in COLUMNS if c.value is not None and not c.whole)  # the unit is below the name
 
 
-def test_a_fused_step_is_one_row(context, table, record):
-    profiling_of(context).add(record)
-    names = [table.proxy.index(r, 0).data() for r in range(table.proxy.rowCount())]
-    assert sum(" + " in n for n in names) == 1
+def test_the_sum_of_the_rows_and_the_shares_have_one_base(context, table, profile, run):
+    profiling_of(context).add(profile)
+    assert sum(cells(table, "share", SORT)) == pytest.approx(100.0)
+    total = sum(row.time_ms for row in run.operators)
+    assert f"sum of rows {total:.0f} ms" in table.summary.text()
+    assert f"{100 * total / 500:.1f} % of the run's 500 ms" in table.summary.text()
 
 
-def test_selecting_rows_selects_layers_and_back(qtbot, context, table, record):
-    profiling_of(context).add(record)
-    view = table.table
-    place = view.visualRect(table.proxy.index(1, 0)).center()
-    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert context.selection == table.proxy.group_at(1).layers
+def test_a_fused_step_is_one_row(context, table, profile):
+    profiling_of(context).add(profile)
+    assert sum(" + " in name for name in cells(table, "layers")) == 1
+
+
+def test_selecting_rows_selects_layers_and_back(qtbot, context, table, run, profile):
+    profiling_of(context).add(profile)
+    view = table.tree.table
+    index = table.rows()[1]
+    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.visualRect(index.siblingAtColumn(2)).center())
+    assert context.selection == table.proxy.row_of(index).layers
     assert "1 selected" in table.summary.text()
-    fused = next(g for g in record.groups if len(g.layers) == 2)
+    fused = next(row for row in run.operators if len(row.layers) == 2)
     context.select((fused.layers[1],))
-    assert [g.layers for g in table.selected()] == [fused.layers]
-    assert context.selection == (fused.layers[1],)  # following does not widen the person's selection
+    assert [row.layers for row in table.selected()] == [fused.layers]
+    assert context.selection == (fused.layers[1],)  # following does not extend the selection
     context.select(())
     assert table.selected() == []
 
 
-def test_filter(qtbot, context, table, record):
-    profiling_of(context).add(record)
-    qtbot.keyClicks(table.filter, "convolution enc")
-    names = [table.proxy.index(r, 0).data() for r in range(table.proxy.rowCount())]
-    assert names
-    assert all("enc" in n for n in names)
+@pytest.mark.parametrize("words", ["convolution enc", "memory enc", "leaky 3x3"])
+def test_the_filter_looks_at_all_columns(qtbot, context, table, run, profile, words):
+    profiling_of(context).add(profile)
+    every = [" ".join(str(i.siblingAtColumn(c).data()) for c in range(len(COLUMNS))).lower() for i in table.rows()]
+    qtbot.keyClicks(table.filter, words)
+    expected = [text for text in every if all(word in text for word in words.split())]
+    assert len(table.rows()) == len(expected)
     table.filter.clear()
-    assert table.proxy.rowCount() == len(record.groups)
+    assert len(table.rows()) == len(run.operators)
 
 
-def test_rows_are_copied_with_headers(qtbot, context, table, record):
-    profiling_of(context).add(record)
-    table.table.selectRow(0)
-    table.table.setFocus()
-    table.copy_rows()
+def test_rows_are_grouped_by_type_with_their_sums(qtbot, context, table, run, profile):
+    profiling_of(context).add(profile)
+    table.grouping.setCurrentIndex(table.grouping.findData("type"))
+    tops = [table.proxy.index(row, 0) for row in range(table.proxy.rowCount())]
+    totals = {table.proxy.row_of(top).type: table.proxy.row_of(top) for top in tops}
+    for kind, total in totals.items():
+        members = [row for row in run.operators if row.type == kind]
+        assert total.time_ms == pytest.approx(sum(row.time_ms for row in members))
+        assert total.flops == sum(row.flops for row in members)
+    flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+    table.tree.selection().select(tops[0], flags)
+    assert {row.type for row in table.selected()} == {table.proxy.row_of(tops[0]).type}
+    qtbot.keyClicks(table.filter, run.operators[5].layers[0])
+    assert any(row.layers == run.operators[5].layers for row in map(table.proxy.row_of, table.rows()))
+
+
+def test_rows_are_grouped_by_frame(context, table, run, profile):
+    from designer.graph.frames import set_frame
+    from designer.graph.model import Frame
+
+    layer = run.operators[4].layers[0]
+    x, y = context.document.graph[layer].position
+    frame = Frame("f1", "Encoder", rect=(x - 5, y - 5, 20, 20))
+    context.document.do(lambda graph: set_frame(graph, "f1", frame))
+    profiling_of(context).add(profile)
+    table.grouping.setCurrentIndex(table.grouping.findData("frame"))
+    tops = [table.proxy.index(row, 0) for row in range(table.proxy.rowCount())]
+    assert sorted(top.data() for top in tops) == ["Encoder (1 step)", f"in no frame ({len(run.operators) - 1} steps)"]
+
+
+def test_rows_are_copied_with_headers(qtbot, context, table, profile):
+    profiling_of(context).add(profile)
+    select_row(table, 0)
+    table.tree.table.setFocus()
+    qtbot.keyClick(table.tree.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(table.tree.table, Qt.Key.Key_Escape)  # Qt remembers the modifiers of the last key
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == 2
-    assert lines[0].split("\t")[column_("time")] == "Time / ms"
+    assert lines[0].split("\t")[column_of("time")] == "Time / ms"
 
 
-def test_a_layer_that_is_gone_does_not_disturb(context, table, record):
+def test_a_layer_that_is_gone_does_not_disturb(context, table, profile):
     from designer.graph.commands import remove_layers
 
-    profiling_of(context).add(record)
-    gone = table.proxy.group_at(0).layers
+    profiling_of(context).add(profile)
+    gone = table.proxy.row_of(table.rows()[0]).layers
     context.document.do(lambda graph: remove_layers(graph, gone))
-    table.table.selectRow(0)
+    select_row(table, 0)
     assert context.selection == ()
+
+
+def test_many_operators_open_and_are_selected_quickly(context, table, profile, run):
+    rows = tuple(replace(run.operators[2], layers=(f"layer_{n}",), time_ms=1.0 + n % 7) for n in range(3000))
+    profiling_of(context).add(replace(profile, runs=(replace(run, operators=rows, peak_memory=None),)))
+    assert len(table.rows()) == 3000
 
 
 # --- the list of runs -------------------------------------------------------------------------------------------
@@ -188,10 +291,10 @@ def logger(qtbot, context: Context) -> RunLoggerPanel:
     return panel
 
 
-def test_runs_are_listed_and_chosen(context, logger, table, record):
+def test_runs_are_listed_and_chosen(context, logger, table, profile):
     profiling = profiling_of(context)
-    profiling.add(record)
-    profiling.add(record)
+    profiling.add(profile)
+    profiling.add(profile)
     assert logger.model.rowCount() == 2
     assert logger.chosen() == [profiling.entries[1]]
     logger.table.selectRow(0)
@@ -202,17 +305,17 @@ def test_runs_are_listed_and_chosen(context, logger, table, record):
     assert "500 ms" in details
 
 
-def test_two_runs_are_compared(context, logger, record):
-    profiling_of(context).add(record)
-    profiling_of(context).add(record)
+def test_two_runs_are_compared(context, logger, profile):
+    profiling_of(context).add(profile)
+    profiling_of(context).add(profile)
     logger.table.selectAll()
     assert "#2 takes 1.00 x of #1" in logger.details.text()
 
 
-def test_runs_are_removed(qtbot, context, logger, record):
+def test_runs_are_removed(qtbot, context, logger, profile):
     profiling = profiling_of(context)
-    profiling.add(record)
-    profiling.add(record)
+    profiling.add(profile)
+    profiling.add(profile)
     qtbot.mouseClick(logger.findChild(QToolButton, "run_logger.remove"), Qt.MouseButton.LeftButton)
     assert len(profiling.entries) == 1
     assert profiling.current is profiling.entries[0]
@@ -221,9 +324,9 @@ def test_runs_are_removed(qtbot, context, logger, record):
     assert empty(logger).isVisibleTo(logger)
 
 
-def test_a_record_is_saved_and_opened_by_dialogs(qtbot, context, logger, record, tmp_path):
+def test_a_profile_is_saved_and_opened_by_dialogs(qtbot, context, logger, profile, tmp_path):
     profiling = profiling_of(context)
-    profiling.add(record)
+    profiling.add(profile)
     qtbot.mouseClick(logger.findChild(QToolButton, "run_logger.save"), Qt.MouseButton.LeftButton)
     dialog = logger.findChild(QFileDialog, "run_logger.save_dialog")
     path = tmp_path / "run.json"
@@ -235,14 +338,14 @@ def test_a_record_is_saved_and_opened_by_dialogs(qtbot, context, logger, record,
     dialog.fileSelected.emit(str(path))
     dialog.reject()
     assert [e.path for e in profiling.entries] == [None, path]
-    assert profiling.entries[1].record == record
+    assert profiling.entries[1].run == profile.runs[0]
     profiling.save_file(tmp_path / "run.csv", profiling.entries[0])
     assert (tmp_path / "run.csv").read_text().startswith("layers,")
 
 
-def test_a_bad_record_is_told_and_changes_nothing(qtbot, context, logger, record, tmp_path):
+def test_a_bad_profile_is_reported_and_changes_nothing(qtbot, context, logger, profile, tmp_path):
     profiling = profiling_of(context)
-    profiling.add(record)
+    profiling.add(profile)
     bad = tmp_path / "bad.json"
     bad.write_text('{"schema": "other"}')
     with qtbot.waitSignal(context.message):
@@ -252,27 +355,26 @@ def test_a_bad_record_is_told_and_changes_nothing(qtbot, context, logger, record
     assert "gpu-check" in logger.status.text()
 
 
-def test_a_record_with_layers_of_another_network_is_shown(context, logger, table, record, tmp_path):
-    from dataclasses import replace
-
-    other = replace(record, groups=(replace(record.groups[0], layers=("stranger",)),))
+def test_a_profile_with_layers_of_another_network_is_shown(context, logger, table, profile, tmp_path):
+    stranger = replace(profile.runs[0].operators[0], layers=("stranger",))
     path = tmp_path / "other.json"
-    save_records(path, [other])
+    save_profile(path, replace(profile, runs=(replace(profile.runs[0], operators=(stranger,), peak_memory=None),)))
+    said = []
+    context.message.connect(lambda kind, text: said.append(text))
     assert profiling_of(context).open_file(path)
-    table.table.selectRow(0)
+    assert said == ["1 step of this profile is not in the open network: stranger"]
+    select_row(table, 0)
     assert context.selection == ()
 
 
-def test_a_file_of_gpu_check_with_two_runs_is_opened(context, logger, table, record, tmp_path):
-    from dataclasses import replace
-
+def test_a_file_of_gpu_check_with_two_runs_is_opened(context, logger, table, profile, tmp_path):
     machine = Machine("Test CPU", 8, "NVIDIA Test", versions={"cuda": "13.0"})
-    runs = [
-        replace(record, machine=machine, options={**record.options, "device": "cuda", "precision": p, "layout": layout})
-        for p, layout in (("fp32", "nchw"), ("fp16", "nhwc"))
-    ]
+    runs = tuple(
+        replace(profile.runs[0], device="cuda", precision=precision, layout=layout)
+        for precision, layout in (("fp32", "nchw"), ("fp16", "nhwc"))
+    )
     path = tmp_path / "gpu-test-2026-01-01.json"
-    save_records(path, runs)
+    save_profile(path, replace(profile, machine=machine, runs=runs))
     assert profiling_of(context).open_file(path)
     shown = [[logger.model.index(r, c).data() for c in range(logger.model.columnCount())] for r in range(2)]
     assert ["NVIDIA Test" in row for row in shown] == [True, True]
@@ -293,47 +395,152 @@ def bars(qtbot, context: Context) -> UtilizationPanel:
     return panel
 
 
-def words_of(panel: UtilizationPanel) -> list[str]:
-    axes = panel.chart.plot.axes[0]
-    return [t.get_text().strip() for t in axes.texts]
-
-
-def test_bars_of_the_network_and_of_the_selection(qtbot, context, bars, record):
-    profiling_of(context).add(record)
-    assert words_of(bars).count("unavailable") == 2
-    assert sum(w.endswith("modelled") for w in words_of(bars)) == 2
-    assert "only NVIDIA GPUs have Tensor Cores" in bars.reasons.text()
-    context.select(record.groups[0].layers[:1])
-    qtbot.waitUntil(lambda: words_of(bars).count("unavailable") == 4)
-    assert len(bars.chart.plot.axes[0].patches) == 4
-    assert record.groups[0].name in bars.reasons.text()
+def test_bars_of_the_network_and_of_the_selection(qtbot, context, bars, profile, run):
+    profiling_of(context).add(profile)
+    assert bars.chart.keys == ("compute_throughput", "memory_throughput")  # a processor has no Tensor Cores
+    assert bars.chart.selected is None
+    total = sum(row.time_ms for row in run.operators)
+    mean = sum(row.time_ms * (row.memory_throughput.value or 0.0) for row in run.operators) / total
+    assert bars.chart.whole["memory_throughput"].value == pytest.approx(mean)
+    context.select(run.operators[0].layers[:1])
+    assert bars.chart.selected is not None
+    assert bars.chart.selected["memory_throughput"].value == 10.0
+    assert run.operators[0].name in bars.reasons.text()
     assert "busy machine" in bars.reasons.text()
     context.select(())
-    qtbot.waitUntil(lambda: len(bars.chart.plot.axes[0].patches) == 2)
+    assert bars.chart.selected is None
 
 
-def test_measured_bars_are_filled_and_above_the_peak_is_shown(context, bars, record):
-    from dataclasses import replace
+def test_a_gpu_has_bars_for_tensor_cores_memory_and_occupancy(context, bars, profile, run):
+    rows = tuple(
+        replace(
+            row,
+            tensor_core=measured(0.0 if "pool" in row.type else 62.5),
+            occupancy=measured(40.0),
+            memory_throughput=measured(134.0),
+        )
+        for row in run.operators
+    )
+    profiling_of(context).add(replace(profile, runs=(replace(run, device="cuda", operators=rows),)))
+    assert bars.chart.keys == ("tensor_core", "memory_throughput", "occupancy")
+    assert bars.chart.whole["memory_throughput"].value == pytest.approx(134.0)
+    pooling = next(row for row in rows if "pool" in row.type)
+    context.select(pooling.layers)
+    assert bars.chart.selected is not None
+    assert bars.chart.selected["tensor_core"].value == 0.0
+    assert "0 %, measured" in bars.reasons.text()
 
-    figures = {**record.utilisation, "tensor_cores": measured(62.5, "%"), "memory": measured(134.0, "%")}
-    profiling_of(context).add(replace(record, utilisation=figures))
-    assert "62.5 % measured" in words_of(bars)
-    assert "134 % measured" in words_of(bars)
-    widths = [p.get_width() for p in bars.chart.plot.axes[0].patches]
-    assert 134.0 in widths
-    hatches = [p.get_hatch() for p in bars.chart.plot.axes[0].patches]
-    assert sorted(h or "" for h in hatches) == ["", "", "////"]
 
-
-def test_bars_follow_the_theme(qapp, context, bars, record):
-    profiling_of(context).add(record)
-    dark = bars.chart.plot.get_facecolor()
+def test_bars_follow_the_theme(qapp, context, bars, profile):
+    profiling_of(context).add(profile)
+    dark = bars.chart.grab().toImage()
     theme.apply(qapp, "light")
-    assert bars.chart.plot.get_facecolor() != dark
+    assert bars.chart.grab().toImage() != dark
     theme.apply(qapp, "dark")
 
 
-def test_matplotlib_is_imported_only_when_bars_are_shown():
+# --- charts and heat --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def charts(qtbot, context: Context) -> ChartsPanel:
+    panel = ChartsPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(700, 400)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+def test_the_roofline_has_a_point_for_each_step_with_operations(qtbot, context, charts, profile, run):
+    profiling_of(context).add(profile)
+    points = charts.plot().points.points()
+    counted = [row for row in run.operators if row.flops]
+    assert len(points) == len(counted)
+    row = counted[2]
+    point = next(p for p in points if run.operators[p.data()] is row)
+    assert 10 ** point.pos().y() == pytest.approx(row.flops / row.time_ms * 1e3)
+    assert 10 ** point.pos().x() == pytest.approx(row.flops / row.bytes)
+    charts.plot().rows_clicked.emit([row])
+    assert context.selection == row.layers
+
+
+def test_a_click_in_the_timeline_selects_the_step(qtbot, context, charts, table, profile, run):
+    profiling_of(context).add(profile)
+    charts.tabs.setCurrentIndex(1)
+    plot = charts.plot()
+    bar = max(plot.bars.bars, key=lambda b: b.rect.width())
+    place = plot.mapFromScene(plot.getViewBox().mapViewToScene(bar.rect.center()))
+    qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert context.selection == run.operators[bar.row].layers
+    assert [row.layers for row in table.selected()] == [run.operators[bar.row].layers]
+
+
+def test_the_memory_plot_names_the_peak_and_what_exists_then(context, charts, profile, run):
+    profiling_of(context).add(profile)
+    charts.tabs.setCurrentIndex(2)
+    assert "2.00 MiB" in charts.facts.text()
+    assert run.operators[3].name in charts.facts.text()
+    assert next(iter(run.peak_memory.tensors)) in charts.facts.text()
+    assert charts.plot().row_at(0.5) == 0
+
+
+@pytest.mark.parametrize("number", range(len(PLOTS)))
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_every_chart_is_saved(qtbot, context, charts, profile, tmp_path, number, suffix):
+    profiling_of(context).add(profile)
+    charts.tabs.setCurrentIndex(number)
+    charts.save()
+    path = tmp_path / f"chart.{suffix}"
+    dialog = charts.findChild(QFileDialog, "charts.save_dialog")
+    dialog.fileSelected.emit(str(path))
+    dialog.reject()
+    assert path.read_bytes().startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix])
+
+
+def test_a_chart_with_another_suffix_is_refused(context, charts, profile, tmp_path, qtbot):
+    profiling_of(context).add(profile)
+    charts.save()
+    with qtbot.waitSignal(context.message) as said:
+        charts.findChild(QFileDialog, "charts.save_dialog").fileSelected.emit(str(tmp_path / "chart.xyz"))
+    assert "chart.xyz is not a .png, .svg or .pdf file" in said.args[1]
+
+
+def test_heat_adds_up_what_an_instance_contains(run):
+    rows = (
+        replace(run.operators[0], layers=("group.a",), time_ms=2.0, roof_ms=1.0),
+        replace(run.operators[1], layers=("group.b",), time_ms=3.0, roof_ms=1.0),
+        replace(run.operators[2], layers=("other",), time_ms=1.0, roof_ms=None),
+    )
+    part = replace(run, operators=rows, peak_memory=None)
+    found = heat(part, METRICS["time"], lambda path: path.partition(".")[0])
+    assert found.values == {"group": pytest.approx(5e-3), "other": pytest.approx(1e-3)}
+    assert found.text(found.values["group"]) == "5.00 ms"
+    assert found.share("other") == pytest.approx(0.2)
+    distance = heat(part, METRICS["roof"], lambda path: path.partition(".")[0])
+    assert distance.values == {"group": 3.0}  # a distance is not a sum
+
+
+def test_the_critical_path_is_the_longest_chain_of_dependent_layers(context, run):
+    from itertools import pairwise
+
+    graph = context.document.graph
+    path = critical_path(run, graph)
+    for before, after in pairwise(path):
+        assert any(source is not None and source.layer == before for source in graph[after].inputs) or any(
+            {before, after} <= set(row.layers) for row in run.operators
+        )
+    time_of = {layer: row.time_ms for row in run.operators for layer in row.layers if len(row.layers) == 1}
+
+    def longest(name: str) -> float:
+        ends = [longest(source.layer) for source in graph[name].inputs if source is not None]
+        return time_of.get(name, 0.0) + max(ends, default=0.0)
+
+    total = max(longest(layer.name) for layer in graph)
+    assert sum(time_of.get(name, 0.0) for name in path) >= total - run.operators[0].time_ms
+
+
+def test_plotting_is_imported_only_when_a_chart_is_shown():
     code = """
 import sys
 from PySide6.QtWidgets import QApplication
@@ -344,8 +551,9 @@ context = Context(load(entry_points=False))
 from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.profile.operator_table import OperatorTablePanel
 from app.ui.profile.utilization import UtilizationPanel
-panels = [p(context) for p in (RunLoggerPanel, OperatorTablePanel, UtilizationPanel)]
-assert not {"matplotlib", "torch", "onnx", "onnxruntime"} & set(sys.modules), sorted(sys.modules)
+from app.ui.profile.charts import ChartsPanel
+panels = [p(context) for p in (RunLoggerPanel, OperatorTablePanel, UtilizationPanel, ChartsPanel)]
+assert not {"matplotlib", "pyqtgraph", "torch", "onnx", "onnxruntime"} & set(sys.modules), sorted(sys.modules)
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -359,10 +567,10 @@ assert not {"matplotlib", "torch", "onnx", "onnxruntime"} & set(sys.modules), so
     assert done.returncode == 0, done.stderr
 
 
-def test_every_widget_has_its_names(logger, table, bars):
+def test_every_widget_has_its_names(logger, table, bars, charts):
     from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QLineEdit, QSpinBox
 
-    for panel in (logger, table, bars):
+    for panel in (logger, table, bars, charts):
         for kind in (QAbstractButton, QAbstractItemView, QLineEdit, QSpinBox):
             for widget in panel.findChildren(kind):
                 if widget.isVisibleTo(panel) and not widget.objectName().startswith("qt_") and widget.objectName():
@@ -371,16 +579,9 @@ def test_every_widget_has_its_names(logger, table, bars):
 
 def test_panels_work_without_a_document(qtbot, profiling_operators):
     empty = Context(profiling_operators)
-    for cls in (RunLoggerPanel, OperatorTablePanel, UtilizationPanel):
+    for cls in (RunLoggerPanel, OperatorTablePanel, UtilizationPanel, ChartsPanel):
         panel = cls(empty)
         qtbot.addWidget(panel)
         panel.show()
     profiling_of(empty).launch()
     assert profiling_of(empty).state is State.IDLE
-
-
-def test_selection_flags_used_by_the_table_select_whole_rows(context, table, record):
-    profiling_of(context).add(record)
-    flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
-    table.table.selectionModel().select(table.proxy.index(0, 3), flags)
-    assert len(table.selected()) == 1

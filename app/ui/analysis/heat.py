@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QSizePolicy, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.ui.analysis.overview_model import HEAT
 from app.ui.widgets import theme
-from app.ui.widgets.render import palette, to_image
+from app.ui.widgets.heat import heat_color, paint_heat_bar
 from designer.texts import tr
-
-MAP = "viridis"
-
-
-def heat_colour(share: float) -> QColor:
-    """The map's color for 0..1."""
-    return QColor.fromRgb(int(palette(MAP)[1 + round(min(max(share, 0.0), 1.0) * 254)]))
 
 
 class HeatDelegate(QStyledItemDelegate):
@@ -27,7 +20,7 @@ class HeatDelegate(QStyledItemDelegate):
         share = index.data(HEAT)
         if share is None:
             return
-        ground = heat_colour(float(share))
+        ground = heat_color(float(share))
         option.backgroundBrush = ground
         option.state &= ~QStyle.StateFlag.State_Selected
         for role in (QPalette.ColorRole.Text, QPalette.ColorRole.WindowText):
@@ -61,7 +54,7 @@ class HeatLegend(QWidget):
         painter.setPen(theme.color("muted"))
         painter.drawText(QRectF(0, 0, zero, self.height()), Qt.AlignmentFlag.AlignVCenter, "0")
         bar = QRectF(zero, 4, 56, self.height() - 8)
-        painter.drawImage(bar, to_image(palette(MAP)[1:][None].copy()))
+        paint_heat_bar(painter, bar)
         rest = QRectF(bar.right() + 6, 0, max(0.0, self.width() - bar.right() - 6), self.height())
         text = metrics.elidedText(self._text, Qt.TextElideMode.ElideRight, int(rest.width()))
         painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter, text)

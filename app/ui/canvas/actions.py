@@ -8,6 +8,7 @@ from typing import Any
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.finder import Finder
+from app.ui.canvas.heat_overlay import HeatOverlay
 from app.ui.canvas.saved_views import SavedViews
 from app.ui.canvas.structure import Structure
 from app.ui.canvas.walker import Direction, Walker
@@ -556,10 +557,43 @@ FINDER: tuple[Action[Finder], ...] = (
     ),
 )
 
+
+def _heat(metric: str, title: str, tip: str) -> Action[HeatOverlay]:
+    return Action(
+        f"view.heat_{metric or 'none'}",
+        title,
+        tip,
+        partial(HeatOverlay.show_metric, metric=metric),
+        ("View/heat",),
+        (),
+        (DOCUMENT,),
+        checked=lambda overlay: overlay.metric == metric,
+    )
+
+
+HEAT: tuple[Action[HeatOverlay], ...] = (
+    _heat("", "&None", "Do not color the layers"),
+    _heat("time", "&Time", "Color the layers by their time in the run that the Profile workspace shows"),
+    _heat("flops", "&FLOPs", "Color the layers by their operations"),
+    _heat("memory", "&Memory Traffic", "Color the layers by the bytes that they move"),
+    _heat("roof", "&Distance from the Roof", "Color the layers by their time relative to the time at the roofline"),
+    Action(
+        "view.critical_path",
+        "&Critical Path",
+        "Draw a line through the chain of dependent layers that takes the longest",
+        HeatOverlay.toggle_critical_path,
+        ("View/critical path",),
+        (),
+        (DOCUMENT,),
+        checked=lambda overlay: overlay.critical,
+    ),
+)
+
 ACTIONS: tuple[ActionGroup[Any], ...] = (
     ActionGroup(Canvas, CANVAS),
     ActionGroup(Structure, STRUCTURE),
     ActionGroup(Walker, WALKER),
     ActionGroup(Finder, FINDER),
     ActionGroup(SavedViews, tuple(_view_actions())),
+    ActionGroup(HeatOverlay, HEAT),
 )

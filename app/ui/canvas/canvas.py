@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.ui.canvas import layer_clipboard, layout_boxes
 from app.ui.canvas.difference_marks import DifferenceMarker
+from app.ui.canvas.heat_overlay import HeatOverlay
 from app.ui.canvas.link_editor import Accepts, Connect, LinkEditor, RouteEditor, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
@@ -88,6 +89,8 @@ class Canvas(QWidget):
         context.document_changed.connect(self._show)
         self.differences = DifferenceMarker(context, self.viewer, self.projection)
         context.document_changed.connect(self.differences.refresh)  # after it is shown
+        self.heat = HeatOverlay(context, self.viewer, self.projection)
+        context.document_changed.connect(self.heat.refresh)
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
         context.inspect_requested.connect(self._mark_inspected)

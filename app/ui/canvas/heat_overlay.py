@@ -18,7 +18,9 @@ from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color, paint_heat_bar
+from designer.operators.inlining import inline
 from designer.profiling.heat import METRICS, Heat, critical_path, heat
+from designer.profiling.schema import ProfileRun
 from designer.texts import tr, tr_data
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 BAND = 7.0  # width of the frame around a layer, canvas units
 LABEL_FROM = 0.4  # below this scale only colors are drawn
-FILLED_BELOW = 0.3  # below this scale the color fills the layer
+MIN_BAND = 4.0  # pixels
 EDGE = 12  # distance of the legend from the corner of the canvas, pixels
 
 
@@ -58,8 +60,10 @@ class HeatItem(QGraphicsItem):
         area = QRectF()
         for cell in cells:
             area = area.united(cell.rect)
-        self._area = area.adjusted(-40, -60, 40, 40) if cells else area
-        self.setVisible(bool(cells))
+        for point in path:
+            area = area.united(QRectF(point.x(), point.y(), 1, 1))
+        self._area = area.adjusted(-40, -60, 40, 40)
+        self.setVisible(bool(cells or path))
         self.update()
 
     def boundingRect(self) -> QRectF:
@@ -68,20 +72,17 @@ class HeatItem(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         detail = max(option.levelOfDetailFromTransform(painter.worldTransform()), 0.01)
         seen = option.exposedRect.adjusted(-60, -60, 60, 60)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, detail >= FILLED_BELOW)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if len(self.path) > 1:
             self._paint_path(painter)
         for cell in self.cells:
             if not cell.rect.intersects(seen):
                 continue
-            color = heat_color(cell.share)
-            if detail < FILLED_BELOW:
-                painter.fillRect(cell.rect, color)
-                continue
+            band = max(BAND, MIN_BAND / detail)
             outer, inner = QPainterPath(), QPainterPath()
-            outer.addRoundedRect(cell.rect.adjusted(-BAND, -BAND, BAND, BAND), 8 + BAND, 8 + BAND)
+            outer.addRoundedRect(cell.rect.adjusted(-band, -band, band, band), 8 + BAND, 8 + BAND)
             inner.addRoundedRect(cell.rect, 8, 8)
-            painter.fillPath(outer.subtracted(inner), color)
+            painter.fillPath(outer.subtracted(inner), heat_color(cell.share))
             if detail >= LABEL_FROM and cell.label:
                 self._paint_label(painter, cell)
 
@@ -179,7 +180,8 @@ class HeatOverlay(QObject):
         self.metric = metric
         if metric and self._profiling.current is None:
             self._context.message.emit(
-                "info", tr("No run to show yet. Launch inference in the Profile workspace, then the layers are colored.")
+                "info",
+                tr("No run to show yet. Launch inference in the Profile workspace, then the layers are colored."),
             )
         self.refresh()
         self.changed.emit()
@@ -196,13 +198,14 @@ class HeatOverlay(QObject):
             self.item.show_cells([], [])
             self.legend.hide()
             return
-        found = heat(entry.record, self.metric or METRICS[0], self._context.in_sight)
-        path = critical_path(entry.record, self._context.root.graph) if self.critical else ()
-        self.item.show_cells(self._cells(found) if self.metric else [], self._centers(path))
+        cells = []
         if self.metric:
-            self.legend.show_heat(tr_data(found.title), found.text(found.most))
+            found = heat(entry.run, METRICS[self.metric], self._context.in_sight)
+            cells = self._cells(found)
+            self.legend.show_heat(tr_data(found.metric.title), found.text(found.most))
         else:
             self.legend.hide()
+        self.item.show_cells(cells, self._path(entry.run) if self.critical else [])
 
     def _cells(self, found: Heat) -> list[Cell]:
         return [
@@ -211,6 +214,7 @@ class HeatOverlay(QObject):
             if name in self._projection
         ]
 
-    def _centers(self, path: tuple[str, ...]) -> list[QPointF]:
-        names = dict.fromkeys(self._context.in_sight(layer) for layer in path)
+    def _path(self, run: ProfileRun) -> list[QPointF]:
+        layers = critical_path(run, inline(self._context.root.graph, self._context.registry))
+        names = dict.fromkeys(self._context.in_sight(layer) for layer in layers)
         return [self._projection.entry(name).area().center() for name in names if name in self._projection]

@@ -1,12 +1,14 @@
-"""Launches profiled inference in the engine process and keeps the records of this session."""
+"""Launches profiled inference in the engine process and keeps the profiles of this session."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.protocol import OpenReply, ProfileReply, ProfileRequest, SetInputRequest
@@ -19,8 +21,13 @@ from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
 from designer.files.document import write_document
 from designer.graph.diagnostics import DiagnosticError, Severity, errors
-from designer.profiling.report import Record, load_records, save_records
-from designer.texts import tr
+from designer.graph.template import enclosing
+from designer.operators.inlining import inlined
+from designer.profiling.matching import match_rows
+from designer.profiling.profile_files import from_json, load_profile, save_profile
+from designer.profiling.report import Record
+from designer.profiling.schema import SCHEMA, OperatorProfile, Profile, ProfileRun
+from designer.texts import tr, trn
 
 DEFAULT_ITERATIONS = 10
 
@@ -34,11 +41,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One run in the logger: its record and, where it was opened, the file."""
+    """One run in the logger, the profile that it belongs to and, if it was opened, the file."""
 
     number: int
-    record: Record
+    profile: Profile
+    run: ProfileRun
     path: Path | None = None
+
+    @property
+    def title(self) -> str:
+        return self.profile.title(self.run)
 
 
 class ProfilingController(QObject):
@@ -46,12 +58,15 @@ class ProfilingController(QObject):
 
     entries_changed = Signal()
     current_changed = Signal(object)  # Entry or None
+    rows_changed = Signal()  # other rows of the current run are chosen
     state_changed = Signal(str, str)  # State, and a sentence where there is something to say
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.context = context
         self.entries: list[Entry] = []
+        self.chosen_rows: tuple[OperatorProfile, ...] = ()
+        self._choosing = False
         self.current: Entry | None = None
         self.state = State.IDLE
         self.message = ""
@@ -59,6 +74,7 @@ class ProfilingController(QObject):
         self._calls: list[EngineCall[Any]] = []  # of the launch in flight
         context.inference_requested.connect(self.launch)
         context.root_changed.connect(self._on_document)
+        context.selection_changed.connect(self._on_selection)
 
     # --- running -----------------------------------------------------------------------------------------------
 
@@ -117,7 +133,7 @@ class ProfilingController(QObject):
 
     def _finished(self, reply: ProfileReply) -> None:
         self._set_state(State.IDLE, "")
-        self.add(reply.record)
+        self.add(from_record(reply.record))
 
     def _end_launch(self) -> None:
         """What else this launch asked for comes to nothing."""
@@ -151,20 +167,50 @@ class ProfilingController(QObject):
         self.state, self.message = state, message
         self.state_changed.emit(str(state), message)
 
-    # --- records -----------------------------------------------------------------------------------------------
+    # --- rows ------------------------------------------------------------------------------------------------
 
-    def add(self, record: Record, path: Path | None = None) -> None:
-        """Put a record into the logger and show it."""
-        self._count += 1
-        entry = Entry(self._count, record, path)
-        self.entries.append(entry)
+    def choose_rows(self, rows: Iterable[OperatorProfile]) -> None:
+        """Choose rows of the current run; their layers are selected."""
+        self.chosen_rows = tuple(rows)
+        if self.context.has_document:
+            shown = self.context.in_sight
+            names = dict.fromkeys(name for row in self.chosen_rows for layer in row.layers if (name := shown(layer)))
+            self._choosing = True
+            self.context.select(tuple(names))
+            self._choosing = False
+        self.rows_changed.emit()
+
+    def _on_selection(self, _: object = None) -> None:
+        """Choose the rows of the selected layers, and of all layers inside a selected instance."""
+        if not self._choosing:
+            self.chosen_rows = self._rows_of(self.context.paths(self.context.selection))
+            self.rows_changed.emit()
+
+    def _rows_of(self, layers: Iterable[str]) -> tuple[OperatorProfile, ...]:
+        wanted = set(layers)
+        if self.current is None or not wanted:
+            return ()
+        return tuple(
+            row
+            for row in self.current.run.operators
+            if any(wanted.intersection(enclosing(layer)) for layer in row.layers)
+        )
+
+    # --- runs --------------------------------------------------------------------------------------------------
+
+    def add(self, profile: Profile, path: Path | None = None) -> None:
+        """Put the runs of a profile into the logger and show the last one."""
+        for run in profile.runs:
+            self._count += 1
+            self.entries.append(Entry(self._count, profile, run, path))
         self.entries_changed.emit()
-        self.show(entry)
+        self.show(self.entries[-1])
 
     def show(self, entry: Entry | None) -> None:
-        """Show a run in the table and the bars."""
+        """Show a run in the table, the bars and the plots, and on the canvas."""
         if entry is not self.current:
             self.current = entry
+            self.chosen_rows = self._rows_of(self.context.paths(self.context.selection) if entry is not None else ())
             self.current_changed.emit(entry)
 
     def remove(self, entry: Entry) -> None:
@@ -175,20 +221,35 @@ class ProfilingController(QObject):
             self.show(self.entries[-1] if self.entries else None)
 
     def open_file(self, path: Path) -> bool:
-        """Add the records of a file; False, and a message, when it holds none."""
+        """Add the runs of a profile file; False, and a message, if it is not a profile."""
         try:
-            records = load_records(path)
+            profile = load_profile(path)
         except DiagnosticError as error:
             self._tell(error)
             return False
-        for record in records:
-            self.add(record, path)
+        self.add(profile, path)
+        self._report_foreign_rows(profile)
         return True
+
+    def _report_foreign_rows(self, profile: Profile) -> None:
+        """Report rows of layers that the open network does not have."""
+        if not self.context.has_document:
+            return
+        others = match_rows(profile.runs[-1], inlined(self.context.root.inference)).others
+        if others:
+            names = ", ".join(row.name for row in others[:3]) + (" ..." if len(others) > 3 else "")
+            text = trn(
+                "{count} step of this profile is not in the open network: {names}",
+                "{count} steps of this profile are not in the open network: {names}",
+                len(others),
+                names=names,
+            )
+            self.context.message.emit("warning", text)
 
     def save_file(self, path: Path, entry: Entry) -> bool:
         """Write one run in the format of the suffix."""
         try:
-            save_records(path, [entry.record])
+            save_profile(path, replace(entry.profile, runs=(entry.run,)))
         except DiagnosticError as error:
             self._tell(error)
             return False
@@ -200,6 +261,11 @@ class ProfilingController(QObject):
         if not self.running:
             self._set_state(State.FAILED, text)
         self.context.message.emit("error", text)
+
+
+def from_record(record: Record) -> Profile:
+    data = {"schema": SCHEMA, "version": 1, "records": [asdict(record)]}
+    return from_json(msgspec.json.decode(msgspec.json.encode(data)))
 
 
 def profiling_of(context: Context) -> ProfilingController:

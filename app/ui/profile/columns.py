@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from designer.profiling.figures import Figure, Origin
-from designer.profiling.report import UTILISATION, Group
+from designer.profiling.quantities import Quantity, ValueSource, measured, modelled, unavailable
+from designer.profiling.schema import UTILIZATION, OperatorProfile, ProfileRun
 from designer.texts import mark, tr, tr_data
-from designer.units import MODELLED_SIGN, UNAVAILABLE_SIGN, digits
+from designer.units import UNAVAILABLE_SIGN, count, digits
 
 
 @dataclass(frozen=True)
@@ -18,79 +18,174 @@ class Column:
     key: str
     header: str
     tip: str
-    text: Callable[[Group], str] | None = None
-    figure: Callable[[Group], Figure | None] | None = None
+    text: Callable[[OperatorProfile], str] | None = None
+    value: Callable[[ProfileRun, OperatorProfile], Quantity] | None = None
     scale: float = 1.0
     heat: bool = False
     monospace: bool = False
+    whole: bool = False  # a count, shown with all its digits
 
 
-def _named(name: str) -> Callable[[Group], Figure | None]:
-    return lambda group: group.figures.get(name)
+def _known(value: float | None, reason: str, missing: str, *, timed: bool = False) -> Quantity:
+    if value is None:
+        return unavailable(missing)
+    return measured(value, reason) if timed else modelled(value, reason)
 
 
-def _used(name: str) -> Callable[[Group], Figure | None]:
-    return lambda group: group.utilisation.get(name)
+def _time(run: ProfileRun, row: OperatorProfile) -> Quantity:
+    if run.source is ValueSource.MODELLED:
+        return modelled(row.time_ms, tr("predicted, not run"))
+    return measured(row.time_ms, trn_runs(run.iterations))
 
 
-_BOUND = {"compute": mark("compute"), "memory": mark("memory"), "cache": mark("cache"), "": UNAVAILABLE_SIGN}
+def trn_runs(iterations: int) -> str:
+    return tr("median of {iterations} runs", iterations=iterations) if iterations else tr("median")
+
+
+def _saving(run: ProfileRun, row: OperatorProfile) -> Quantity:
+    return _known(row.saving_ms, tr("time minus the time at the roof"), tr("the peaks of the machine are unknown"))
+
+
+def _distance(run: ProfileRun, row: OperatorProfile) -> Quantity:
+    return _known(row.distance, tr("time over the time at the roof"), tr("the peaks of the machine are unknown"))
+
+
+def _flops(run: ProfileRun, row: OperatorProfile) -> Quantity:
+    return modelled(row.flops, tr("counted from the operator declarations"))
+
+
+def _bytes(run: ProfileRun, row: OperatorProfile) -> Quantity:
+    return modelled(row.bytes, tr("inputs, weights and outputs, each moved once"))
+
+
+def _rate(value: float | None) -> Quantity:
+    return _known(value, tr("over the measured time"), tr("the time was too short to measure"))
+
+
+def _used(key: str) -> Callable[[ProfileRun, OperatorProfile], Quantity]:
+    def used(run: ProfileRun, row: OperatorProfile) -> Quantity:
+        found: Quantity = getattr(row, key)
+        return found
+
+    return used
+
+
+BOUND = {
+    "compute": mark("compute"),
+    "memory": mark("memory"),
+    "cache": mark("cache"),
+    "launch": mark("launch"),
+    "": UNAVAILABLE_SIGN,
+}
+
+
+def bound_text(row: OperatorProfile) -> str:
+    """What bounds a row, or that it is at its roof."""
+    bound = tr_data(BOUND.get(row.bound, row.bound))
+    return tr("{bound}, at roof", bound=bound) if row.bound and row.at_roof else bound
+
+
+def _layers(row: OperatorProfile) -> str:
+    return row.name or tr("outside of operators")
+
 
 # The most important columns are first: a narrow dock shows the layer and its cost.
 COLUMNS = (
-    Column("layers", "Layers", "Layers that ran as one step; several if the engine fused them", lambda g: g.name),
-    Column("summary", "Parameters", "The most important parameters; all of them in the tooltip", lambda g: g.summary),
-    Column("time", "Time\nms", "Median time of the step", figure=_named("time"), scale=1e-3),
-    Column("share", "Share\n%", "Share of the total time of all steps", figure=_named("share"), heat=True),
+    Column("layers", mark("Layers"), mark("Layers that ran as one step; several if the engine fused them"), _layers),
     Column(
-        "saving",
-        "Saving\nms",
-        "Possible saving: measured time minus the time at the roofline",
-        figure=_named("saving"),
-        scale=1e-3,
+        "summary",
+        mark("Hyperparameters"),
+        mark("The most important hyperparameters; all of them in the tooltip"),
+        lambda row: row.summary,
     ),
+    Column("time", mark("Time\nms"), mark("Median time of the step"), value=_time),
+    Column(
+        "share",
+        mark("Share\n%"),
+        mark("Share of the sum of all rows"),
+        value=lambda run, row: modelled(run.share(row), tr("of the sum of all rows")),
+        heat=True,
+    ),
+    Column("saving", mark("Saving\nms"), mark("Possible saving: time minus the time at the roofline"), value=_saving),
     Column(
         "bound",
-        "Roof",
-        "Limit of the step according to the roofline model: compute, memory or cache",
-        lambda g: tr_data(_BOUND.get(g.bound, g.bound)),
+        mark("Bound by"),
+        mark("Limit of the step in the roofline model: compute, memory, cache or launch"),
+        bound_text,
     ),
-    Column("flops", "Work\nMFLOP", "Operations, counted like torch's FLOP counter", figure=_named("flops"), scale=1e6),
     Column(
-        "bytes",
-        "Moved\nMiB",
-        "Inputs, weights and outputs, each read or written once",
-        figure=_named("bytes"),
-        scale=2**20,
+        "distance",
+        mark("Roof\nx"),
+        mark("Time relative to the time at the roof: 1 is at the roof, below 1 the peak was measured too low"),
+        value=_distance,
     ),
-    Column("compute_rate", "Rate\nGFLOP/s", "Operations per second", figure=_named("compute_rate"), scale=1e9),
-    Column("bandwidth", "Flow\nGB/s", "Bytes per second", figure=_named("bandwidth"), scale=1e9),
+    Column(
+        "flops", mark("Work\nMFLOP"), mark("Operations, counted like torch's FLOP counter"), value=_flops, scale=1e6
+    ),
+    Column(
+        "bytes", mark("Moved\nMiB"), mark("Inputs, weights and outputs, each moved once"), value=_bytes, scale=2**20
+    ),
+    Column(
+        "flops_per_s",
+        mark("Rate\nGFLOP/s"),
+        mark("Operations per second"),
+        value=lambda run, row: _rate(row.flops_per_s),
+        scale=1e9,
+    ),
+    Column(
+        "bytes_per_s",
+        mark("Flow\nGB/s"),
+        mark("Bytes per second"),
+        value=lambda run, row: _rate(row.bytes_per_s),
+        scale=1e9,
+    ),
     *(
-        Column(key, f"{title}\n%", UTILISATION[key], figure=_used(key))
+        Column(key, f"{title}\n%", UTILIZATION[key], value=_used(key))
         for key, title in (
-            ("compute", "Compute"),
-            ("memory", "Memory"),
-            ("tensor_cores", "Tensor Cores"),
-            ("occupancy", "Occupancy"),
+            ("compute_throughput", mark("Compute")),
+            ("memory_throughput", mark("Memory")),
+            ("tensor_core", mark("Tensor Cores")),
+            ("occupancy", mark("Occupancy")),
         )
     ),
-    Column("types", "Type", "Operator types of the step", lambda g: " + ".join(g.types)),
-    Column("inputs", "Input", "Input shapes of the step", lambda g: ", ".join(g.inputs), monospace=True),
-    Column("outputs", "Output", "Output shape of the step", lambda g: ", ".join(g.outputs), monospace=True),
-    Column("spread", "±\nms", "Half the interquartile range of the times", figure=_named("spread"), scale=1e-3),
-    Column("what", "Kernels", "Kernel names of the engine", lambda g: g.what),
+    Column(
+        "memory",
+        mark("Held\nMiB"),
+        mark("Tensors that exist while the step runs, with all weights"),
+        value=lambda run, row: _known(row.memory_bytes, tr("from the running order"), tr("not part of this profile")),
+        scale=2**20,
+    ),
+    Column(
+        "learned",
+        mark("Learned"),
+        mark("Number of learned values"),
+        value=lambda run, row: modelled(row.learned, tr("counted from the operator declarations")),
+        whole=True,
+    ),
+    Column("types", mark("Type"), mark("Operator types of the step"), lambda row: row.type),
+    Column(
+        "inputs", mark("Input"), mark("Input shapes of the step"), lambda row: ", ".join(row.inputs), monospace=True
+    ),
+    Column(
+        "outputs", mark("Output"), mark("Output shape of the step"), lambda row: ", ".join(row.outputs), monospace=True
+    ),
+    Column(
+        "spread",
+        mark("±\nms"),
+        mark("Half the interquartile range of the times"),
+        value=lambda run, row: _known(row.spread_ms, tr("measured"), tr("one run has no spread"), timed=True),
+    ),
+    Column("kernels", mark("Kernels"), mark("Kernel names of the engine"), lambda row: row.kernels),
 )
 
 
-def shown(figure: Figure | None, scale: float) -> str:
-    """The text of a cell: three digits, `~` for modelled, `-` for unavailable."""
-    if figure is None or figure.value is None:
+def shown(column: Column, found: Quantity) -> str:
+    """The text of a cell: three digits, or `-` if the value is unavailable."""
+    if found.value is None:
         return UNAVAILABLE_SIGN
-    sign = MODELLED_SIGN if figure.source is Origin.MODELLED else ""
-    return sign + digits(figure.value / scale)
+    return count(round(found.value)) if column.whole else digits(found.value / column.scale)
 
 
-def explained(figure: Figure | None) -> str:
+def explained(found: Quantity) -> str:
     """The tooltip of a cell: the source of the value."""
-    if figure is None:
-        return tr("unavailable: not part of this record")
-    return f"{figure.source.value}: {figure.reason}" if figure.reason else str(figure.source.value)
+    return f"{found.source.value}: {found.reason}" if found.reason else str(found.source.value)

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.ui.engine.profiling import Entry, ProfilingController
 from app.ui.widgets.file_dialogs import format_filter, open_filter, save_filter
-from designer.profiling.report import RECORDS
+from designer.profiling.profile_files import PROFILES
 from designer.texts import tr
 
 
-def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
-    """Ask for a record and add it to the Inference Run Logger."""
-    dialog = QFileDialog(parent, tr("Open Record"), "", open_filter(RECORDS))
+def open_profile(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
+    """Ask for a profile and add its runs to the Inference Run Logger."""
+    dialog = QFileDialog(parent, tr("Open Profile"), "", open_filter(PROFILES))
     dialog.setObjectName("run_logger.open_dialog")
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -25,13 +25,13 @@ def open_record(parent: QWidget, profiling: ProfilingController) -> QFileDialog:
     return dialog
 
 
-def save_record(parent: QWidget, profiling: ProfilingController, entry: Entry) -> QFileDialog:
+def save_profile_as(parent: QWidget, profiling: ProfilingController, entry: Entry) -> QFileDialog:
     """Ask for a file and format to save a run."""
-    suffixes = {format_filter(format): format.suffixes[0] for format in RECORDS.writable}
-    dialog = QFileDialog(parent, tr("Save Record"), "", save_filter(RECORDS))
+    suffixes = {format_filter(format): format.suffixes[0] for format in PROFILES.writable}
+    dialog = QFileDialog(parent, tr("Save Profile"), "", save_filter(PROFILES))
     dialog.setObjectName("run_logger.save_dialog")
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-    dialog.setDefaultSuffix(RECORDS.write_suffixes[0])
+    dialog.setDefaultSuffix(PROFILES.write_suffixes[0])
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.filterSelected.connect(lambda chosen: dialog.setDefaultSuffix(suffixes[chosen]))
     dialog.selectFile(file_stem(entry))
@@ -42,6 +42,6 @@ def save_record(parent: QWidget, profiling: ProfilingController, entry: Entry) -
 
 def file_stem(entry: Entry) -> str:
     """A file name for a run: network, engine, precision and date."""
-    record = entry.record
-    parts = [record.network, record.options.get("engine", ""), record.options.get("precision", ""), record.date[:10]]
+    run = entry.run
+    parts = [entry.profile.network, run.engine, run.precision, run.date[:10]]
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join(p for p in parts if p)).strip("._") or "run"

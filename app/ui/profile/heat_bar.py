@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QStyleOptionViewItem
 
 from app.ui.profile.table_model import HEAT
 from app.ui.widgets import theme
+from app.ui.widgets.frozen_tree import RowDelegate
 
 
-class HeatBarDelegate(QStyledItemDelegate):
+class HeatBarDelegate(RowDelegate):
     """Draws the bar at the lower edge of the cell, so that the number stays readable, also in selected rows."""
 
     def paint(

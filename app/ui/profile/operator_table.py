@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Qt
-from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
+from collections.abc import Callable, Iterable
+
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QAbstractItemView,
+    QComboBox,
     QHBoxLayout,
-    QHeaderView,
-    QLabel,
     QLineEdit,
     QMenu,
     QStackedWidget,
-    QTableView,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -21,18 +20,22 @@ from PySide6.QtWidgets import (
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.profile.columns import COLUMNS
-from app.ui.profile.dialogs import save_record
+from app.ui.profile.dialogs import save_profile_as
 from app.ui.profile.heat_bar import HeatBarDelegate
 from app.ui.profile.table_model import OperatorModel, OperatorProxy
 from app.ui.widgets import theme
+from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.empty_state import EmptyState
-from designer.graph.template import enclosing
-from designer.profiling.figures import text
-from designer.profiling.report import Group
+from app.ui.widgets.frozen_tree import FrozenTree
+from designer.graph.frames import frame_of
+from designer.graph.template import INSTANCE, PARAMETER, enclosing
+from designer.profiling.grouping import combined
+from designer.profiling.schema import OperatorProfile, ProfileRun
 from designer.texts import tr, trn
 from designer.units import quantity
 
 WIDEST = 220  # initial maximum width of a text column in pixels
+Key = Callable[[OperatorProfile], str]
 
 
 class OperatorTablePanel(QWidget):
@@ -59,33 +62,18 @@ class OperatorTablePanel(QWidget):
         self.model = OperatorModel(self)
         self.proxy = OperatorProxy(self)
         self.proxy.setSourceModel(self.model)
-        self.table = self._make_table()
-        self.filter = QLineEdit()
-        self.filter.setObjectName("operator_table.filter")
-        self.filter.setAccessibleName(tr("Filter operators"))
-        self.filter.setPlaceholderText(tr("Filter by layer or type"))
-        self.filter.setToolTip(tr("Show only steps whose layers or types contain these words"))
-        self.filter.setClearButtonEnabled(True)
-        self.filter.textChanged.connect(self.proxy.set_words)
-        self.summary = QLabel()
-        self.summary.setObjectName("operator_table.summary")
-        self.summary.setAccessibleName(tr("Summary of the run and of the selected steps"))
-        self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._save = QToolButton()
-        self._save.setObjectName("operator_table.save")
-        self._save.setAccessibleName(tr("Save the table"))
-        self._save.setToolTip(tr("Save the table as CSV, or the whole record as JSON"))
-        theme.set_icon(self._save, "content-save-outline")
-        self._save.clicked.connect(self.save)
+        self._make_table()
+        self._make_controls()
         top = QHBoxLayout()
-        top.addWidget(self.filter, 1)
-        top.addWidget(self.summary, 3)
+        top.addWidget(self.filter, 2)
+        top.addWidget(self.grouping)
+        top.addWidget(self.summary, 5)
         top.addWidget(self._save)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
         column.addLayout(top)
-        column.addWidget(self.table, 1)
+        column.addWidget(self.tree, 1)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._empty)
         self._stack.addWidget(page)
@@ -93,104 +81,142 @@ class OperatorTablePanel(QWidget):
         main.setContentsMargins(8, 8, 8, 8)
         main.addWidget(self._stack)
         self._profiling.current_changed.connect(self._on_current)
-        context.selection_changed.connect(self._on_layers)
+        self._profiling.rows_changed.connect(self._follow_rows)
         self._show(self._profiling.current)
 
-    def _make_table(self) -> QTableView:
-        table = QTableView()
-        table.setObjectName("operator_table.table")
-        table.setAccessibleName(tr("Operators of the run"))
-        table.setModel(self.proxy)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        table.setAlternatingRowColors(True)
-        table.setShowGrid(False)
-        table.setWordWrap(False)
-        table.setSortingEnabled(True)
-        table.sortByColumn(_column("saving"), Qt.SortOrder.DescendingOrder)
-        rows = table.verticalHeader()
-        rows.hide()
-        rows.setDefaultSectionSize(table.fontMetrics().height() + 8)
-        table.horizontalHeader().setSectionsMovable(True)
-        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+    def _make_controls(self) -> None:
+        self.filter = QLineEdit()
+        self.filter.setObjectName("operator_table.filter")
+        self.filter.setAccessibleName(tr("Filter operators"))
+        self.filter.setPlaceholderText(tr("Filter all columns"))
+        self.filter.setToolTip(tr("Show only steps that contain all these words in any column"))
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setMinimumWidth(140)
+        self.filter.textChanged.connect(self._filter)
+        self.grouping = QComboBox()
+        self.grouping.setObjectName("operator_table.grouping")
+        self.grouping.setAccessibleName(tr("Group the steps"))
+        self.grouping.setToolTip(tr("Add up the steps of an operator type, a template or a frame"))
+        for key, text in (
+            ("", tr("No groups")),
+            ("type", tr("By type")),
+            ("template", tr("By template")),
+            ("frame", tr("By frame")),
+        ):
+            self.grouping.addItem(text, key)
+        self.grouping.currentIndexChanged.connect(lambda _: self._show(self._profiling.current))
+        self.summary = ElidedLabel()
+        self.summary.setObjectName("operator_table.summary")
+        self.summary.setAccessibleName(tr("Summary of the run and of the selected steps"))
+        self._save = QToolButton()
+        self._save.setObjectName("operator_table.save")
+        self._save.setAccessibleName(tr("Save the table"))
+        self._save.setToolTip(tr("Save the table as CSV, or the whole profile as JSON"))
+        theme.set_icon(self._save, "content-save-outline")
+        self._save.clicked.connect(self.save)
+
+    def _make_table(self) -> None:
+        self.tree = FrozenTree("operator_table.table", tr("Operators of the run"))
+        self.tree.set_model(self.proxy)
+        self.tree.sort_by(column_of("saving"), Qt.SortOrder.DescendingOrder)
         for number, column in enumerate(COLUMNS):
             if column.heat:
-                table.setItemDelegateForColumn(number, HeatBarDelegate(table))
-        table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        table.customContextMenuRequested.connect(self._menu)
-        table.doubleClicked.connect(lambda index: self._reveal(self.proxy.group_at(index.row())))
-        table.selectionModel().selectionChanged.connect(self._select_layers)
-        copy = QShortcut(QKeySequence.StandardKey.Copy, table)
-        copy.setContext(Qt.ShortcutContext.WidgetShortcut)
-        copy.activated.connect(self.copy_rows)
-        return table
+                self.tree.set_delegate(number, HeatBarDelegate(self.tree))
+        self.tree.menu_requested.connect(self._menu)
+        self.tree.activated.connect(lambda index: self._reveal(self.proxy.row_of(index)))
+        self.tree.selection().selectionChanged.connect(self._select_layers)
+        self.tree.on_copy(self.copy_rows)
 
-    def selected(self) -> list[Group]:
-        """The steps of the selected rows, from top to bottom."""
-        rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
-        return [self.proxy.group_at(row) for row in rows]
+    def selected(self) -> list[OperatorProfile]:
+        """The steps of the selected rows, from top to bottom, each once; a selected group stands for its steps."""
+        found: dict[int, OperatorProfile] = {}
+        for index in sorted(self.tree.selected_rows(), key=self._place):
+            inner = [self.proxy.index(row, 0, index) for row in range(self.proxy.rowCount(index))]
+            for row in map(self.proxy.row_of, inner or [index]):
+                found.setdefault(id(row), row)
+        return list(found.values())
+
+    def rows(self) -> list[QModelIndex]:
+        """The first cells of all rows from top to bottom, members after their group."""
+        return list(self._walk(QModelIndex()))
+
+    def _walk(self, parent: QModelIndex) -> Iterable[QModelIndex]:
+        for row in range(self.proxy.rowCount(parent)):
+            index = self.proxy.index(row, 0, parent)
+            yield index
+            yield from self._walk(index)
+
+    @staticmethod
+    def _place(index: QModelIndex) -> tuple[int, ...]:
+        parent = index.parent()
+        return (parent.row(), index.row()) if parent.isValid() else (index.row(), -1)
 
     def save(self) -> None:
         if self._profiling.current is not None:
-            save_record(self, self._profiling, self._profiling.current)
+            save_profile_as(self, self._profiling, self._profiling.current)
 
     def copy_rows(self) -> None:
         """Copy the selected rows, or all rows, as tab-separated text with headers."""
-        rows = sorted({i.row() for i in self.table.selectionModel().selectedRows()}) or range(self.proxy.rowCount())
+        rows = sorted(self.tree.selected_rows(), key=self._place) or self.rows()
         lines = ["\t".join(column.header.replace("\n", " / ") for column in COLUMNS)]
         for row in rows:
-            cells = (self.proxy.index(row, column).data() for column in range(len(COLUMNS)))
+            cells = (row.siblingAtColumn(column).data() for column in range(len(COLUMNS)))
             lines.append("\t".join(str(cell) for cell in cells))
         QGuiApplication.clipboard().setText("\n".join(lines))
 
+    # --- the run -----------------------------------------------------------------------------------------------
+
     def _show(self, entry: Entry | None) -> None:
+        key = self._key()
         self._following = True  # the reset clears the selection, which must not select layers
-        self.model.show(entry.record if entry is not None else None)
+        self.model.show(entry.run if entry is not None else None, key)
         self._following = False
+        self.tree.set_grouped(key is not None)
         self._stack.setCurrentIndex(1 if entry is not None else 0)
         if entry is not None and not self._sized:
             self._sized = True
-            self.table.resizeColumnsToContents()
-            for number, column in enumerate(COLUMNS):
-                if column.text is not None and self.table.columnWidth(number) > WIDEST:
-                    self.table.setColumnWidth(number, WIDEST)
-        self._follow_layers(self._context.paths(self._context.selection))
+            self.tree.fit_columns(WIDEST)
+        self._follow_rows()
         self._show_summary()
+
+    def _key(self) -> Key | None:
+        """The key of the chosen grouping."""
+        kind = self.grouping.currentData()
+        if kind == "type":
+            return lambda row: row.type or tr("outside of operators")
+        if kind == "template":
+            return self._template
+        return self._frame if kind == "frame" else None
+
+    def _template(self, row: OperatorProfile) -> str:
+        graph = self._context.root.graph if self._context.has_document else None
+        for layer in row.layers[:1]:
+            for name in enclosing(layer):
+                if graph is not None and name in graph and graph[name].type == INSTANCE:
+                    return graph[name].params.get(PARAMETER, name)
+        return tr("in no template")
+
+    def _frame(self, row: OperatorProfile) -> str:
+        graph = self._context.root.graph if self._context.has_document else None
+        for layer in row.layers[:1]:
+            name = next((n for n in enclosing(layer) if graph is not None and n in graph), None)
+            if graph is not None and name is not None and (frame := frame_of(graph, graph[name])) is not None:
+                return frame.title or frame.id
+        return tr("in no frame")
+
+    def _filter(self, words: str) -> None:
+        self.proxy.set_words(words)
+        if words and self.model.grouped:
+            self.tree.frozen.expandAll()
 
     def _show_summary(self) -> None:
         entry = self._profiling.current
         if entry is None:
             self.summary.clear()
             return
-        groups, total = self.selected(), entry.record.total
-        if not groups:
-            steps = len(entry.record.groups)
-            self.summary.setText(
-                trn(
-                    "{count} step  ·  {time}  ·  {flops}  ·  {compute_rate}  ·  roofline {roof}",
-                    "{count} steps  ·  {time}  ·  {flops}  ·  {compute_rate}  ·  roofline {roof}",
-                    steps,
-                    time=text(total["time"]),
-                    flops=text(total["flops"]),
-                    compute_rate=text(total["compute_rate"]),
-                    roof=text(total["roof"]),
-                )
-            )
-            return
-        seconds = sum(g.figures["time"].value or 0.0 for g in groups)
-        share = sum(g.figures["share"].value or 0.0 for g in groups)
-        flops = sum(g.figures["flops"].value or 0.0 for g in groups)
-        self.summary.setText(
-            tr(
-                "{count} selected  ·  {seconds} ({share})  ·  ~{flops}",
-                count=len(groups),
-                seconds=quantity(seconds, "s"),
-                share=quantity(share, "%"),
-                flops=quantity(flops, "FLOP"),
-            )
-        )
+        chosen = self.selected()
+        self.summary.setText(_selection_text(entry.run, chosen) if chosen else run_text(entry.run))
+        self.summary.setToolTip(self.summary.text())
 
     def _on_current(self, entry: object) -> None:
         self._show(self._profiling.current)
@@ -199,50 +225,74 @@ class OperatorTablePanel(QWidget):
 
     def _select_layers(self, selected: QItemSelection, deselected: QItemSelection) -> None:
         self._show_summary()
-        if self._following or not self._context.has_document:
-            return
-        shown = self._context.in_sight
-        names = dict.fromkeys(n for g in self.selected() for layer in g.layers if (n := shown(layer)))
-        self._following = True
-        self._context.select(tuple(names))
-        self._following = False
-
-    def _on_layers(self, names: object) -> None:
-        self._follow_layers(self._context.paths(self._context.selection))
-
-    def _follow_layers(self, names: tuple[str, ...]) -> None:
         if self._following:
             return
-        wanted = set(names)
-        chosen = QItemSelection()
-        last = self.proxy.columnCount() - 1
-        first = None
-        for row in range(self.proxy.rowCount()):
-            if wanted & {name for layer in self.proxy.group_at(row).layers for name in enclosing(layer)}:
-                chosen.select(self.proxy.index(row, 0), self.proxy.index(row, last))
-                first = row if first is None else first
         self._following = True
-        self.table.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        self._profiling.choose_rows(self.selected())
+        self._following = False
+
+    def _follow_rows(self) -> None:
+        """Select the chosen rows."""
+        if self._following:
+            return
+        wanted = {id(row) for row in self._profiling.chosen_rows}
+        chosen = QItemSelection()
+        first = None
+        for index in self.rows():
+            if self.proxy.rowCount(index) == 0 and id(self.proxy.row_of(index)) in wanted:
+                chosen.select(index, index.siblingAtColumn(len(COLUMNS) - 1))
+                first = index if first is None else first
+        self._following = True
+        self.tree.selection().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
         self._following = False
         if first is not None:
-            self.table.scrollTo(self.proxy.index(first, 0))
+            self.tree.show_row(first)
         self._show_summary()
 
-    def _reveal(self, group: Group) -> None:
-        if self._context.has_document:
-            self._context.reveal(group.layers[0])
+    def _reveal(self, row: OperatorProfile) -> None:
+        if self._context.has_document and row.layers:
+            self._context.reveal(row.layers[0])
 
     def _menu(self, place: QPoint) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        groups = self.selected()
+        rows = [row for row in self.selected() if row.layers]
         reveal = menu.addAction(theme.icon("crosshairs-gps"), tr("Show on Canvas"))
-        reveal.setEnabled(bool(groups))
-        reveal.triggered.connect(lambda: self._reveal(groups[0]))
+        reveal.setEnabled(bool(rows))
+        reveal.triggered.connect(lambda: self._reveal(rows[0]))
         menu.addAction(theme.icon("content-copy"), tr("Copy Rows"), self.copy_rows)
         menu.addAction(theme.icon("content-save-outline"), tr("Save..."), self.save)
-        menu.popup(self.table.viewport().mapToGlobal(place))
+        menu.popup(place)
 
 
-def _column(key: str) -> int:
+def run_text(run: ProfileRun) -> str:
+    """One line about a run: the sum of its rows beside the whole run, the operations and the roof."""
+    parts = [
+        trn("{count} step", "{count} steps", sum(1 for row in run.operators if row.layers)),
+        tr("sum of rows {time}", time=quantity(run.rows_ms / 1e3, "s")),
+    ]
+    if run.time_ms:
+        ratio = quantity(100 * run.rows_ms / run.time_ms, "%")
+        parts[-1] += tr(" = {ratio} of the run's {time}", ratio=ratio, time=quantity(run.time_ms / 1e3, "s"))
+    parts.append(quantity(run.flops, "FLOP"))
+    if run.flops_per_s:
+        parts.append(quantity(run.flops_per_s, "FLOP/s"))
+    if run.roof_ms is not None:
+        parts.append(tr("roofline {roof}", roof=quantity(run.roof_ms / 1e3, "s")))
+    return "  ·  ".join(parts)
+
+
+def _selection_text(run: ProfileRun, rows: list[OperatorProfile]) -> str:
+    total = combined(rows)
+    return tr(
+        "{count} selected  ·  {time} ({share})  ·  {flops}",
+        count=len(rows),
+        time=quantity(total.time_ms / 1e3, "s"),
+        share=quantity(run.share(total), "%"),
+        flops=quantity(total.flops, "FLOP"),
+    )
+
+
+def column_of(key: str) -> int:
+    """The number of a column."""
     return next(i for i, column in enumerate(COLUMNS) if column.key == key)

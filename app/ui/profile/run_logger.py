@@ -1,4 +1,4 @@
-"""Inference Run Logger: launches and lists profiled runs, and opens and saves their records."""
+"""Inference Run Logger: launches and lists profiled runs, and opens and saves profiles."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from PySide6.QtWidgets import (
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, State, profiling_of
-from app.ui.profile.dialogs import open_record, save_record
+from app.ui.profile.dialogs import open_profile, save_profile_as
 from app.ui.profile.run_model import RunModel
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import Message
 from app.ui.widgets.notice import Notice
 from designer.files.settings import MAX_ITERATIONS
-from designer.profiling.figures import text
-from designer.profiling.report import Record
+from designer.profiling.quantities import ValueSource
+from designer.profiling.schema import ProfileRun
 from designer.texts import tr
 from designer.units import quantity
 
@@ -64,23 +64,23 @@ class RunLoggerPanel(QWidget):
             "open",
             "folder-open-outline",
             tr("Open..."),
-            tr("Open record"),
-            tr("Open a saved record, such as one written by make gpu-check"),
+            tr("Open profile"),
+            tr("Open a saved profile, also of another machine, such as one written by make gpu-check"),
         )
-        self._open.clicked.connect(lambda: open_record(self, self._profiling))
+        self._open.clicked.connect(lambda: open_profile(self, self._profiling))
         self._save = self._button(
             "save",
             "content-save-outline",
             tr("Save..."),
-            tr("Save record"),
-            tr("Save the selected run as a record or table"),
+            tr("Save profile"),
+            tr("Save the selected run as a profile or table"),
         )
         self._save.clicked.connect(self._save_chosen)
         self._remove = self._button(
             "remove",
             "delete-outline",
             tr("Remove"),
-            tr("Remove record"),
+            tr("Remove runs"),
             tr("Remove the selected runs from the list; files are kept"),
         )
         self._remove.clicked.connect(self._remove_chosen)
@@ -93,7 +93,7 @@ class RunLoggerPanel(QWidget):
             "random",
             tr("Run with Random Weights"),
             tr(
-                "Fill missing weights with seeded random values. They hardly affect the timing, and the record notes them"
+                "Fill missing weights with seeded random values. They hardly affect the timing, and the profile notes them"
             ),
             self._profiling.launch_random,
         )
@@ -193,7 +193,7 @@ class RunLoggerPanel(QWidget):
 
     def _save_chosen(self) -> None:
         for entry in self.chosen()[:1]:
-            save_record(self, self._profiling, entry)
+            save_profile_as(self, self._profiling, entry)
 
     def _remove_chosen(self) -> None:
         for entry in self.chosen():
@@ -259,58 +259,71 @@ class RunLoggerPanel(QWidget):
         if len(chosen) == 2:
             self.details.setText(comparison(chosen[0], chosen[1]))
             return
-        self.details.setText(described(chosen[0].record) if len(chosen) == 1 else "")
+        self.details.setText(described(chosen[0]) if len(chosen) == 1 else "")
         if len(chosen) == 1:
             self._profiling.show(chosen[0])
 
 
-def described(record: Record) -> str:
+def described(entry: Entry) -> str:
     """A summary of a run, one fact per line."""
-    total = record.total
-    inputs = ", ".join(f"{name} {shape}" for name, shape in record.inputs.items())
+    run = entry.run
+    inputs = ", ".join(f"{name} {shape}" for name, shape in run.inputs.items())
+    title = entry.title
     lines = [
-        tr("{machine}, {threads} threads", machine=record.title, threads=record.options.get("threads", "?"))
-        if record.options.get("device") == "cpu"
-        else record.title,
-        tr(
-            "median {time} ± {spread} of {iterations} runs",
-            time=text(total["time"]),
-            spread=text(total["spread"]),
-            iterations=record.iterations,
-        ),
+        tr("{machine}, {threads} threads", machine=title, threads=run.threads) if run.threads else title,
+        _time_text(run),
         tr("input {inputs}", inputs=inputs) if inputs else "",
-        tr("roofline of the machine {roof}", roof=text(total["roof"])),
+        tr("roofline of the machine {roof}", roof=quantity(run.roof_ms / 1e3, "s")) if run.roof_ms is not None else "",
+        tr("partial: {reason}", reason=run.partial) if run.partial else "",
+        tr("weights: {note}", note=run.weights) if run.weights else "",
+        _energy_text(run),
     ]
-    if record.weights:
-        lines.append(tr("weights: {note}", note=record.weights))
     lines += [
-        f"{name}: {figure.value:.2e} ({figure.reason})"
-        for name, figure in record.checks.items()
-        if figure.value is not None
+        f"{name}: {check.value:.2e} ({check.reason})" for name, check in run.checks.items() if check.value is not None
     ]
-    lines += [tr("note: {note}", note=note) for note in record.notes]
+    lines += [tr("note: {note}", note=note) for note in run.notes]
     return "\n".join(line for line in lines if line)
+
+
+def _time_text(run: ProfileRun) -> str:
+    if run.time_ms is None:
+        return tr("no time measured")
+    time = quantity(run.time_ms / 1e3, "s")
+    if run.source is ValueSource.MODELLED:
+        return tr("predicted {time}", time=time)
+    spread = quantity((run.spread_ms or 0.0) / 1e3, "s")
+    return tr("median {time} ± {spread} of {iterations} runs", time=time, spread=spread, iterations=run.iterations)
+
+
+def _energy_text(run: ProfileRun) -> str:
+    if run.energy is None:
+        return ""
+    found = run.energy
+    if found.joules.value is None or found.watts.value is None:
+        return tr("energy: unavailable ({reason})", reason=found.joules.reason or found.watts.reason)
+    joules, watts = quantity(found.joules.value, "J"), quantity(found.watts.value, "W")
+    return tr("energy: {joules} per run, {watts}", joules=joules, watts=watts)
 
 
 def comparison(one: Entry, other: Entry) -> str:
     """A comparison of two runs: the ratio of their medians, and the layers that differ most."""
-    first, second = one.record.total["time"].value, other.record.total["time"].value
+    first, second = one.run.time_ms, other.run.time_ms
     if not first or not second:
         return tr("one of the two runs has no time")
     lines = [
         tr(
             "#{one} {first}, #{other} {second}: #{other} takes {factor:.2f} x of #{one}",
             one=one.number,
-            first=quantity(first, "s"),
+            first=quantity(first / 1e3, "s"),
             other=other.number,
-            second=quantity(second, "s"),
+            second=quantity(second / 1e3, "s"),
             factor=second / first,
         )
     ]
-    before = {g.layers: g.figures["time"].value or 0.0 for g in one.record.groups}
-    after = {g.layers: g.figures["time"].value or 0.0 for g in other.record.groups}
+    before = {row.layers: row.time_ms for row in one.run.operators}
+    after = {row.layers: row.time_ms for row in other.run.operators}
     both = sorted((after[k] - before[k], k) for k in before.keys() & after.keys())
     for difference, layers in [*both[:2], *both[:1:-1][:2]]:
         sign = "+" if difference > 0 else ""
-        lines.append(f"{' + '.join(layers)}: {sign}{quantity(difference, 's')}")
+        lines.append(f"{' + '.join(layers)}: {sign}{quantity(difference / 1e3, 's')}")
     return "\n".join(lines)

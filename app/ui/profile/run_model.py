@@ -11,7 +11,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from app.ui.engine.profiling import Entry
 from app.ui.widgets import theme
 from app.ui.widgets.plain import plain_tip
-from designer.profiling.report import Record
+from designer.profiling.quantities import ValueSource
+from designer.profiling.schema import ProfileRun
 from designer.texts import mark, tr, tr_data
 from designer.units import UNAVAILABLE_SIGN, digits
 
@@ -19,36 +20,46 @@ Index = QModelIndex | QPersistentModelIndex
 ROOT = QModelIndex()
 
 
-def _milliseconds(record: Record) -> str:
-    value = record.total["time"].value if "time" in record.total else None
-    return UNAVAILABLE_SIGN if value is None else digits(value * 1e3)
+def _milliseconds(run: ProfileRun) -> str:
+    return UNAVAILABLE_SIGN if run.time_ms is None else digits(run.time_ms)
 
 
-def _when(record: Record) -> str:
+def _when(run: ProfileRun) -> str:
     """The local time for today's runs, otherwise the date."""
     try:
-        moment = datetime.fromisoformat(record.date).astimezone()
+        moment = datetime.fromisoformat(run.date).astimezone()
     except ValueError:
-        return record.date
+        return run.date
     today = moment.date() == datetime.now().astimezone().date()
     return moment.strftime("%H:%M:%S" if today else "%Y-%m-%d")
 
 
-def _option(name: str) -> Callable[[Entry], str]:
-    return lambda entry: entry.record.options.get(name, UNAVAILABLE_SIGN)
+def _state(entry: Entry) -> str:
+    """Whether the values were measured completely."""
+    if entry.run.partial:
+        return tr("partial")
+    return tr_data(_SOURCES[entry.run.source])
 
 
+_SOURCES = {
+    ValueSource.MEASURED: mark("measured"),
+    ValueSource.MODELLED: mark("modelled"),
+    ValueSource.UNAVAILABLE: mark("unavailable"),
+}
 RUN_COLUMNS: tuple[tuple[str, Callable[[Entry], str], bool], ...] = (
     ("#", lambda e: str(e.number), True),
-    (mark("Time"), lambda e: _when(e.record), False),
-    (mark("Network"), lambda e: e.record.network, False),
-    (mark("Median\nms"), lambda e: _milliseconds(e.record), True),
-    (mark("Runs"), lambda e: str(e.record.iterations), True),
-    (mark("Engine"), _option("engine"), False),
-    (mark("Precision"), _option("precision"), False),
-    (mark("Layout"), _option("layout"), False),
-    (mark("Chip"), lambda e: e.record.machine.device(e.record.options), False),
-    (mark("Weights"), lambda e: e.record.weights or tr("from file"), False),
+    (mark("Time"), lambda e: _when(e.run), False),
+    (mark("Network"), lambda e: e.profile.network, False),
+    (mark("Median\nms"), lambda e: _milliseconds(e.run), True),
+    (mark("Runs"), lambda e: str(e.run.iterations), True),
+    (mark("Engine"), lambda e: e.run.engine, False),
+    (mark("Precision"), lambda e: e.run.precision, False),
+    (mark("Layout"), lambda e: e.run.layout, False),
+    (mark("Batch"), lambda e: str(e.run.batch), True),
+    (mark("Size"), lambda e: e.run.size, False),
+    (mark("Chip"), lambda e: e.profile.chip(e.run), False),
+    (mark("Source"), _state, False),
+    (mark("Weights"), lambda e: e.run.weights or tr("from file"), False),
     (mark("From"), lambda e: e.path.name if e.path is not None else tr("this session"), False),
 )
 
@@ -91,7 +102,7 @@ class RunModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.FontRole and number:
             return theme.mono_font()
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(str(entry.path) if entry.path is not None else entry.record.title)
+            return plain_tip(str(entry.path) if entry.path is not None else entry.title)
         return None
 
 

@@ -73,6 +73,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             None,
             ("Saved &Views", ("View/recall", "View/store")),
             ("Show &On Nodes", ("View/on nodes",)),
+            ("&Heat", ("View/heat", None, "View/critical path")),
             ("&Links", ("View/links",)),
             "View/minimap",
             ("&Documents", ("View/documents",)),

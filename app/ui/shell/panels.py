@@ -48,5 +48,6 @@ PANELS = (
     PanelSpec("differences", "Differences", "design.differences", "DifferencesPanel", "bottom", ()),
     PanelSpec("run_logger", "Inference Run Logger", "profile.run_logger", "RunLoggerPanel", "left", (PROFILE,)),
     PanelSpec("operator_table", "Operators", "profile.operator_table", "OperatorTablePanel", "bottom", (PROFILE,)),
+    PanelSpec("charts", "Charts", "profile.charts", "ChartsPanel", "bottom", (PROFILE,)),
     PanelSpec("utilisation", "Utilization", "profile.utilization", "UtilizationPanel", "right", (PROFILE,)),
 )

@@ -121,6 +121,7 @@ class MainWindow(QMainWindow):
             self.docks,
             self.view_options,
             self.canvas,
+            self.canvas.heat,
             self.structure,
             self.walker,
             self.finder,

@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, QModelIndex, QPoint, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QFontMetrics, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
     QApplication,
     QHeaderView,
     QSplitter,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTreeView,
     QWidget,
 )
 
 from designer.texts import tr
+
+
+class RowDelegate(QStyledItemDelegate):
+    """Gives all rows the same height, whatever the font of a cell, so that the rows of both views align."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return QSize(super().sizeHint(option, index).width(), QFontMetrics(QApplication.font()).height() + 8)
 
 
 class FrozenTree(QSplitter):
@@ -49,10 +69,8 @@ class FrozenTree(QSplitter):
         self.frozen.collapsed.connect(self.table.collapse)
         self.table.expanded.connect(self.frozen.expand)
         self.table.collapsed.connect(self.frozen.collapse)
-        for view, other in ((self.frozen, self.table), (self.table, self.frozen)):
-            view.header().sortIndicatorChanged.connect(
-                lambda column, order, header=other.header(): self._show_order(header, column, order)
-            )
+        self.frozen.header().sortIndicatorChanged.connect(partial(self._show_order, self.table.header()))
+        self.table.header().sortIndicatorChanged.connect(partial(self._show_order, self.frozen.header()))
 
     def _make(self, name: str, title: str) -> QTreeView:
         view = QTreeView()
@@ -74,6 +92,7 @@ class FrozenTree(QSplitter):
             lambda place, v=view: self.menu_requested.emit(v.viewport().mapToGlobal(place))
         )
         view.doubleClicked.connect(self.activated)
+        view.setItemDelegate(RowDelegate(view))
         return view
 
     @property
@@ -89,6 +108,9 @@ class FrozenTree(QSplitter):
             self.frozen.setColumnHidden(column, True)
         self.frozen.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.table.setColumnHidden(0, True)
+        height = self.table.header().sizeHint().height()
+        for view in self.views:
+            view.header().setFixedHeight(height)
 
     def selection(self) -> QItemSelectionModel:
         return self.frozen.selectionModel()
