@@ -56,8 +56,8 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, axisItems={side: SiAxis(side) for side in ("left", "bottom")}, enableMenu=False)
-        item = self.getPlotItem()
-        for menu in (item.ctrlMenu, *item.subMenus):
+        menus = self.getPlotItem().ctrlMenu
+        for menu in (menus, *filter(None, (action.menu() for action in menus.actions()))):
             menu.setParent(self)  # pyqtgraph creates its menus without a parent, also where they are switched off
         self.setObjectName(name)
         self.setAccessibleName(tr_data(self.title))
