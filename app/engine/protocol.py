@@ -20,7 +20,7 @@ from designer.files.json_text import decode, encode, problem_of
 from designer.files.settings import DEFAULT_ENGINE
 from designer.files.weights import WeightStatus
 from designer.graph.diagnostics import Diagnostic
-from designer.profiling.report import Record
+from designer.profiling.schema import Profile
 from designer.runtime.api import AUTO
 from designer.runtime.shared import Handle
 from designer.runtime.sources import SourceInfo
@@ -135,7 +135,7 @@ class RunReply(Struct, frozen=True):
 
 
 class ProfileReply(Struct, frozen=True):
-    record: Record
+    profile: Profile
 
 
 class WeightsReply(Struct, frozen=True):
@@ -254,7 +254,11 @@ class InterruptRequest(Request[EmptyReply], frozen=True):
 
 
 class ProfileRequest(Request[ProfileReply], frozen=True):
+    """Measure the open network: with its inputs, or with noise at every combination of batches and sizes (width, height)."""
+
     iterations: Annotated[int, Meta(ge=1, le=1 << 53)] = 10
+    batches: tuple[Annotated[int, Meta(ge=1)], ...] = ()
+    sizes: tuple[tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1)]], ...] = ()
 
 
 class WeightsRequest(Request[WeightsReply], frozen=True):

@@ -203,9 +203,14 @@ class Worker:
         return EmptyReply()
 
     def _profile(self, request: ProfileRequest, progress: Progress) -> ProfileReply:
-        from designer.profiling.timing import profile
+        from designer.graph.types import Size2D
+        from designer.profiling.measure import profile_session
 
-        return ProfileReply(profile(self.session, request.iterations, progress=progress))
+        sizes = [Size2D(*size) for size in request.sizes]
+        found = profile_session(
+            self.session, request.iterations, batches=request.batches, sizes=sizes, progress=progress
+        )
+        return ProfileReply(found)
 
 
 def load_nothing(needed: Mapping[Any, Any]) -> Weights:

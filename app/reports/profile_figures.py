@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
@@ -34,6 +35,13 @@ def save_figure(path: Path, name: str, run: ProfileRun, title: str) -> None:
     figure = draw(name, run, title)
     with atomic_file(path) as stream:
         figure.savefig(stream, format=kind, dpi=150)
+
+
+def figure_png(name: str, run: ProfileRun) -> bytes:
+    """The figure `name` as PNG data, without a title."""
+    data = io.BytesIO()
+    draw(name, run, "").savefig(data, format="png", dpi=110)
+    return data.getvalue()
 
 
 def draw(name: str, run: ProfileRun, title: str) -> Figure:

@@ -9,6 +9,7 @@ from typing import Any
 
 from app.reports.comparison_page import PAPER, Inks
 from app.reports.page import Page
+from app.reports.profile_figures import figure_png
 from app.reports.profile_table import COLUMNS, WORDS, difference_table, name_of, summary, utilization_lines
 from designer.profiling.difference import RunDifference
 from designer.profiling.schema import Profile, ProfileRun
@@ -45,54 +46,12 @@ def _add_run(page: Page, profile: Profile, run: ProfileRun) -> None:
     rows = [(name_of(row), *(make(run, row) for _, make in COLUMNS)) for row in run.by_saving()]
     page.table((tr("layers"), *(title for title, _ in COLUMNS)), rows, numbers=NUMBERS)
     if run.peaks is not None and run.peaks.flops_per_s.value and run.peaks.memory_bytes_per_s.value:
-        page.picture_inside(roofline_plot(run), tr("Roofline: a point is an operator, its area the time."))
+        page.picture_inside(figure_png("roofline", run), tr("Roofline: a point is an operator."))
     if run.peak_memory is not None:
         largest = ", ".join(f"{n} {quantity(b, 'B')}" for n, b in list(run.peak_memory.tensors.items())[:5])
-        page.picture_inside(memory_plot(run), tr("Memory over time; at the peak: {largest}.", largest=largest))
+        page.picture_inside(figure_png("memory", run), tr("Memory over time; at the peak: {largest}.", largest=largest))
     for line in (*utilization_lines(run), *run.notes):
         page.text(line)
-
-
-def roofline_plot(run: ProfileRun, inks: Inks = PAPER) -> bytes:
-    """A PNG of the operators under the roofs: FLOP/s over FLOP per byte, both logarithmic."""
-    figure, axes = _axes(inks)
-    peaks = run.peaks
-    assert peaks is not None
-    peak = peaks.flops_per_s.value
-    assert peak
-    points = [row for row in run.operators if row.flops and row.bytes and row.time_ms > 0]
-    intensities = [row.flops / row.bytes for row in points] or [1.0]
-    low, high = min(0.1, *intensities) / 2, max(100.0, *intensities) * 2
-    for name, found in (("DRAM", peaks.memory_bytes_per_s.value), ("cache", peaks.cache_bytes_per_s.value)):
-        if found:
-            ridge = min(max(peak / found, low), high)
-            axes.plot([low, ridge, high], [low * found, min(peak, ridge * found), peak], color=inks.line, linewidth=1)
-            axes.annotate(name, (low, low * found), color=inks.text, fontsize=8, va="bottom")
-    if points:
-        longest = max(row.time_ms for row in points)
-        axes.scatter(
-            intensities,
-            [row.flops_per_s for row in points],
-            s=[20 + 180 * row.time_ms / longest for row in points],
-            color=inks.columns[1],
-            alpha=0.6,
-        )
-    axes.set(xscale="log", yscale="log", xlabel="FLOP/B", ylabel="FLOP/s", xlim=(low, high))
-    return _png(figure, inks)
-
-
-def memory_plot(run: ProfileRun, inks: Inks = PAPER) -> bytes:
-    """A PNG of the memory that tensors and weights occupy during each step."""
-    figure, axes = _axes(inks)
-    edges, values, now = [0.0], [], 0.0
-    for row in run.operators:
-        if row.memory_bytes is not None:
-            now += row.time_ms
-            edges.append(now)
-            values.append(row.memory_bytes / 2**20)
-    axes.stairs(values, edges, fill=True, color=inks.columns[1], alpha=0.5)
-    axes.set(xlabel="ms", ylabel="MiB")
-    return _png(figure, inks)
 
 
 def sweep_plot(runs: Sequence[ProfileRun], inks: Inks = PAPER) -> bytes:

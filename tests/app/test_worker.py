@@ -148,10 +148,14 @@ def test_an_array_as_input(peer):
 def test_profile(peer, photo):
     peer.open(DOCUMENT)
     peer.ask(SetInputRequest("image", str(photo)))
-    record = peer.ask(ProfileRequest(2)).record
-    assert record.iterations == 2
-    assert record.network == "little"
-    assert record.total["time"].value > 0
+    profile = peer.ask(ProfileRequest(2)).profile
+    assert profile.network == "little"
+    (run,) = profile.runs
+    assert run.iterations == 2
+    assert run.time_ms > 0
+    assert run.rows_ms == pytest.approx(run.time_ms, rel=0.05)
+    swept = peer.ask(ProfileRequest(1, batches=(1, 2), sizes=((16, 8),))).profile
+    assert [(found.batch, found.size) for found in swept.runs] == [(1, "16x8"), (2, "16x8")]
 
 
 def test_what_goes_wrong_is_reported_and_the_process_lives_on(peer, photo, tmp_path):

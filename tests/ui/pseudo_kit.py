@@ -33,7 +33,8 @@ from app.ui.engine.profiling import profiling_of
 from app.ui.shell.window import MainWindow
 from designer.operators.api import Operator
 from designer.operators.registry import default_registry
-from designer.profiling.figures import Origin
+from designer.profiling.quantities import ValueSource
+from designer.profiling.schema import UTILIZATION, mean_utilization
 from designer.runtime.patterns import PATTERNS
 
 OPEN, CLOSE = "⟦", "⟧"
@@ -113,17 +114,17 @@ def told(window: MainWindow) -> Iterator[str]:
         operator = window.context.document.inference.read(name).operator
         for option in operator.options() if operator is not None else ():
             yield from (choice.replace("_", " ") for choice in option.choices)
-    yield from (origin.value for origin in Origin)
+    yield from (source.value for source in ValueSource)
     for entry in profiling_of(window.context).entries:
-        record = entry.record
-        yield from (record.title, record.weights, *record.notes, *record.options.values())
-        yield record.machine.device(record.options)
-        figures = [*record.total.values(), *record.utilisation.values(), *record.checks.values()]
-        for group in record.groups:
-            figures += [*group.figures.values(), *group.utilisation.values()]
-            yield from (group.what, group.summary)
-            yield from (f"{name} {value}" for values in group.parameters.values() for name, value in values.items())
-        yield from (figure.reason for figure in figures)
+        run = entry.run
+        yield from (entry.title, run.weights, *run.notes, run.engine, run.precision, run.layout, run.device, run.size)
+        yield entry.profile.chip(run)
+        yield from (check.reason for check in run.checks.values())
+        for row in run.operators:
+            yield from (row.kernels, row.summary)
+            yield from (f"{name} {value}" for values in row.parameters.values() for name, value in values.items())
+            yield from (getattr(row, key).reason for key in UTILIZATION)
+        yield from (used.reason for used in mean_utilization(run.operators).values())
 
 
 # --- reading the window --------------------------------------------------------------------------------------------

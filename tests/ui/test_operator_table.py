@@ -503,7 +503,7 @@ def test_a_chart_with_another_suffix_is_refused(context, charts, profile, tmp_pa
     charts.save()
     with qtbot.waitSignal(context.message) as said:
         charts.findChild(QFileDialog, "charts.save_dialog").fileSelected.emit(str(tmp_path / "chart.xyz"))
-    assert "chart.xyz is not a .png, .svg or .pdf file" in said.args[1]
+    assert "'chart.xyz' is not a .png, .svg or .pdf file" in said.args[1]
 
 
 def test_heat_adds_up_what_an_instance_contains(run):

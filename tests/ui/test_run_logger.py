@@ -81,14 +81,16 @@ def test_a_run_from_the_button_to_the_table(qtbot, run_context, run_panel):
         qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
         assert profiling.running
         assert run_panel.launch.text() == "Stop"
-    record = profiling.entries[0].record
-    assert record.network == "small"
-    assert record.iterations == 3
-    assert record.options["engine"] == "onnxruntime"
-    assert record.weights == "random weights (seed 0)"
-    assert {n for g in record.groups for n in g.layers} == {"conv", "pool"}
-    assert record.total["time"].value > 0
-    assert table.proxy.rowCount() == len(record.groups)
+    entry = profiling.entries[0]
+    run = entry.run
+    assert entry.profile.network == "small"
+    assert run.iterations == 3
+    assert run.engine == "onnxruntime"
+    assert run.weights == "random weights (seed 0)"
+    assert {name for row in run.operators for name in row.layers} == {"conv", "pool"}
+    assert run.time_ms > 0
+    assert run.rows_ms == pytest.approx(run.time_ms, rel=0.05)
+    assert table.proxy.rowCount() == len(run.operators)
     assert run_panel.launch.text() == "Launch Inference"
     assert run_panel.model.index(0, 2).data() == "small"
     # a second one in the engine that is running now
@@ -112,10 +114,10 @@ def test_the_settings_of_the_document_are_used(qtbot, run_context, run_panel):
     run_context.document.change_settings(engine="torch", layout="nhwc", threads=1, random_seed=5, iterations=2)
     with qtbot.waitSignal(profiling_of(run_context).current_changed, timeout=PATIENCE):
         qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
-    record = profiling_of(run_context).entries[0].record
-    assert (record.options["engine"], record.options["layout"], record.options["threads"]) == ("torch", "nhwc", "1")
-    assert record.weights == "random weights (seed 5)"
-    assert record.iterations == 2
+    run = profiling_of(run_context).entries[0].run
+    assert (run.engine, run.layout, run.threads) == ("torch", "nhwc", 1)
+    assert run.weights == "random weights (seed 5)"
+    assert run.iterations == 2
 
 
 def test_profiling_between_two_analyses_disturbs_neither(qtbot, run_context, run_panel, tmp_path):
@@ -171,7 +173,7 @@ def test_missing_weights_are_never_filled_in_silence(qtbot, run_context, run_pan
         qtbot.mouseClick(random, Qt.MouseButton.LeftButton)
     assert not notice.isVisible()
     assert run_context.document.settings.random_seed == 0
-    assert profiling.entries[0].record.weights == "random weights (seed 0)"
+    assert profiling.entries[0].run.weights == "random weights (seed 0)"
     # the other way out: a folder that holds them
     run_context.document.change_settings(random_seed=None)
     qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)

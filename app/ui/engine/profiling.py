@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.protocol import OpenReply, ProfileReply, ProfileRequest, SetInputRequest
@@ -24,9 +23,8 @@ from designer.graph.diagnostics import DiagnosticError, Severity, errors
 from designer.graph.template import enclosing
 from designer.operators.inlining import inlined
 from designer.profiling.matching import match_rows
-from designer.profiling.profile_files import from_json, load_profile, save_profile
-from designer.profiling.report import Record
-from designer.profiling.schema import SCHEMA, OperatorProfile, Profile, ProfileRun
+from designer.profiling.profile_files import load_profile, save_profile
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 from designer.texts import tr, trn
 
 DEFAULT_ITERATIONS = 10
@@ -133,7 +131,7 @@ class ProfilingController(QObject):
 
     def _finished(self, reply: ProfileReply) -> None:
         self._set_state(State.IDLE, "")
-        self.add(from_record(reply.record))
+        self.add(reply.profile)
 
     def _end_launch(self) -> None:
         """What else this launch asked for comes to nothing."""
@@ -261,11 +259,6 @@ class ProfilingController(QObject):
         if not self.running:
             self._set_state(State.FAILED, text)
         self.context.message.emit("error", text)
-
-
-def from_record(record: Record) -> Profile:
-    data = {"schema": SCHEMA, "version": 1, "records": [asdict(record)]}
-    return from_json(msgspec.json.decode(msgspec.json.encode(data)))
 
 
 def profiling_of(context: Context) -> ProfilingController:
