@@ -44,12 +44,32 @@ time.sleep(float(sys.argv[1]))
 print(json.dumps(ran), file=sys.stderr)
 """
 
+# The first start opens the sample and runs it in the engine process.
+WINDOW = """
+import sys, threading
+from PySide6.QtCore import QMetaObject, Qt
+from PySide6.QtWidgets import QApplication
+from app.main import run_window
 
-def resolved(tmp_path: Path, *command: str) -> tuple[list[str], str]:
+def stop():
+    from app.ui.engine.analysis import analysis_of
+    from app.ui.shell.window import shown_windows
+    (window,) = shown_windows()
+    result = analysis_of(window.context).result
+    print("outputs:", *(result.outputs if result is not None else ()), file=sys.stderr)
+    QMetaObject.invokeMethod(QApplication.instance(), "quit", Qt.ConnectionType.QueuedConnection)
+
+threading.Timer(float(sys.argv[1]), stop).start()
+raise SystemExit(run_window([]))
+"""
+
+
+def resolved(tmp_path: Path, *command: str, **variables: str) -> tuple[list[str], str]:
     """The names that a command looked up in a home folder of its own, and what it said."""
     home = tmp_path / "home"
     home.mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    env |= variables
     done = subprocess.run(
         [*NAMESPACE, sys.executable, str(RESOLVER), *command],
         check=False,
@@ -81,6 +101,15 @@ def test_a_session_of_every_engine_looks_up_no_name(tmp_path) -> None:
     assert names == [recording_resolver.OWN]
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert {path for path in left if not path.endswith(".conf")} == set()
+
+
+@pytest.mark.gui
+@pytest.mark.usefixtures("namespace")
+def test_the_window_and_its_engine_look_up_no_name(tmp_path) -> None:
+    pytest.importorskip("PySide6")
+    names, said = resolved(tmp_path, sys.executable, "-c", WINDOW, "30", QT_QPA_PLATFORM="offscreen")
+    assert "outputs: output_image" in said
+    assert names == [recording_resolver.OWN]
 
 
 @pytest.mark.usefixtures("namespace")
