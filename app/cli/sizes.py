@@ -29,7 +29,7 @@ def sizes(file: FileArgument, fix: FixOption = False, output: OutputOption = Non
 
     With --fix, the network is changed so that every size works, and written to FILE or --output.
     """
-    from app.cli.opened_network import open_network
+    from app.opened_network import open_network
 
     if output is not None and not fix:
         raise typer.BadParameter("--output needs --fix")

@@ -16,7 +16,7 @@ import pytest
 import samples
 from app.cli import main as cli
 from app.cli.compare_request import CompareArguments, Compared, compare
-from app.cli.opened_network import load_weights_for, open_network
+from app.opened_network import load_weights_for, open_network
 from app.reports.analysis_report import Seen, write_analysis
 from app.reports.comparison_page import COMPARISONS
 from app.reports.page import PAGES
