@@ -134,8 +134,8 @@ def test_profiling_between_two_analyses_disturbs_neither(qtbot, run_context, run
         analysis.launch()
     with qtbot.waitSignal(profiling_of(run_context).current_changed, timeout=PATIENCE):
         run_context.inference_requested.emit()
-    record = profiling_of(run_context).entries[0].record
-    assert not any("noise" in note for note in record.notes)  # the picture of the analysis was used
+    run = profiling_of(run_context).entries[0].run
+    assert not any("noise" in note for note in run.notes)  # the picture of the analysis was used
     with qtbot.waitSignal(analysis.result_changed, timeout=PATIENCE):
         run_context.document.do(lambda graph: set_params(graph, {"conv": {"features": "5"}}))
     assert analysis.result is not None
@@ -183,7 +183,7 @@ def test_missing_weights_are_never_filled_in_silence(qtbot, run_context, run_pan
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *a, **k: str(tmp_path))
     with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
         qtbot.mouseClick(run_panel.findChild(QPushButton, "run_logger.notice.weights"), Qt.MouseButton.LeftButton)
-    assert profiling.entries[1].record.weights == ""
+    assert profiling.entries[1].run.weights == ""
     assert run_context.document.settings.weights == str(tmp_path)
     run_context.document.change_settings(weights="")
     qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
