@@ -254,11 +254,16 @@ class InterruptRequest(Request[EmptyReply], frozen=True):
 
 
 class ProfileRequest(Request[ProfileReply], frozen=True):
-    """Measure the open network: with its inputs, or with noise at every combination of batches and sizes (width, height)."""
+    """Measure the open network: with its inputs, or with noise at every combination of batches and sizes (width, height).
+
+    What was measured so far is written to the file `partial`, so that it survives a canceled or killed engine.
+    """
 
     iterations: Annotated[int, Meta(ge=1, le=1 << 53)] = 10
     batches: tuple[Annotated[int, Meta(ge=1)], ...] = ()
     sizes: tuple[tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1)]], ...] = ()
+    counters: bool = True
+    partial: str = ""
 
 
 class WeightsRequest(Request[WeightsReply], frozen=True):

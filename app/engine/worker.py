@@ -203,12 +203,19 @@ class Worker:
         return EmptyReply()
 
     def _profile(self, request: ProfileRequest, progress: Progress) -> ProfileReply:
+        from app.engine.counted_run import count
         from designer.graph.types import Size2D
         from designer.profiling.measure import profile_session
+        from designer.profiling.profile_files import save_profile
 
-        sizes = [Size2D(*size) for size in request.sizes]
         found = profile_session(
-            self.session, request.iterations, batches=request.batches, sizes=sizes, progress=progress
+            self.session,
+            request.iterations,
+            batches=request.batches,
+            sizes=[Size2D(*size) for size in request.sizes],
+            progress=progress,
+            on_profile=(lambda partial: save_profile(Path(request.partial), partial)) if request.partial else None,
+            counters=count if request.counters else None,
         )
         return ProfileReply(found)
 

@@ -49,6 +49,7 @@ from app.engine.protocol import (
     read_event,
 )
 from designer.files.weights import WeightStatus
+from designer.profiling.profile_files import load_profile
 from designer.runtime.images import write_image
 
 DOCUMENT = """<?xml version="1.0"?>
@@ -156,6 +157,15 @@ def test_profile(peer, photo):
     assert run.rows_ms == pytest.approx(run.time_ms, rel=0.05)
     swept = peer.ask(ProfileRequest(1, batches=(1, 2), sizes=((16, 8),))).profile
     assert [(found.batch, found.size) for found in swept.runs] == [(1, "16x8"), (2, "16x8")]
+
+
+def test_what_was_profiled_so_far_is_in_a_file(peer, tmp_path):
+    peer.open(DOCUMENT)
+    partial = tmp_path / "partial.json"
+    profile = peer.ask(ProfileRequest(4, batches=(1, 2), partial=str(partial))).profile
+    kept = load_profile(partial)
+    assert kept.runs[0] == profile.runs[0]
+    assert kept.runs[1].partial
 
 
 def test_what_goes_wrong_is_reported_and_the_process_lives_on(peer, photo, tmp_path):
