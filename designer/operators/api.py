@@ -102,7 +102,7 @@ class Category(StrEnum):
     CONVOLUTION = "Convolution"
     LINEAR = "Linear"
     POOLING = "Pooling"
-    NORMALISATION = "Normalization"
+    NORMALIZATION = "Normalization"
     ACTIVATION = "Activation"
     RECURRENT = "Recurrent"
     ATTENTION = "Attention"
@@ -389,6 +389,7 @@ class Activation(Operator):
 
     category: ClassVar[Category] = Category.ACTIVATION
     inputs: ClassVar[tuple[Port, ...]] = (Port("x", dtypes=FLOATS),)
+    examples: ClassVar[tuple[Example, ...]] = (Example((image(),)),)
     weight_prefix: ClassVar[str] = "activation_"
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:

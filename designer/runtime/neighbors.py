@@ -20,8 +20,8 @@ from designer.runtime.api import Array
 from designer.runtime.network import operator_of, passes_through, type_of
 from designer.runtime.plan import PartStep
 
-FOLDED = (Category.NORMALISATION, Category.ACTIVATION, Category.ELEMENT_WISE)
-INTO = (Category.CONVOLUTION, Category.LINEAR, Category.NORMALISATION)
+FOLDED = (Category.NORMALIZATION, Category.ACTIVATION, Category.ELEMENT_WISE)
+INTO = (Category.CONVOLUTION, Category.LINEAR, Category.NORMALIZATION)
 
 
 def widened(

@@ -36,7 +36,7 @@ def test_softplus_is_straight_above_its_threshold() -> None:
     assert result(soft, x)[0][0].tolist() == pytest.approx(expected)
 
 
-def test_normalisation_by_the_batch_or_by_what_was_remembered() -> None:
+def test_normalization_by_the_batch_or_by_what_was_remembered() -> None:
     x = random(3, 2, 4, 5)
     batch = result(made("batch_normalization", track_running_stats=False), x)[0]
     mean, variance = x.mean((0, 2, 3), keepdim=True), x.var((0, 2, 3), correction=0, keepdim=True)

@@ -69,7 +69,7 @@ def test_plain_layout_fuses_activations_only():
     assert not any("id" in layers for layers in found)
 
 
-def test_a_folded_normalisation_goes_with_its_convolution():
+def test_a_folded_normalization_goes_with_its_convolution():
     original = [
         Node("Conv", "a/Conv", ("x", "k"), ("a",)),
         Node("BatchNormalization", "bn/BatchNormalization", ("a", "s", "b", "m", "v"), ("bn",)),

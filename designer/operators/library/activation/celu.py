@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from designer.operators import api as op
 
 
-class Celu(op.Activation, type="celu", title="CELU", synonyms=()):
+class Celu(op.Activation, type="celu", title="CELU"):
     """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
 
     alpha: float = op.param(
         default=1.0, min=0.001, max=100.0, step=0.1, doc="Negative of the limit for very negative values."
     )
-    examples = (op.Example((op.image(),)),)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         return op.TorchCall("torch.nn.functional.celu", kwargs={"alpha": self.alpha})

@@ -13,7 +13,6 @@ class HardTanh(op.Activation, type="hard_tanh", title="Hard tanh", synonyms=("ha
 
     min_value: float = op.param(default=-1.0, doc="Lower bound.")
     max_value: float = op.param(default=1.0, doc="Upper bound.")
-    examples = (op.Example((op.image(),)),)
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.min_value >= self.max_value:

@@ -11,7 +11,6 @@ class LeakyRelu(op.Activation, type="leaky_relu", title="Leaky ReLU", synonyms=(
     """x if x > 0, otherwise `negative_slope * x`."""
 
     negative_slope: float = op.param(default=0.01, min=-100.0, max=100.0, step=0.01, doc="Slope for negative x.")
-    examples = (op.Example((op.image(),)),)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         return op.TorchCall("torch.nn.functional.leaky_relu", kwargs={"negative_slope": self.negative_slope})

@@ -8,12 +8,11 @@ from designer.operators import api as op
 from designer.texts import tr
 
 
-class Rrelu(op.Activation, type="rrelu", title="RReLU", synonyms=("randomised leaky relu",)):
+class Rrelu(op.Activation, type="rrelu", title="RReLU", synonyms=("randomized leaky relu",)):
     """x if x > 0, otherwise x times a slope: random in training, the mean of the bounds in inference."""
 
     lower: float = op.param(default=0.125, min=0.0, max=1.0, step=0.01, doc="Smallest slope.")
     upper: float = op.param(default=0.3333333333333333, min=0.0, max=1.0, step=0.01, doc="Largest slope.")
-    examples = (op.Example((op.image(),)),)
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         if self.lower > self.upper:

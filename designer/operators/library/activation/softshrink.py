@@ -11,7 +11,6 @@ class Softshrink(op.Activation, type="softshrink", title="Softshrink", synonyms=
     """x moved towards 0 by `amount`; 0 if |x| is smaller."""
 
     amount: float = op.param(default=0.5, min=0.0, max=1000.0, step=0.1, doc="Amount of shrinkage.")
-    examples = (op.Example((op.image(),)),)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         return op.TorchCall("torch.nn.functional.softshrink", kwargs={"lambd": self.amount})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from designer.operators import api as op
 
 
-class Threshold(op.Activation, type="threshold", title="Threshold", synonyms=()):
+class Threshold(op.Activation, type="threshold", title="Threshold"):
     """x if x is above the threshold, otherwise `value`."""
 
     threshold: float = op.param(default=0.0, doc="Values up to this are replaced.")

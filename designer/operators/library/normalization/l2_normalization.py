@@ -12,7 +12,7 @@ class L2Normalization(
     op.Operator,
     type="l2_normalization",
     title="L2 normalization",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("unit length", "normalize vector", "cosine", "l2 norm"),
 ):
     """Divide the values along an axis by their Euclidean norm."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from designer.operators import api as op
-from designer.operators.library.normalisation._affine import affine_weights
+from designer.operators.library.normalization._affine import affine_weights
 from designer.operators.shapes import axis_of, known
 
 
-class TrailingNormalisation(op.Operator):
+class TrailingNormalization(op.Operator):
     """Normalize over all axes starting at `axis`, or over the channels (axis 1) at each position of an image."""
 
     inputs = (op.Port("x", rank=(2, 3, 4, 5), dtypes=op.FLOATS),)

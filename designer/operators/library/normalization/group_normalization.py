@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from designer.operators import api as op
-from designer.operators.library.normalisation._affine import affine_onnx, affine_weights
+from designer.operators.library.normalization._affine import affine_onnx, affine_weights
 from designer.operators.shapes import divisible, known
 from designer.texts import tr
 
@@ -15,7 +15,7 @@ class GroupNormalization(
     op.Operator,
     type="group_normalization",
     title="Group normalization",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("groupnorm", "gn", "group norm"),
 ):
     """Normalize each group of channels of a sample to mean 0 and variance 1, then scale and shift each channel."""

@@ -13,7 +13,7 @@ class WeightStandardization(
     FilterOperator,
     type="weight_standardization",
     title="Weight-standardized convolution",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("weight standardization", "ws conv", "standardised convolution", "bit"),
 ):
     """A convolution whose filters are each normalized to mean 0 and variance 1."""

@@ -13,7 +13,7 @@ class LocalResponseNormalization(
     op.Operator,
     type="local_response_normalization",
     title="Local response normalization",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("lrn", "alexnet", "localresponsenorm"),
 ):
     """Divide each value by (bias + alpha / size * the sum of squares over neighboring channels) to the power beta."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from designer.operators import api as op
-from designer.operators.library.normalisation._trailing import TrailingNormalisation
+from designer.operators.library.normalization._trailing import TrailingNormalization
 
 
 class LayerNormalization(
-    TrailingNormalisation,
+    TrailingNormalization,
     type="layer_normalization",
     title="Layer normalization",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("layernorm", "ln", "layer norm", "convnext"),
 ):
     """Normalize the values of each position to mean 0 and variance 1, then apply a learned scale and bias."""

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from designer.operators import api as op
-from designer.operators.library.normalisation._affine import affine_onnx, affine_weights, running_weights
+from designer.operators.library.normalization._affine import affine_onnx, affine_weights, running_weights
 from designer.operators.shapes import known
 from designer.texts import tr
 
@@ -18,7 +18,7 @@ class InstanceNormalization(
     op.Operator,
     type="instance_normalization",
     title="Instance normalization",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("instancenorm", "style transfer", "contrast normalization"),
 ):
     """Normalize each channel of each sample to mean 0 and variance 1.

@@ -12,7 +12,7 @@ class LocalContrastNormalization(
     op.Operator,
     type="local_contrast_normalization",
     title="Local contrast normalization",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("lcn", "divisive normalization", "local contrast"),
 ):
     """Subtract the mean of the neighborhood from each pixel and divide by its standard deviation, per channel.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from designer.operators import api as op
-from designer.operators.library.normalisation._affine import affine_onnx, affine_weights, running_weights
+from designer.operators.library.normalization._affine import affine_onnx, affine_weights, running_weights
 from designer.operators.shapes import known
 from designer.texts import tr
 
@@ -17,7 +17,7 @@ class BatchNormalization(
     op.Operator,
     type="batch_normalization",
     title="Batch normalization",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("batchnorm", "batchnorm2d", "bn", "batch norm"),
 ):
     """Normalize each channel to mean 0 and variance 1, then apply a learned scale and bias.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from designer.operators import api as op
-from designer.operators.library.normalisation._trailing import TrailingNormalisation
+from designer.operators.library.normalization._trailing import TrailingNormalization
 
 
 class RmsNormalization(
-    TrailingNormalisation,
+    TrailingNormalization,
     type="rms_normalization",
     title="RMS normalization",
-    category=op.Category.NORMALISATION,
+    category=op.Category.NORMALIZATION,
     synonyms=("rmsnorm", "root mean square"),
 ):
     """Divide the values of each position by their root mean square, then apply a learned scale."""
